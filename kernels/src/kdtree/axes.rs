@@ -10,6 +10,7 @@ use crate::policy::PER_ITEM_THREADS;
 use crate::query::axes::AxisCycle;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
+use crate::thread::point::load_point_up_to;
 use cuda_std::prelude::*;
 
 /// The cell of a node: a box of up to `D` dimensions.
@@ -38,15 +39,7 @@ impl<C: Coord, const D: usize> Cell<C, D> {
     /// `corners` has `2 * dims` coordinates.
     #[inline(always)]
     pub unsafe fn load(corners: Slice<'_, C>, dims: usize) -> Self {
-        let mut cell = Self { low: [C::ZERO; D], high: [C::ZERO; D] };
-        let mut axis = 0;
-        while axis < D {
-            if axis < dims {
-                (cell.low[axis], cell.high[axis]) = (corners.load(axis), corners.load(dims + axis));
-            }
-            axis += 1;
-        }
-        cell
+        Self::new([0, 1].map(|corner| load_point_up_to::<C, D, D>(corners, corner, dims)))
     }
 
     /// Stores the low and the high corner.
@@ -106,9 +99,6 @@ impl<C: Coord, const D: usize> Cell<C, D> {
         widest
     }
 }
-
-/// Maximum number of blocks that look for two points that differ. Few, since every warp writes to one address. Untuned.
-pub const VARYING_MAX_BLOCKS: u64 = 256;
 
 /// Sets the bits of the axes on which the points are not all equal, in `varying`, which is initialized to 0. A warp stops as soon as it has
 /// seen the points differ on every axis, so that only axes of equal coordinates cost a pass over the points.

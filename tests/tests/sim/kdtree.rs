@@ -5,7 +5,7 @@ use kauri::device::{Buffer, Device, Gpu, Workspace};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point, SpatialIndex};
-use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::kdtree::verify::{CheckedTree, kdtree_verify, wrong};
 use kauri_kernels::query::axes::Axes;
 
 /// Generates points on a small lattice, which has ties.
@@ -193,7 +193,8 @@ fn verify(
     let (ids, axes, corners) = (ids.slice(), axes.slice(), corners.slice());
     let varying = Buffer::<u32>::uninitialized(stream.gpu(), 0, "axes in turn").unwrap();
     let axes = Axes { axes, varying: varying.slice(), dims: dims as u32 };
-    let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut());
+    let tree = CheckedTree { coords, ids, axes, corners };
+    let args = (tree, seen.slice_mut(), finding.slice_mut());
     // SAFETY: the buffers have the sizes that the kernel requires.
     unsafe { stream.launch_items::<kdtree_verify<f32>>(num_ids, args) }.unwrap();
     match finding.to_vec(stream).unwrap()[0] {

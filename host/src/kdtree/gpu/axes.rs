@@ -6,8 +6,8 @@ use crate::kdtree::options::SplitRule;
 use crate::point::with_dims;
 use crate::primitives::bounds::Bounds;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::axes::{VARYING_MAX_BLOCKS, kdtree_varying_axes};
-use kauri_kernels::policy::PER_ITEM_THREADS;
+use kauri_kernels::kdtree::axes::kdtree_varying_axes;
+use kauri_kernels::policy::{PER_ITEM_THREADS, VARYING_MAX_BLOCKS};
 use kauri_kernels::query::axes::Axes;
 use kauri_kernels::thread::coord::Coord;
 
@@ -43,12 +43,12 @@ pub(crate) unsafe fn write_varying_axes<C: Coord>(
     if varying.is_empty() {
         return Ok(());
     }
-    let num_blocks = (coords.len() / dims).div_ceil(PER_ITEM_THREADS) as u64;
+    let num_blocks = (coords.len() / dims).div_ceil(PER_ITEM_THREADS).min(VARYING_MAX_BLOCKS);
     // SAFETY: passed on to the caller.
     unsafe {
         stream.fill_bytes(varying, 0)?;
         let args = (coords, dims as u32, varying);
-        stream.launch::<kdtree_varying_axes<C>>(num_blocks.min(VARYING_MAX_BLOCKS), args)
+        stream.launch::<kdtree_varying_axes<C>>(num_blocks as u64, args)
     }
 }
 

@@ -31,21 +31,19 @@ struct Points<'a, C> {
 
 impl<C: Coord> Algorithm<C> for Selection<C> {
     fn is_in_place(&self) -> bool {
-        self.in_place.is_some()
+        self.in_place
     }
 
     unsafe fn run(&self, build: Build<'_, C>) -> Result<()> {
         let Build { stream, temp, coords, nodes, boxes, .. } = build;
-        let in_boxes = self.in_place.as_ref().and_then(|in_place| in_place.layout_in_boxes.as_ref());
         // SAFETY: the plan has checked that the layout fits in the memory of the boxes.
-        let in_boxes = in_boxes.map(|layout| unsafe { Temp::over(boxes, layout) });
+        let in_boxes = self.layout_in_boxes.as_ref().map(|layout| unsafe { Temp::over(boxes, layout) });
         // In place, the small arrays use the memory of the boxes if they fit.
         let small = in_boxes.as_ref().unwrap_or(temp);
         small.clear(stream, self.small.counts)?;
-        let in_place = self.in_place.is_some();
         let mut scratch = PointsMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
         let mut to_nodes = PointsMut { coords: nodes.coords, ids: nodes.ids };
-        if in_place {
+        if self.in_place {
             (scratch.coords, to_nodes.coords) = (empty_view(), empty_view());
         }
         // No ids: the points are in the order of the input.
@@ -57,12 +55,12 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
                 self.write_widest_axes(build, small, level as u32, empty_view())?;
                 self.split_level(build, small, level, points, to)?;
                 points.ids = to.ids.read_only();
-                if !in_place {
+                if !self.in_place {
                     points.coords = to.coords.read_only();
                 }
             }
             self.finish(build, small, points, to_nodes)?;
-            if in_place {
+            if self.in_place {
                 permute_coordinates::<C>(stream, nodes, self.dims, temp.view(self.ids))?;
             }
         }
@@ -107,7 +105,7 @@ impl<C: Coord> Selection<C> {
         let level_runs = |stage: usize, positions, capacity| LevelRuns {
             coords: from.coords,
             ids: from.ids,
-            by_id: u32::from(self.in_place.is_some()),
+            by_id: u32::from(self.in_place),
             axes: splits.read_only(),
             first_node,
             stage: stage as u32,

@@ -7,7 +7,7 @@ use crate::kdtree::gpu::axes::{PointBounds, write_varying_axes};
 use crate::kdtree::options::SplitRule;
 use crate::primitives::pairs::empty_view;
 use crate::query::gpu::BucketIndex;
-use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::kdtree::verify::{CheckedTree, kdtree_verify, wrong};
 use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
 
@@ -33,7 +33,8 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
             Some(bounds) => bounds.run(&stream, &temp, coords, index.dims)?,
             None => empty_view().read_only(),
         };
-        let args = (coords, ids, index.split_axes(), corners, seen.slice_mut(), finding.slice_mut());
+        let tree = CheckedTree { coords, ids, axes: index.split_axes(), corners };
+        let args = (tree, seen.slice_mut(), finding.slice_mut());
         stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)?;
         write_varying_axes(&stream, coords, index.dims, varying.slice_mut())?;
     }

@@ -18,7 +18,9 @@ pub(crate) struct Selection<C: Coord> {
     /// The ids of these points. A build in place also uses them for one word of each point at the end.
     pub(super) ids: Region<u32>,
     pub(super) small: SmallArrays<C>,
-    pub(super) in_place: Option<InPlace>,
+    pub(super) in_place: bool,
+    /// The layout of the small arrays in the memory of the boxes, for a build in place whose boxes are large enough.
+    pub(super) layout_in_boxes: Option<Layout>,
 }
 
 /// The arrays that are small in comparison with the points.
@@ -33,12 +35,6 @@ pub(super) struct SmallArrays<C: Coord> {
     pub(super) brackets: Region<C::Ranked>,
     /// Counters of all runs of all levels.
     pub(super) counts: Region<u32>,
-}
-
-/// A build in the memory of the tree.
-pub(super) struct InPlace {
-    /// The layout of the small arrays in the memory of the boxes, if that is large enough.
-    pub(super) layout_in_boxes: Option<Layout>,
 }
 
 impl<C: Coord> SmallArrays<C> {
@@ -85,8 +81,8 @@ impl<C: Coord> Selection<C> {
         if !(in_place && fits) {
             small = SmallArrays::plan(layout, &levels, dims, rule);
         }
-        let in_place = in_place.then_some(InPlace { layout_in_boxes: fits.then_some(in_boxes) });
-        Self { dims, levels, coords, ids, small, in_place }
+        let layout_in_boxes = (in_place && fits).then_some(in_boxes);
+        Self { dims, levels, coords, ids, small, in_place, layout_in_boxes }
     }
 }
 
