@@ -1,5 +1,12 @@
 //! The index of points on the CPU: nodes of a complete k-d tree in level order, and boxes of its large subtrees. Queries are compiled
 //! once per number of dimensions.
+//!
+//! - `backend`: the queries, each of which calls one of the two below.
+//! - `nearest`: the k nearest points; `best` keeps them.
+//! - `within`: points within a distance or in boxes.
+//! - `traversal`: the traversal of the nodes; `queries` has the rules of distances.
+//! - `order`: processes queries by start bucket.
+//! - `boxes`: the boxes of large subtrees.
 
 pub(crate) mod backend;
 pub(crate) mod best;
@@ -69,7 +76,7 @@ impl<C: Coord> CpuIndex<C> {
     }
 
     /// Returns the nodes with boxes if a query has built them.
-    pub(crate) fn made<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
+    pub(crate) fn built<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
         Some(Nodes { boxes: self.boxes.get()?.view(), ..self.nodes() })
     }
 

@@ -26,7 +26,22 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
 /// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
 ///
-/// Results do not depend on the index, but for the order of points found within a distance or in boxes.
+/// ```
+/// use kauri::query::QueryOptions;
+/// use kauri::{Device, KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, Result, SpatialIndex};
+///
+/// /// The number of points within 1 of the origin.
+/// fn near_the_origin(index: &impl SpatialIndex<Point = [f32; 2]>) -> Result<u32> {
+///     Ok(index.count_within(&[[0.0, 0.0]], 1.0, &QueryOptions::default())?[0])
+/// }
+///
+/// let (device, points) = (Device::best()?, [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]]);
+/// assert_eq!(near_the_origin(&KdTree::build(&device, &points, &KdTreeOptions::default())?)?, 2);
+/// assert_eq!(near_the_origin(&Quadtree::build(&device, &points, &QuadtreeOptions::default())?)?, 2);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
+/// Results do not depend on the index, except for the order of points found within a distance or in boxes.
 ///
 /// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
 /// a query by a [`PointMask`]. Queries only read, so threads may share one index.
@@ -73,7 +88,7 @@ pub trait SpatialIndex: sealed::Sealed {
     ///   up to an eighth of its memory.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first query that cannot be used;
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first invalid query;
     /// [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do not fit in memory, for which there is
     /// [`SpatialIndex::nearest_batches`]; errors of the device.
     fn nearest(&self, queries: &[Self::Point], k: usize) -> Result<Neighbors<Self::Point>> {
@@ -85,8 +100,8 @@ pub trait SpatialIndex: sealed::Sealed {
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest); [`Error::InvalidLength`](crate::Error::InvalidLength) for a radius or a period
-    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, and for other periods than
-    /// one an axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
+    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, or unless there is one period
+    /// per axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
     fn nearest_with<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
@@ -101,10 +116,10 @@ pub trait SpatialIndex: sealed::Sealed {
         })
     }
 
-    /// The nearest point of one query, of equally near ones the one with the smallest id; `None` if the index has no points.
+    /// Returns the nearest point of one query; of equally near points, the point with the smallest id. `None` if the index has no points.
     ///
-    /// For programs that come to their queries one by one. A k-d tree on the CPU answers without allocating memory. On a GPU each call
-    /// uploads the query, launches kernels and waits for them: give many queries to [`nearest`](SpatialIndex::nearest) instead.
+    /// This call is for programs that have one query at a time. A k-d tree on the CPU answers without allocating memory. On a GPU each
+    /// call uploads the query, launches kernels and waits for them: pass many queries to [`nearest`](SpatialIndex::nearest) instead.
     ///
     /// ```
     /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -121,8 +136,8 @@ pub trait SpatialIndex: sealed::Sealed {
         self.nearest_one_with(query, &QueryOptions::default())
     }
 
-    /// The nearest point of one query by these options, as [`nearest_one`](SpatialIndex::nearest_one); `None` if the options exclude
-    /// every point.
+    /// Returns the nearest point of one query by these options, as [`nearest_one`](SpatialIndex::nearest_one); `None` if the options
+    /// exclude every point.
     ///
     /// # Errors
     /// The errors of [`nearest_with`](SpatialIndex::nearest_with).
@@ -136,10 +151,19 @@ pub trait SpatialIndex: sealed::Sealed {
         Ok(NeighborRow::without_padding(&ids, &dist2).first())
     }
 
-    /// The `k` nearest points of one query, sorted by (distance, id); fewer than `k` if the index has fewer points.
+    /// Returns the `k` nearest points of one query, sorted by (distance, id); fewer than `k` if the index has fewer points.
     ///
-    /// As [`nearest_one`](SpatialIndex::nearest_one), a convenience: on a GPU each call launches kernels. A k-d tree on the CPU allocates
-    /// the result alone for `k` up to 64.
+    /// A k-d tree on the CPU allocates only the result for `k` up to 64. On a GPU each call launches kernels, as
+    /// [`nearest_one`](SpatialIndex::nearest_one) does.
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    /// let ids: Vec<u32> = tree.nearest_k(&[0.9, 0.0], 2)?.iter().map(|neighbor| neighbor.id).collect();
+    /// assert_eq!(ids, [2, 0]);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest).
@@ -147,7 +171,7 @@ pub trait SpatialIndex: sealed::Sealed {
         self.nearest_k_with(query, k, &QueryOptions::default())
     }
 
-    /// The `k` nearest points of one query by these options, as [`nearest_k`](SpatialIndex::nearest_k).
+    /// Returns the `k` nearest points of one query by these options, as [`nearest_k`](SpatialIndex::nearest_k).
     ///
     /// # Errors
     /// The errors of [`nearest_with`](SpatialIndex::nearest_with).
@@ -220,7 +244,7 @@ pub trait SpatialIndex: sealed::Sealed {
     /// above the greatest one. With a mask, only its points count.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first corner that cannot be used;
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first invalid corner;
     /// [`Error::Shape`](crate::Error::Shape) for a mask of another number of points; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
     /// errors of the device.
     fn count_in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>>
@@ -231,6 +255,15 @@ pub trait SpatialIndex: sealed::Sealed {
     }
 
     /// Returns the points in every box, as [`count_in_boxes`](SpatialIndex::count_in_boxes) counts them, in the order of the tree.
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    /// let found = tree.in_boxes(&[[[0.5, -1.0], [3.0, 4.0]]], None)?;
+    /// assert_eq!(found.row(0).len(), 2); // points 1 and 2
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`count_in_boxes`](SpatialIndex::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the
@@ -290,8 +323,8 @@ pub trait SpatialIndex: sealed::Sealed {
         })
     }
 
-    /// Delivers the points within `radius` of every query, border included, as [`within`](SpatialIndex::within), in batches. There may be
-    /// more than 2^32.
+    /// Delivers the points within `radius` of every query, border included, as [`within`](SpatialIndex::within), in batches. The
+    /// result may have more than 2^32 points.
     ///
     /// Points are counted before they are written, on the CPU by a separate traversal. Memory: that of [`Batches`]; a self-query on a GPU
     /// also copies the points' coordinates.

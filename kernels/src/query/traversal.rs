@@ -3,8 +3,7 @@
 //! A subtree is entered if its box is within the visitor's bound. If both children are, one is entered; a bit of the level marks its
 //! sibling as pending, and shared memory holds the sibling's distance. The tree is implicit, so the path code gives the number of every
 //! pending node and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after
-//! Aila, Laine 2009,
-//! *Understanding the Efficiency of Ray Traversal on GPUs*).
+//! Aila, Laine 2009, *Understanding the Efficiency of Ray Traversal on GPUs*).
 
 use super::buckets::{BucketPoints, Index, NO_POINT};
 use crate::block::tile::load_16;

@@ -87,12 +87,11 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
     }
 
     fn traverse(&mut self, row: usize, best: &mut impl Best<C>) {
-        let (query, rules) = (&self.queries.points[row], &self.queries.rules);
-        let (excluded, stack) = (self.queries.excluded(row), &mut self.stack);
+        let (query, stack) = (self.queries.get(row), &mut self.stack);
         if self.queries.are_plain() {
-            self.tree.nearest::<_, true>(rules, query, excluded, stack, best);
+            self.tree.nearest::<_, true>(query, stack, best);
         } else {
-            self.tree.nearest::<_, false>(rules, query, excluded, stack, best);
+            self.tree.nearest::<_, false>(query, stack, best);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::backend::ValidatedQueries;
+use crate::query::cpu::best::Best;
 use crate::query::cpu::points;
 use crate::query::cpu::traversal::Traversable;
 use crate::query::options::ValidatedOptions;
@@ -58,10 +59,41 @@ impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
         self.rules.are_plain() && self.first_excluded.is_none()
     }
 
+    /// Returns one of the queries.
+    pub(crate) fn get(&self, row: usize) -> PointQuery<'_, C, D> {
+        PointQuery { point: &self.points[row], rules: &self.rules, excluded: self.excluded(row) }
+    }
+
     /// Returns the id of the point that a query excludes; `u32::MAX` if it excludes none.
     #[inline(always)]
     pub(crate) fn excluded(&self, row: usize) -> u32 {
         self.first_excluded.map_or(u32::MAX, |first| first + row as u32)
+    }
+}
+
+/// One query.
+#[derive(Clone, Copy)]
+pub(crate) struct PointQuery<'a, C: Coord, const D: usize> {
+    pub(crate) point: &'a [C; D],
+    pub(crate) rules: &'a Rules<'a, C, D>,
+    /// The id of the point that the query excludes; `u32::MAX` if it excludes none.
+    excluded: u32,
+}
+
+impl<C: Coord, const D: usize> PointQuery<'_, C, D> {
+    /// Offers point `i` of the index if the query may find it.
+    #[inline(always)]
+    pub(crate) fn offer<const PLAIN: bool>(
+        &self,
+        points: &[[C; D]],
+        ids: &[u32],
+        i: usize,
+        best: &mut impl Best<C>,
+    ) {
+        let distance = self.rules.distance::<PLAIN>(self.point, &points[i]);
+        if distance <= best.worst() && self.rules.takes::<PLAIN>(ids[i], self.excluded) {
+            best.offer(distance, ids[i]);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
-use crate::query::cpu::queries::Rules;
+use crate::query::cpu::queries::PointQuery;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 
 /// Number of levels of subtrees that are scanned without pruning: fewer branches make up for more distances.
@@ -33,9 +33,7 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
     /// A far child is skipped only if its bound is greater than the worst distance: at equal distance it may have a smaller id.
     fn nearest<B: Best<C>, const PLAIN: bool>(
         self,
-        rules: &Rules<'_, C, D>,
-        query: &[C; D],
-        excluded: u32,
+        query: PointQuery<'_, C, D>,
         stack: &mut Self::Stack,
         best: &mut B,
     );
@@ -143,12 +141,11 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     #[inline(always)]
     fn nearest<B: Best<C>, const PLAIN: bool>(
         self,
-        rules: &Rules<'_, C, D>,
-        query: &[C; D],
-        excluded: u32,
+        query: PointQuery<'_, C, D>,
         Stack(stack): &mut Stack<C, D>,
         best: &mut B,
     ) {
+        let PointQuery { point, rules, .. } = query;
         let (mut node, mut level_axis, mut offsets) = (0, self.cycle.first(), [C::ZERO; D]);
         let mut pending = 0;
         // True if no point of the subtree is nearer than the worst of the best: then only a smaller id counts.
@@ -156,15 +153,15 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         let first_small = self.first_small();
         loop {
             while node < first_small {
-                offer::<C, B, D, PLAIN>(self, rules, query, excluded, node, best);
+                query.offer::<PLAIN>(self.points, self.ids, node, best);
                 let axis = self.axis(node, level_axis);
                 let plane = self.points[node][axis];
-                let is_right = usize::from(query[axis] - plane > C::ZERO);
+                let is_right = usize::from(point[axis] - plane > C::ZERO);
                 let mut near = 2 * node + 1 + is_right;
                 let mut far = 2 * node + 2 - is_right;
                 level_axis = self.cycle.next(level_axis);
                 if far < self.points.len() {
-                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
+                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(point, offsets, axis, plane);
                     if bound <= best.worst() {
                         if by_ids && self.has_smaller_id(far, near) {
                             // The swapped child has a box, which gives its distance when it is visited.
@@ -178,7 +175,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                 node = near;
             }
             for node in self.small(node) {
-                offer::<C, B, D, PLAIN>(self, rules, query, excluded, node, best);
+                query.offer::<PLAIN>(self.points, self.ids, node, best);
             }
             loop {
                 if pending == 0 {
@@ -190,7 +187,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                     continue;
                 }
                 if let Some(subtree) = self.boxes.of(next.node) {
-                    let distance = rules.distance_to_box::<PLAIN>(query, subtree.corners);
+                    let distance = rules.distance_to_box::<PLAIN>(point, subtree.corners);
                     if !best.may_take(distance, subtree.least_id) {
                         continue;
                     }
@@ -218,22 +215,6 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     fn has_all(&self) -> bool {
         // A single point may be the top node of a tree over several devices, whose other points are elsewhere.
         !self.has_gaps && self.points.len() > 1
-    }
-}
-
-/// Offers the point of a node.
-#[inline(always)]
-fn offer<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
-    tree: Nodes<'_, C, D>,
-    rules: &Rules<'_, C, D>,
-    query: &[C; D],
-    excluded: u32,
-    node: usize,
-    best: &mut B,
-) {
-    let distance = rules.distance::<PLAIN>(query, &tree.points[node]);
-    if distance <= best.worst() && rules.takes::<PLAIN>(tree.ids[node], excluded) {
-        best.offer(distance, tree.ids[node]);
     }
 }
 

@@ -42,33 +42,35 @@ pub(super) unsafe fn launch<C: Coord>(
     queries: QueryView<'_, C>,
     rows: ResultRows<'_, C>,
 ) -> Result<()> {
+    let (num_queries, traversal) = (queries.len(tree.dims) as u64, options.validated.traversal);
+    let nodes = Nodes { coords: tree.coords(), ids: tree.ids.slice(), axes: tree.split_axes() };
+    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
         match (tree.dims, size_of::<C>()) {
-            (2, 4) => launch_for::<C, 2>(stream, tree, options, queries, rows),
-            (3, _) => launch_for::<C, 3>(stream, tree, options, queries, rows),
-            _ => launch_for::<C, MAX_DIMS>(stream, tree, options, queries, rows),
+            (2, 4) => launch_for::<C, 2>(stream, traversal, num_queries, args),
+            (3, _) => launch_for::<C, 3>(stream, traversal, num_queries, args),
+            _ => launch_for::<C, MAX_DIMS>(stream, traversal, num_queries, args),
         }
     }
 }
 
-/// Launches the traversal of the options for up to `D` dimensions.
+/// The arguments of the kernels.
+type Args<'a, C> = (Nodes<'a, C>, NodeQueries<'a, C>, ResultRows<'a, C>);
+
+/// Launches a traversal for up to `D` dimensions.
 ///
 /// # Safety
 /// As [`launch`], and the tree has no more dimensions.
 unsafe fn launch_for<C: Coord, const D: usize>(
     stream: &Stream,
-    tree: &BucketIndex<C>,
-    options: &DeviceOptions<C>,
-    queries: QueryView<'_, C>,
-    rows: ResultRows<'_, C>,
+    traversal: Traversal,
+    num_queries: u64,
+    args: Args<'_, C>,
 ) -> Result<()> {
-    let num_queries = queries.len(tree.dims) as u64;
-    let nodes = Nodes { coords: tree.coords(), ids: tree.ids.slice(), axes: tree.split_axes() };
-    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
-        match options.validated.traversal {
+        match traversal {
             Traversal::Stack => stream.launch_items::<query_nearest_stack<C, D>>(num_queries, args),
             Traversal::ClosestCorner => {
                 stream.launch_items::<query_nearest_closest_corner<C, D>>(num_queries, args)
