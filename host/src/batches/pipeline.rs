@@ -26,7 +26,7 @@ const STAGED: usize = 1 << 20;
 
 /// Produces batches.
 pub(crate) trait BatchSource {
-    /// What the host knows of a batch besides its arrays.
+    /// The description of a batch for the host, besides its arrays.
     type Batch;
 
     /// Enqueues the kernels of the next batch without waiting for them. Returns false if there are no more batches.
