@@ -8,6 +8,7 @@ use super::cells::collected;
 use super::overfull_cells::{NodeFilter, OverfullCells, Subtree, TreeNode, TreePoint, TreeVisitor};
 use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
+use crate::join::rows::zeros;
 use crate::join::scored::{Score, ScoredPair};
 use crate::memory;
 use kauri_kernels::join::best::pair;
@@ -97,8 +98,7 @@ fn node_ranks<C: Coord, const D: usize>(
             }
         };
     }
-    let mut to = memory::vec_with_capacity(overfull.num_nodes(), "ranks of scores")?;
-    to.resize(overfull.num_nodes(), EMPTY);
+    let mut to = zeros(overfull.num_nodes(), "ranks of scores")?;
     overfull.trees().for_each(|tree| set(tree, ranks, &mut to));
     Ok(to)
 }

@@ -52,8 +52,7 @@ pub(super) fn grid_of_points<C: Coord, const D: usize>(
     if points.iter().any(|points| points.is_empty()) {
         return None;
     }
-    let [build, probe] = points.map(bounds);
-    grid_of(D, build, probe, params).map(|of| of.grid)
+    grid_of(points.map(bounds), params).map(|of| of.grid)
 }
 
 impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
@@ -75,7 +74,7 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
                 task,
                 |_| true,
                 |probe, segments| {
-                    count += self.count_near(probe, segments, IdFilter::All)?;
+                    count += self.count_near::<false>(probe, segments)?;
                     Ok(())
                 },
             )?;
@@ -91,21 +90,11 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
         })
     }
 
-    /// Counts the build points near a probe point, including the point itself in a self join.
-    pub(super) fn count_near(&self, probe: usize, segments: &[Segment], filter: IdFilter) -> Result<u64> {
+    /// Counts the build points near a probe point, including the point itself in a self join; if `SMALLER`, only those with smaller ids
+    /// than the probe point.
+    pub(super) fn count_near<const SMALLER: bool>(&self, probe: usize, segments: &[Segment]) -> Result<u64> {
         let (ids, probe_id) = (&self.build.ids[..], self.probe_id(probe));
-        match filter {
-            IdFilter::All => self.count_by(probe, segments, Counter::<false> { ids, probe_id, count: 0 }),
-            IdFilter::Smaller => self.count_by(probe, segments, Counter::<true> { ids, probe_id, count: 0 }),
-        }
-    }
-
-    fn count_by<const SMALLER: bool>(
-        &self,
-        probe: usize,
-        segments: &[Segment],
-        mut counter: Counter<'_, SMALLER>,
-    ) -> Result<u64> {
+        let mut counter = Counter::<SMALLER> { ids, probe_id, count: 0 };
         self.search(probe, segments, &mut counter)?;
         Ok(counter.count)
     }
@@ -180,14 +169,6 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
             }
         }
     }
-}
-
-/// Which build points a count includes.
-#[derive(Clone, Copy)]
-pub(super) enum IdFilter {
-    All,
-    /// Points with smaller ids than the probe point.
-    Smaller,
 }
 
 /// Counts build points; if `SMALLER`, only those with smaller ids than the probe point.

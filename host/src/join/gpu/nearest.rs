@@ -1,6 +1,6 @@
 //! The k nearest build points of each probe point within a distance.
 
-use super::cells::{PointOrder, Sets, SidesPlan};
+use super::cells::{Sets, Side, SidesPlan};
 use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
@@ -17,14 +17,13 @@ type Rows<C> = (Buffer<u32>, Buffer<C>);
 pub(in crate::join) fn nearest<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    dims: usize,
     sets: [Slice<'_, C>; 2],
     params: &JoinParams<C>,
     k: usize,
     max_density: f64,
 ) -> Result<Option<Rows<C>>> {
-    let lens = sets.map(|set| set.len() / dims);
-    let grid = grid_of_device_sets(stream, workspace, dims, sets, params)?;
+    let lens = sets.map(|set| set.len() / params.dims);
+    let grid = grid_of_device_sets(stream, workspace, sets, params)?;
     let density = grid.as_ref().map_or(0.0, |grid| grid.neighbor_fraction() * lens[0] as f64);
     if density > max_density {
         return Ok(None);
@@ -41,13 +40,13 @@ pub(in crate::join) fn nearest<C: Coord>(
         return Ok(Some((ids, dist2)));
     };
     let mut layout = Layout::new();
-    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::Two, PointOrder::ByCell);
+    let plan = SidesPlan::plan(&mut layout, &grid, lens, Sets::Two, Side::Probe);
     let temp = workspace.carve(stream, &layout, "nearest points")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, dims, &grid, params, sets, None)?;
+        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
         let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
-        with_kernel_dims!(dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
+        with_kernel_dims!(params.dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
     }
     Ok(Some((ids, dist2)))
 }

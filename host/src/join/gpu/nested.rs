@@ -2,9 +2,10 @@
 
 use super::best::{BestPairs, RunningBest};
 use super::cells::for_both;
-use super::prepared::{PreparedJoin, ScoredView};
+use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::join::params::{JoinParams, TopKParams};
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
@@ -28,62 +29,63 @@ pub(super) enum BestPointsJoin {
 
 /// Returns the best pairs of small sets.
 pub(super) fn best_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
 ) -> Result<Vec<Bits128>> {
     let mut layout = Layout::new();
-    let best = BestPairs::plan(&mut layout, prepared.k);
-    let temp = workspace.carve(prepared.stream, &layout, "top-k distance join")?;
+    let best = BestPairs::plan(&mut layout, params.k);
+    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
-    best.run(prepared.stream, &temp, prepared.threshold, |running| {
+    best.run(stream, &temp, params.threshold, |running| {
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
-        unsafe { offer_pairs(prepared, sets, ids, sets.map(|set| set.len), running) }
+        unsafe { offer_pairs(stream, params, sets, ids, sets.map(|set| set.len), running) }
     })
 }
 
 /// Joins the best-scored points of both sets, for a monotone score function. `join_best` gets the number of points to join and the
 /// threshold so far.
 pub(super) fn join_best_points<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    params: &TopKParams<C>,
     lens: [usize; 2],
     mut join_best: impl FnMut(usize, Bits128) -> Result<BestPointsJoin>,
 ) -> Result<BestPointsJoin> {
-    let (points, max_points) = num_best_points(prepared.k, prepared.best_points, lens);
-    match join_best(points, prepared.threshold)? {
+    let (points, max_points) = num_best_points(params, params.k, lens);
+    match join_best(points, params.threshold)? {
         // For large sets a join of more points costs less than a join by cells.
         BestPointsJoin::Threshold(threshold) if max_points > points => join_best(max_points, threshold),
         found => Ok(found),
     }
 }
 
-/// Returns how many points of each set [`join_best_points`] joins first, and at most.
-pub(super) fn num_best_points(k: usize, best_points: Option<usize>, lens: [usize; 2]) -> (usize, usize) {
-    let points = best_points.unwrap_or(JOIN.best_points(k));
+/// Returns how many points of each set [`join_best_points`] joins first for the best `k` pairs, and at most.
+pub(super) fn num_best_points<C>(params: &TopKParams<C>, k: usize, lens: [usize; 2]) -> (usize, usize) {
+    let points = params.best_points.unwrap_or(JOIN.best_points(k));
     let are_many = lens.iter().all(|&len| len >= points.saturating_mul(JOIN.more_best_points_from));
     (points, if are_many { points.saturating_mul(JOIN.more_best_points) } else { points })
 }
 
 /// [`join_best_points`] of sets in device memory.
 pub(super) fn join_best_points_on_device<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
 ) -> Result<BestPointsJoin> {
-    let stream = prepared.stream;
-    join_best_points(prepared, sets.map(|set| set.len), |points, threshold| {
+    join_best_points(params, sets.map(|set| set.len), |points, threshold| {
         let mut layout = Layout::new();
         let lens = sets.map(|set| set.len.min(points));
         let top = [0, 1].map(|i| TopScores::plan(&mut layout, sets[i].score_type, sets[i].len, lens[i]));
-        let best = BestPairs::plan(&mut layout, prepared.k);
+        let best = BestPairs::plan(&mut layout, params.k);
         let temp = workspace.carve(stream, &layout, "top-k distance join")?;
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(prepared, i))
+                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(&params.scoring, i))
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
-            join_chosen_points(prepared, &temp, &best, sets, ids, are_all, threshold)
+            join_chosen_points(stream, params, best.begin(stream, &temp, threshold)?, sets, ids, are_all)
         }
     })
 }
@@ -93,33 +95,25 @@ pub(super) fn join_best_points_on_device<C: Coord>(
 /// # Safety
 /// The ids are valid. Nothing else uses them, the sets and the memory until the stream has done the work.
 pub(super) unsafe fn join_chosen_points<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
-    temp: &Temp<'_>,
-    best: &BestPairs,
+    stream: &Stream,
+    params: &TopKParams<C>,
+    mut running: RunningBest<'_, '_>,
     sets: [ScoredView<'_, C>; 2],
     ids: [Slice<'_, u32>; 2],
     are_all: [bool; 2],
-    threshold: Bits128,
 ) -> Result<BestPointsJoin> {
-    let &PreparedJoin { stream, scoring, k, .. } = prepared;
-    let mut running = best.begin(stream, temp, threshold)?;
+    let [left_are_all, right_are_all] = are_all.map(u32::from);
     // SAFETY: passed on to the caller.
     let result = unsafe {
-        offer_pairs(prepared, sets, ids, ids.map(|ids| ids.len()), &mut running)?;
-        let args = (
-            ids[0],
-            ids[1],
-            u32::from(are_all[0]),
-            u32::from(are_all[1]),
-            pair_scores(sets, scoring),
-            running.state(),
-        );
+        offer_pairs(stream, params, sets, ids, ids.map(|ids| ids.len()), &mut running)?;
+        let scores = pair_scores(sets, &params.scoring);
+        let args = (ids[0], ids[1], left_are_all, right_are_all, scores, running.state());
         stream.launch::<join_left_out>(1, args)?;
         running.read()?
     };
     // An excluded pair of an equal score could still win by its ids.
-    let is_complete =
-        are_all == [true; 2] || (result.pairs.len() == k && !result.threshold.0 > result.best_excluded);
+    let is_complete = are_all == [true; 2]
+        || (result.pairs.len() == params.k && !result.threshold.0 > result.best_excluded);
     Ok(if is_complete && !result.has_overflowed {
         BestPointsJoin::Complete(result.pairs)
     } else {
@@ -134,9 +128,8 @@ fn pair_scores<'a, C>([left, right]: [ScoredView<'a, C>; 2], scoring: &Scoring) 
 }
 
 /// Returns which scores of a set are the best.
-pub(super) fn best_keys<C>(prepared: &PreparedJoin<'_, C>, set: usize) -> BestKeys {
-    let is_largest =
-        prepared.scoring.function != ScoreFunction::Weighted || prepared.scoring.weights[set] >= 0.0;
+pub(super) fn best_keys(scoring: &Scoring, set: usize) -> BestKeys {
+    let is_largest = scoring.function != ScoreFunction::Weighted || scoring.weights[set] >= 0.0;
     if is_largest { BestKeys::Largest } else { BestKeys::Smallest }
 }
 
@@ -147,14 +140,15 @@ pub(super) fn best_keys<C>(prepared: &PreparedJoin<'_, C>, set: usize) -> BestKe
 /// There is an id for each point, or none for points in the order of ids. Nothing else uses the ids and the memory until the stream has
 /// done the work.
 unsafe fn offer_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
     ids: [Slice<'_, u32>; 2],
     lens: [usize; 2],
     running: &mut RunningBest<'_, '_>,
 ) -> Result<()> {
-    let &PreparedJoin { stream, dims, params, scoring, k, .. } = prepared;
-    let shape = Shape { bits: 0, curve: params.curve, norm: params.norm, pairing: params.pairing }.to_word();
+    let JoinParams { dims, bound, norm, curve, pairing, .. } = params.join;
+    let shape = Shape { bits: 0, curve, norm, pairing }.to_word();
     let (mut num_done, mut num_points) = (0, JOIN_THREADS);
     while num_done < lens[0].max(lens[1]) {
         let part = lens.map(|len| len.min(num_points));
@@ -170,9 +164,9 @@ unsafe fn offer_pairs<C: Coord>(
             num_done: num_done as u32,
             dims: dims as u32,
             shape,
-            bound: params.bound.to_f64(),
+            bound: bound.to_f64(),
         };
-        let args = (points, pair_scores(sets, scoring), pairs, state);
+        let args = (points, pair_scores(sets, &params.scoring), pairs, state);
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
@@ -180,7 +174,7 @@ unsafe fn offer_pairs<C: Coord>(
             running.select_best()?;
         }
         num_done = num_points;
-        num_points = num_points.saturating_mul(JOIN.growth_of_sides(k));
+        num_points = num_points.saturating_mul(JOIN.growth_of_sides(params.k));
     }
     Ok(())
 }
