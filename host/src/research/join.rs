@@ -44,7 +44,13 @@
 //! A binary search finds a cell in a list of the cells that are not empty, which has the first point of each. The library searches the cell
 //! codes of all points instead. The list takes 12 bytes per point of the build side, and its scratch memory. It was as fast at 19 points per
 //! cell, and took 1.09 to 1.12 times as long at 1, 10 and 100 points per cell (suite `join`).
+//!
+//! [`Strategy::Auto`]: crate::join::Strategy::Auto
+//! [`Strategy::Cells`]: crate::join::Strategy::Cells
+//! [`Strategy::RegisterHeap`]: crate::join::Strategy::RegisterHeap
+//! [`Strategy::SharedHeap`]: crate::join::Strategy::SharedHeap
+//! [`Strategy::Threshold`]: crate::join::Strategy::Threshold
+//! [`TopKDistanceJoin::best_points`]: crate::join::TopKDistanceJoin::best_points
+//! [`TopKDistanceJoin::heap_bytes`]: crate::join::TopKDistanceJoin::heap_bytes
 
 pub use crate::join::params::Lookup;
-#[cfg(doc)]
-use crate::join::{Strategy, TopKDistanceJoin};
