@@ -10,7 +10,7 @@ mod tests;
 
 use super::estimate::{self, Sample};
 use super::params::{JoinParams, TopKParams};
-use super::rows::{ITEM_BYTES, VisitRows, deliver_empty_rows, zeros};
+use super::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows};
 use super::scored::Score;
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
@@ -37,7 +37,7 @@ pub(super) fn rows<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Resul
     let num_rows = coords[1].len() / params.dims;
     with_exact_dims!(params.dims, D => match JoinSides::<C, D>::new(coords, params)? {
         Some(sides) => sides.rows(num_rows),
-        None => Ok(Rows::new(zeros(num_rows + 1, "offsets of rows")?, Vec::new())),
+        None => empty_rows(num_rows),
     })
 }
 
@@ -61,7 +61,7 @@ fn deliver_dims<C: Coord, const D: usize>(
     let splitter = RowSplitter::new(probe.len(), ITEM_BYTES, delivery.limits());
     // All batches share one grid, so that ids have the same order in all rows.
     let Some(grid) = grid_of_points([build, probe], params) else {
-        return deliver_empty_rows(splitter, delivery, visit);
+        return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
     };
     let build = Arc::new(Cells::searchable(build, &grid)?);
     let sample = Sample::new(coords[1], estimate::ROWS, params)?;
@@ -71,20 +71,11 @@ fn deliver_dims<C: Coord, const D: usize>(
     };
     let sample_params = sample.params(params);
     let count = sides(sample.coords.as_chunks().0, 0, &sample_params)?.count()?;
-    let mut splitter = splitter.with_sample(sample.rows_with_items(count));
-    while let Some(range) = splitter.next_range() {
-        let rows = delivery.produce(|| {
-            let sides = sides(&probe[range.clone()], range.start, params)?;
-            sides.leading_rows(range.len(), |offsets| splitter.rows_that_fit(offsets))
-        })?;
-        splitter.advance(rows.len(), rows.ids().len() as u64);
-        let callback = || visit(range.start, rows.offsets(), rows.ids());
-        let flow = delivery.deliver(rows.len(), rows.ids().len(), ITEM_BYTES, callback);
-        if flow.is_break() {
-            return Ok(flow);
-        }
-    }
-    Ok(ControlFlow::Continue(()))
+    let splitter = splitter.with_sample(sample.rows_with_items(count));
+    deliver_rows(splitter, delivery, visit, |range, splitter| {
+        let sides = sides(&probe[range.clone()], range.start, params)?;
+        sides.leading_rows(range.len(), |offsets| splitter.rows_that_fit(offsets))
+    })
 }
 
 /// Finds the best pairs in order, the best first.

@@ -1,25 +1,5 @@
 //! GPU backend of joins.
 
-/// Runs `$body` with the constant `$D`, the dimensions of the kernel instance for points of `$dims` dimensions.
-macro_rules! with_kernel_dims {
-    ($dims:expr, $D:ident => $body:expr) => {
-        match $dims {
-            2 => {
-                const $D: usize = 2;
-                $body
-            }
-            3 => {
-                const $D: usize = 3;
-                $body
-            }
-            _ => {
-                const $D: usize = kauri_kernels::join::curve::MAX_DIMS;
-                $body
-            }
-        }
-    };
-}
-
 mod batches;
 mod best;
 #[cfg(feature = "research")]

@@ -59,9 +59,9 @@ pub enum KnnIndex {
 #[derive(Clone, Debug)]
 pub struct KnnJoin<C> {
     pub(super) k: usize,
-    pub(super) within: Option<C>,
-    pub(super) norm: Norm,
-    pub(super) index: KnnIndex,
+    within: Option<C>,
+    norm: Norm,
+    index: KnnIndex,
 }
 
 impl<C: Coord> KnnJoin<C> {
@@ -89,6 +89,8 @@ impl<C: Coord> KnnJoin<C> {
     }
 
     /// Joins two sets. The result has a row for each right point, as [`SpatialIndex::nearest`] returns it.
+    ///
+    /// Memory: 4 bytes and a distance for each of `k` neighbors of each right point; see [`plan`](Self::plan).
     ///
     /// # Errors
     /// The errors of [`KdTree::build`] for points; [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative
@@ -135,20 +137,17 @@ impl<C: Coord> KnnJoin<C> {
         Ok((ids, dist2))
     }
 
-    /// Returns the parameters of a join by a grid, if a grid is possible.
-    fn grid_params<P: Point<Coord = C>>(&self) -> Result<Option<JoinParams<C>>> {
+    /// Validates the distance. Returns the parameters of a join by a grid, if a grid is possible.
+    pub(super) fn grid_params<P: Point<Coord = C>>(&self) -> Result<Option<JoinParams<C>>> {
+        let params = |epsilon| JoinParams::of_any_dims::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
         // Kernels have a 32-bit k.
         let is_k_valid = self.k > 0 && u32::try_from(self.k).is_ok();
         let may_use_grid = P::DIMS <= MAX_DIMS && is_k_valid && self.index != KnnIndex::Tree;
-        self.within.filter(|_| may_use_grid).map(|epsilon| self.params::<P>(epsilon)).transpose()
+        Ok(self.within.map(params).transpose()?.filter(|_| may_use_grid))
     }
 
-    pub(super) fn params<P: Point<Coord = C>>(&self, epsilon: C) -> Result<JoinParams<C>> {
-        JoinParams::of_any_dims::<P>(epsilon, self.norm, Curve::Linear, Pairing::All)
-    }
-
-    /// Returns the largest average number of points in the cells around a point for which a grid is searched.
-    fn max_density(&self) -> f64 {
+    /// Returns the largest average number of points in the neighbor cells of a point for which a grid is searched.
+    pub(super) fn max_density(&self) -> f64 {
         if self.index == KnnIndex::Grid { f64::INFINITY } else { JOIN.nearest_by_cells_to(self.k) }
     }
 

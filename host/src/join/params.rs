@@ -101,14 +101,3 @@ pub(super) struct TopKParams<C> {
     /// Pairs after this one are not in the result.
     pub(super) threshold: Bits128,
 }
-
-impl<C> TopKParams<C> {
-    /// Replaces the strategy by the one that joins sets of `lens` points.
-    ///
-    /// # Errors
-    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit).
-    pub(super) fn choose_strategy(self, lens: [usize; 2]) -> Result<Self> {
-        let strategy = self.strategy.choose(&self.scoring, self.score_type, lens, self.k)?;
-        Ok(Self { strategy, ..self })
-    }
-}

@@ -3,7 +3,7 @@
 use super::cpu;
 use super::distance::{DistanceJoin, pairing_of};
 use super::gpu::MemoryPlan;
-use super::nearest::{KnnIndex, KnnJoin};
+use super::nearest::KnnJoin;
 use super::scored::{Score, Scored};
 use super::sets::{HostSets, checked_sets};
 use super::strategy::Strategy;
@@ -12,7 +12,6 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::point::Point;
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use std::fmt;
@@ -214,18 +213,14 @@ impl<C: Coord> KnnJoin<C> {
         let result = (right.len() as u64)
             .saturating_mul(self.k as u64)
             .saturating_mul((size_of::<u32>() + size_of::<C>()) as u64);
-        // Validated as by `run`, on every device and by every method.
-        let params = self.within.map(|epsilon| self.params::<P>(epsilon)).transpose()?;
-        let may_use_grid = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
-        if let Some(params) = params.filter(|_| may_use_grid && !device.is_cpu()) {
-            let coords = checked_sets(left, right)?;
+        let params = self.grid_params::<P>()?;
+        let coords = checked_sets(left, right)?;
+        if let Some(params) = params.filter(|_| !device.is_cpu()) {
             let memory = MemoryPlan::new([&coords[0], &coords[1]], &params);
-            if self.index == KnnIndex::Grid || !memory.is_dense(self.k) {
+            if memory.density() <= self.max_density() {
                 let temp_bytes = memory.of_nearest().saturating_add(result);
                 return Ok(plan_of::<P>(device, &memory, JoinMethod::Cells, 0, [temp_bytes, 0]));
             }
-        } else {
-            checked_sets(left, right)?;
         }
         let tree = KdTree::<P>::plan(device, left.len(), &KdTreeOptions::default());
         let queries = (right.len() * P::DIMS * size_of::<C>()) as u64;

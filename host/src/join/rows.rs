@@ -3,7 +3,8 @@
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
 use crate::memory;
-use std::ops::ControlFlow;
+use crate::rows::Rows;
+use std::ops::{ControlFlow, Range};
 
 /// Callback for a batch of rows: the number of the first row, the offsets, the ids.
 pub(super) type VisitRows<'s> = dyn FnMut(usize, &[u64], &[u32]) -> ControlFlow<()> + 's;
@@ -18,16 +19,23 @@ pub(super) fn zeros<T: Default + Clone>(len: usize, label: &'static str) -> Resu
     Ok(zeros)
 }
 
-/// Delivers rows without pairs.
-pub(super) fn deliver_empty_rows(
+/// Returns rows without pairs.
+pub(super) fn empty_rows(num_rows: usize) -> Result<Rows> {
+    Ok(Rows::new(zeros(num_rows + 1, "offsets of rows")?, Vec::new()))
+}
+
+/// Delivers rows in batches. `make` makes the leading rows of a range, as many as fit in a batch.
+pub(super) fn deliver_rows(
     mut splitter: RowSplitter,
     delivery: &mut Delivery<'_, '_>,
     visit: &mut VisitRows<'_>,
+    make: impl Fn(Range<usize>, &RowSplitter) -> Result<Rows>,
 ) -> Result<ControlFlow<()>> {
     while let Some(range) = splitter.next_range() {
-        let offsets = zeros(range.len() + 1, "offsets of rows")?;
-        splitter.advance(range.len(), 0);
-        let flow = delivery.deliver(range.len(), 0, ITEM_BYTES, || visit(range.start, &offsets, &[]));
+        let rows = delivery.produce(|| make(range.clone(), &splitter))?;
+        splitter.advance(rows.len(), rows.ids().len() as u64);
+        let callback = || visit(range.start, rows.offsets(), rows.ids());
+        let flow = delivery.deliver(rows.len(), rows.ids().len(), ITEM_BYTES, callback);
         if flow.is_break() {
             return Ok(flow);
         }

@@ -2,8 +2,9 @@
 
 #[cfg(feature = "research")]
 use super::gpu::check_heap_len;
+use super::params::TopKParams;
 use crate::error::Result;
-use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
+use kauri_kernels::join::score::{ScoreFunction, ScoreType};
 use kauri_kernels::policy::JOIN;
 
 /// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin). All strategies return the same result; the CPU ignores
@@ -16,7 +17,7 @@ use kauri_kernels::policy::JOIN;
 /// | [`Threshold`](Self::Threshold) | 0.140 | 0.398 | that of [`Cells`](Self::Cells), unless the best-scored points suffice |
 /// | [`Cells`](Self::Cells) | 0.364 | 22.4 | 41 to 45 bytes per point |
 /// | [`Filter`](Self::Filter) | 0.62 | does not fit | 16 bytes per pair within the distance |
-/// | [`NestedLoop`](Self::NestedLoop) | for up to 67 million pairs | | 0.5 MiB for 16 pairs |
+/// | [`NestedLoop`](Self::NestedLoop) | for small sets | for small sets | 0.5 MiB |
 ///
 /// ```
 /// use kauri::join::{Scored, Strategy, TopKDistanceJoin};
@@ -52,43 +53,34 @@ pub enum Strategy {
     Filter,
 }
 
-impl Strategy {
-    /// Returns the strategy for the best `k` pairs of sets of `lens` points: for [`Auto`](Self::Auto) the cheapest one. `k` is at most the
-    /// number of all pairs.
+impl<C> TopKParams<C> {
+    /// Replaces [`Strategy::Auto`] by the cheapest strategy for sets of `lens` points, and a strategy that the score function excludes.
     ///
     /// # Errors
-    /// [`Error::StrategyLimit`] if the strategy keeps fewer than `k` pairs.
-    pub(super) fn choose(
-        self,
-        scoring: &Scoring,
-        score_type: ScoreType,
-        lens: [usize; 2],
-        k: usize,
-    ) -> Result<Self> {
-        Ok(match self {
+    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer than `k` pairs.
+    pub(super) fn choose_strategy(self, lens: [usize; 2]) -> Result<Self> {
+        let strategy = match self.strategy {
             #[cfg(feature = "research")]
-            Self::RegisterHeap | Self::SharedHeap => {
-                check_heap_len(self, k)?;
-                self
-            }
+            heaps @ (Strategy::RegisterHeap | Strategy::SharedHeap) => check_heap_len(heaps, self.k)?,
             // Tested first, because all other strategies allocate memory for k pairs, however few pairs there are.
-            Self::Auto if k > JOIN.most_kept => Self::Filter,
-            Self::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Self::NestedLoop,
-            Self::Auto if is_monotone(scoring, score_type) && are_many(lens, k) => Self::Threshold,
-            Self::Auto => Self::Cells,
+            Strategy::Auto if self.k > JOIN.most_kept => Strategy::Filter,
+            Strategy::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Strategy::NestedLoop,
+            Strategy::Auto if self.is_monotone() && are_many(lens, self.k) => Strategy::Threshold,
+            Strategy::Auto => Strategy::Cells,
             // For other functions the best-scored points give no bound on the other pairs.
-            Self::Threshold if !is_monotone(scoring, score_type) => Self::Cells,
+            Strategy::Threshold if !self.is_monotone() => Strategy::Cells,
             strategy => strategy,
-        })
+        };
+        Ok(Self { strategy, ..self })
+    }
+
+    /// True if the score of a pair is monotone in the score of each point.
+    fn is_monotone(&self) -> bool {
+        self.scoring.function != ScoreFunction::Product || self.score_type == ScoreType::U32
     }
 }
 
 /// True if the best-scored points are a small part of both sets.
 fn are_many(lens: [usize; 2], k: usize) -> bool {
     lens.iter().all(|&len| len / JOIN.threshold_from >= JOIN.best_points(k))
-}
-
-/// True if the score of a pair is monotone in the score of each point.
-fn is_monotone(scoring: &Scoring, score_type: ScoreType) -> bool {
-    scoring.function != ScoreFunction::Product || score_type == ScoreType::U32
 }

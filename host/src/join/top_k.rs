@@ -25,6 +25,13 @@ use kauri_kernels::thread::words::Bits128;
 /// Pairs of equal scores are ordered by left id, then by right id. The result is therefore unique, and every device and [`Strategy`]
 /// returns it.
 ///
+/// | method | sets | result |
+/// |---|---|---|
+/// | [`run`](Self::run) | in host memory, also if they exceed the memory of a GPU | [`TopPairs`] |
+/// | [`run_on`](Self::run_on) | in the memory of a GPU | a vector of [`ScoredPair`] |
+/// | [`run_custom_on`](Self::run_custom_on) | in the memory of a GPU; the caller's kernel computes the scores | a vector of [`RankedPair`] |
+/// | [`plan`](Self::plan) | in host memory | strategy and memory of `run` |
+///
 /// ```
 /// use kauri::join::{PairScore, Scored, TopKDistanceJoin};
 /// use kauri::Device;

@@ -12,6 +12,21 @@ use crate::warp::shuffle::shuffle_idx;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
 
+/// The arguments of the kernels.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct ThresholdArgs<'a, C> {
+    /// The two sides.
+    pub sides: crate::join::neighbor_cells::JoinSides<'a, C>,
+    /// The ranks of their scores.
+    pub ranks: crate::join::score::PairRanks<'a>,
+    /// The least and the greatest rank of the build side.
+    pub extremes: Slice<'a, u64>,
+    /// The candidate pairs.
+    pub pairs: SliceMut<'a, crate::thread::words::Bits128>,
+    /// The state of the candidates.
+    pub state: SliceMut<'a, u64>,
+}
+
 /// Offers the pairs of a part of the probe points, a thread per point. Block `b` of the launch joins block `(b + first_block) * stride`
 /// modulo the number of all blocks, which is coprime to `stride`. A thread visits the points of one [segment](JOIN_SEGMENT) of its
 /// neighbor cells. If a lane of a warp has more, the other segments become tasks; `tasks` has capacity for all of them.
@@ -93,21 +108,6 @@ pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_,
         }
         task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
     }
-}
-
-/// The arguments of both kernels.
-#[derive(Clone, Copy, KernelArgs)]
-pub struct ThresholdArgs<'a, C> {
-    /// The two sides.
-    pub sides: crate::join::neighbor_cells::JoinSides<'a, C>,
-    /// The ranks of their scores.
-    pub ranks: crate::join::score::PairRanks<'a>,
-    /// The least and the greatest rank of the build side.
-    pub extremes: Slice<'a, u64>,
-    /// The candidate pairs.
-    pub pairs: SliceMut<'a, crate::thread::words::Bits128>,
-    /// The state of the candidates.
-    pub state: SliceMut<'a, u64>,
 }
 
 /// A join by a running threshold.

@@ -93,8 +93,8 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
             }),
             None => self.tasks().try_for_each(|task| {
                 let (mut row, mut hits) = (Vec::new(), Vec::new());
-                let is_in_result = |probe: usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
-                self.try_for_each(task, is_in_result, |probe, segments| {
+                let is_in_result = |&probe: &usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
+                self.try_for_each(task.filter(is_in_result), |probe, segments| {
                     row.clear();
                     memory::reserve_more(&mut row, counts[probe] as usize, "a row of a join")?;
                     self.append_row(probe, segments, &mut row, &mut hits)?;
@@ -123,21 +123,17 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     /// Counts and keeps the ids of each row of a task. Returns `None` if they exceed the remaining budget of all tasks, or without memory.
     fn keep_task(&self, task: Range<usize>, counts: &mut [u32], budget: &AtomicUsize) -> Option<Vec<u32>> {
         let (mut ids, mut hits, first) = (Vec::new(), Vec::new(), task.start);
-        self.try_for_each(
-            task,
-            |_| true,
-            |probe, segments| {
-                let max_len = self.max_row_len(probe, segments).map_err(drop)?;
-                if ids.len() + max_len > MAX_KEPT_PER_TASK.min(budget.load(Ordering::Relaxed)) {
-                    return Err(());
-                }
-                memory::reserve_more(&mut ids, max_len, "pairs of a join").map_err(drop)?;
-                let before = ids.len();
-                self.append_row(probe, segments, &mut ids, &mut hits).map_err(drop)?;
-                counts[probe - first] = (ids.len() - before) as u32;
-                Ok(())
-            },
-        )
+        self.try_for_each(task, |probe, segments| {
+            let max_len = self.max_row_len(probe, segments).map_err(drop)?;
+            if ids.len() + max_len > MAX_KEPT_PER_TASK.min(budget.load(Ordering::Relaxed)) {
+                return Err(());
+            }
+            memory::reserve_more(&mut ids, max_len, "pairs of a join").map_err(drop)?;
+            let before = ids.len();
+            self.append_row(probe, segments, &mut ids, &mut hits).map_err(drop)?;
+            counts[probe - first] = (ids.len() - before) as u32;
+            Ok(())
+        })
         .ok()?;
         ids.shrink_to_fit();
         let spend = |budget: usize| budget.checked_sub(ids.len());
@@ -150,14 +146,10 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         let mut counts: Vec<u32> = zeros(self.probe.ids.len(), "counts of rows")?;
         self.tasks().zip(counts.par_chunks_mut(self.task_len())).try_for_each(|(task, counts)| {
             let first = task.start;
-            self.try_for_each(
-                task,
-                |_| true,
-                |probe, segments| {
-                    counts[probe - first] = self.count_row(probe, segments)? as u32;
-                    Ok(())
-                },
-            )
+            self.try_for_each(task, |probe, segments| {
+                counts[probe - first] = self.count_row(probe, segments)? as u32;
+                Ok(())
+            })
         })?;
         Ok(counts)
     }

@@ -70,14 +70,10 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
     pub(super) fn count(&self) -> Result<u64> {
         let count_task = |task| {
             let mut count = 0;
-            self.try_for_each(
-                task,
-                |_| true,
-                |probe, segments| {
-                    count += self.count_near::<false>(probe, segments)?;
-                    Ok(())
-                },
-            )?;
+            self.try_for_each(task, |probe, segments| {
+                count += self.count_near::<false>(probe, segments)?;
+                Ok(())
+            })?;
             Ok(count)
         };
         let count = self.tasks().map(count_task).try_reduce(|| 0, |a, b| Ok(a + b))?;
@@ -115,15 +111,14 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
         (0..len.div_ceil(step)).into_par_iter().map(move |task| task * step..len.min((task + 1) * step))
     }
 
-    /// Calls `visit` for each probe position that `filter` accepts, with the segments of the build side in the neighbor cells.
+    /// Calls `visit` for each probe position, with the segments of the build side in the neighbor cells.
     pub(super) fn try_for_each<E>(
         &self,
-        probes: Range<usize>,
-        filter: impl Fn(usize) -> bool,
+        probes: impl Iterator<Item = usize>,
         mut visit: impl FnMut(usize, &[Segment]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let (mut segments, mut code) = (Vec::new(), None);
-        for probe in probes.filter(|&probe| filter(probe)) {
+        for probe in probes {
             if code != Some(self.probe.codes[probe]) {
                 code = Some(self.probe.codes[probe]);
                 self.build.neighbor_segments(&self.grid, &self.probe.points[probe], &mut segments);

@@ -8,7 +8,7 @@ use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::estimate::{self, Sample};
 use crate::join::params::JoinParams;
-use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_empty_rows};
+use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows};
 use kauri_kernels::thread::coord::Coord;
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ pub(in crate::join) fn deliver<C: Coord>(
 ) -> Result<ControlFlow<()>> {
     let splitter = RowSplitter::new(probe.len() / params.dims, ITEM_BYTES, delivery.limits());
     let Some(grid) = grid_of_host_sets([build, probe], params) else {
-        return deliver_empty_rows(splitter, delivery, visit);
+        return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
     };
     let sample = Sample::new(probe, estimate::ROWS, params)?;
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));

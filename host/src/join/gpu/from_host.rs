@@ -38,7 +38,7 @@ const MIN_POINTS: usize = 256;
 const MAX_SLABS: u64 = 4096;
 
 /// Sets in host memory.
-struct HostSets<'a, C, S> {
+struct ScoredSets<'a, C, S> {
     params: TopKParams<C>,
     coords: [&'a [C]; 2],
     scores: [&'a [S]; 2],
@@ -67,7 +67,7 @@ pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
     }
     let lens = scores.map(<[S]>::len);
     let mut uploader = Uploader { stream, staging: None };
-    let sets = HostSets { params, coords, scores, extremes: Default::default() };
+    let sets = ScoredSets { params, coords, scores, extremes: Default::default() };
     let mut ids = lens.map(Ids::First);
     if params.strategy == Strategy::Threshold {
         match sets.join_best_points(workspace, &mut uploader, bytes)? {
@@ -153,7 +153,7 @@ fn extremes<S: Score>(scores: &[S]) -> [u64; 2] {
     ranks.reduce(|| [u64::MAX, 0], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
-impl<C: Coord, S: Score> HostSets<'_, C, S> {
+impl<C: Coord, S: Score> ScoredSets<'_, C, S> {
     /// Joins the best-scored points, and uploads no other points.
     fn join_best_points(
         &self,
@@ -332,14 +332,14 @@ impl Uploader<'_> {
             };
             return staging.upload(ids.len(), width, label, make);
         }
-        if let Ids::First(_) = ids {
-            return Buffer::from_slice(self.stream, &from[..len], label);
+        match ids {
+            Ids::First(_) => Buffer::from_slice(self.stream, &from[..len], label),
+            Ids::List(ids) => {
+                let mut items: Vec<T> = vec_with_capacity(len, label)?;
+                ids.iter().for_each(|&id| items.extend_from_slice(&from[id as usize * width..][..width]));
+                Buffer::from_slice(self.stream, &items, label)
+            }
         }
-        let mut items: Vec<T> = vec_with_capacity(len, label)?;
-        make(0, &mut items.spare_capacity_mut()[..len]);
-        // SAFETY: `make` has written all items.
-        unsafe { items.set_len(len) };
-        Buffer::from_slice(self.stream, &items, label)
     }
 }
 

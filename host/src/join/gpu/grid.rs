@@ -42,9 +42,9 @@ impl PackedGrid {
         self.extents().map(|extent| extent.floor() + 1.0).product()
     }
 
-    /// Returns the part of all cells that are neighbors of one cell.
-    pub(super) fn neighbor_fraction(&self) -> f64 {
-        self.extents().map(|extent| 3.0 / extent.max(3.0)).product()
+    /// Returns the average number of points in the neighbor cells of a point, for `len` uniform points.
+    pub(super) fn density(&self, len: usize) -> f64 {
+        self.extents().map(|extent| 3.0 / extent.max(3.0)).product::<f64>() * len as f64
     }
 
     /// Returns the extent of the grid along each axis, in cells.

@@ -8,6 +8,7 @@ use crate::device::{Layout, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::join::params::TopKParams;
 use crate::join::strategy::Strategy;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::heaps::{HeapArgs, MAX_K, join_in_registers, join_in_shared};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
@@ -16,11 +17,11 @@ use kauri_kernels::thread::words::Bits128;
 /// Least bytes for the heaps of a batch.
 const MIN_BYTES: u64 = 1 << 20;
 
-/// Returns [`Error::StrategyLimit`] if the heaps of a strategy keep fewer than `k` pairs.
-pub(in crate::join) fn check_heap_len(strategy: Strategy, k: usize) -> Result<()> {
-    let strategy = if strategy == Strategy::SharedHeap { "SharedHeap" } else { "RegisterHeap" };
+/// Returns the strategy, or [`Error::StrategyLimit`] if its heaps keep fewer than `k` pairs.
+pub(in crate::join) fn check_heap_len(strategy: Strategy, k: usize) -> Result<Strategy> {
+    let name = if strategy == Strategy::SharedHeap { "SharedHeap" } else { "RegisterHeap" };
     let (k, most) = (k as u64, MAX_K as u64);
-    if k > most { Err(Error::StrategyLimit { strategy, k, most }) } else { Ok(()) }
+    if k > most { Err(Error::StrategyLimit { strategy: name, k, most }) } else { Ok(strategy) }
 }
 
 /// Returns the most bytes for the heaps of a batch if a join may take `bytes` bytes of device memory.
@@ -69,11 +70,11 @@ pub(super) fn best_pairs<C: Coord>(
                 let (ranks, state) = (sides.ranks(&params.scoring), running.state().read_only());
                 let args = HeapArgs { sides: sides.args(), ranks, first: first as u64, state, pairs };
                 let n = len as u64;
-                with_kernel_dims!(grid.dims, D => match params.strategy {
-                    Strategy::SharedHeap => stream.launch_items::<join_in_shared<C, D>>(n, (args, k as u32)),
-                    _ if row_len == 16 => stream.launch_items::<join_in_registers<C, D, 16>>(n, (args,)),
-                    _ => stream.launch_items::<join_in_registers<C, D, MAX_K>>(n, (args,)),
-                })?;
+                match grid.dims {
+                    2 => launch::<C, 2>(stream, params, row_len, n, args)?,
+                    3 => launch::<C, 3>(stream, params, row_len, n, args)?,
+                    _ => launch::<C, MAX_DIMS>(stream, params, row_len, n, args)?,
+                }
                 running.offer(pairs.read_only())?;
             }
             first += len;
@@ -81,4 +82,25 @@ pub(super) fn best_pairs<C: Coord>(
         }
         Ok(())
     })
+}
+
+/// Launches the kernel of a batch of `n` probe points.
+///
+/// # Safety
+/// There is a row for each probe point. Nothing else uses the memory until the stream has done the work.
+unsafe fn launch<C: Coord, const D: usize>(
+    stream: &Stream,
+    params: &TopKParams<C>,
+    row_len: usize,
+    n: u64,
+    args: HeapArgs<'_, C>,
+) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match (params.strategy, row_len) {
+            (Strategy::SharedHeap, k) => stream.launch_items::<join_in_shared<C, D>>(n, (args, k as u32)),
+            (_, 16) => stream.launch_items::<join_in_registers<C, D, 16>>(n, (args,)),
+            _ => stream.launch_items::<join_in_registers<C, D, MAX_K>>(n, (args,)),
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::join::params::JoinParams;
 use crate::memory;
 use cuda_std::mem::Slice;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nearest::join_nearest;
 use kauri_kernels::thread::coord::Coord;
 
@@ -24,8 +25,7 @@ pub(in crate::join) fn nearest<C: Coord>(
 ) -> Result<Option<Rows<C>>> {
     let lens = sets.map(|set| set.len() / params.dims);
     let grid = grid_of_device_sets(stream, workspace, sets, params)?;
-    let density = grid.as_ref().map_or(0.0, |grid| grid.neighbor_fraction() * lens[0] as f64);
-    if density > max_density {
+    if grid.as_ref().is_some_and(|grid| grid.density(lens[0]) > max_density) {
         return Ok(None);
     }
     let len = lens[1].saturating_mul(k);
@@ -46,7 +46,11 @@ pub(in crate::join) fn nearest<C: Coord>(
     unsafe {
         let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
         let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
-        with_kernel_dims!(params.dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
+        match params.dims {
+            2 => stream.launch_items::<join_nearest<C, 2>>(lens[1] as u64, args),
+            3 => stream.launch_items::<join_nearest<C, 3>>(lens[1] as u64, args),
+            _ => stream.launch_items::<join_nearest<C, MAX_DIMS>>(lens[1] as u64, args),
+        }?;
     }
     Ok(Some((ids, dist2)))
 }

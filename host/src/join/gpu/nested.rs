@@ -11,6 +11,7 @@ use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
@@ -170,7 +171,11 @@ unsafe fn offer_pairs<C: Coord>(
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
-            with_kernel_dims!(dims, D => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
+            match dims {
+                2 => stream.launch::<join_nested<C, 2>>(num_blocks, args),
+                3 => stream.launch::<join_nested<C, 3>>(num_blocks, args),
+                _ => stream.launch::<join_nested<C, MAX_DIMS>>(num_blocks, args),
+            }?;
             running.select_best()?;
         }
         num_done = num_points;
@@ -179,22 +184,18 @@ unsafe fn offer_pairs<C: Coord>(
     Ok(())
 }
 
-/// Scratch memory for the best-scored points of a set.
+/// Scratch memory for the best-scored points of a set, by the width of the scores.
 pub(super) enum TopScores {
-    Bits32(TopK<u32>, Region<u32>, Region<u32>),
-    Bits64(TopK<u64>, Region<u64>, Region<u32>),
+    Bits32(TopKeys<u32>),
+    Bits64(TopKeys<u64>),
 }
 
 impl TopScores {
     /// Plans the best `len` of `all` scores.
     pub(super) fn plan(layout: &mut Layout, score_type: ScoreType, all: usize, len: usize) -> Self {
         match score_type {
-            ScoreType::U32 | ScoreType::F32 => {
-                Self::Bits32(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
-            }
-            ScoreType::I64 | ScoreType::F64 => {
-                Self::Bits64(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
-            }
+            ScoreType::U32 | ScoreType::F32 => Self::Bits32(TopKeys::plan(layout, all, len)),
+            ScoreType::I64 | ScoreType::F64 => Self::Bits64(TopKeys::plan(layout, all, len)),
         }
     }
 
@@ -210,52 +211,55 @@ impl TopScores {
         score_type: ScoreType,
         best: BestKeys,
     ) -> Result<Slice<'a, u32>> {
+        let order = match score_type {
+            ScoreType::U32 => best.order::<u32>(),
+            ScoreType::I64 => best.order::<i64>(),
+            ScoreType::F32 => best.order::<f32>(),
+            ScoreType::F64 => best.order::<f64>(),
+        };
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Bits32(top, keys, ids) => {
-                    select_top(stream, temp, scores, top, *keys, *ids, key_order(score_type, best))
-                }
-                Self::Bits64(top, keys, ids) => {
-                    select_top(stream, temp, scores, top, *keys, *ids, key_order(score_type, best))
-                }
+                Self::Bits32(top) => top.run(stream, temp, scores, order),
+                Self::Bits64(top) => top.run(stream, temp, scores, order),
             }
         }
     }
 }
 
-/// Returns the order of keys that puts the best scores first.
-fn key_order(score_type: ScoreType, best: BestKeys) -> KeyOrder {
-    match score_type {
-        ScoreType::U32 => best.order::<u32>(),
-        ScoreType::I64 => best.order::<i64>(),
-        ScoreType::F32 => best.order::<f32>(),
-        ScoreType::F64 => best.order::<f64>(),
-    }
-}
-
-/// Returns the ids of the best-scored points.
-///
-/// # Safety
-/// The requirements of [`TopScores::run`].
-unsafe fn select_top<'a, B: RankBits>(
-    stream: &Stream,
-    temp: &Temp<'a>,
-    scores: Slice<'_, u32>,
-    top: &TopK<B>,
+/// Scratch memory for the best-scored points of a set whose scores have the width of `B`.
+pub(super) struct TopKeys<B: RankBits> {
+    top: TopK<B>,
     keys: Region<B>,
     ids: Region<u32>,
-    order: KeyOrder,
-) -> Result<Slice<'a, u32>>
+}
+
+impl<B: RankBits> TopKeys<B>
 where
     Ascending: Order<B::Ranked, NoValue>,
 {
-    let (keys, ids) = (temp.view(keys), temp.view(ids));
-    // SAFETY: the words of the scores are viewed as keys of the same bytes; the rest is passed on to the caller.
-    unsafe {
-        let len = scores.len() / (size_of::<B>() / size_of::<u32>());
-        let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
-        top.run(stream, temp, scores, order, TopKOutput { keys, ids })?;
+    fn plan(layout: &mut Layout, all: usize, len: usize) -> Self {
+        Self { top: TopK::plan(layout, all, len), keys: layout.reserve(len), ids: layout.reserve(len) }
     }
-    Ok(ids.read_only())
+
+    /// Returns the ids of the best-scored points, the first in an order first.
+    ///
+    /// # Safety
+    /// The requirements of [`TopScores::run`].
+    unsafe fn run<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        scores: Slice<'_, u32>,
+        order: KeyOrder,
+    ) -> Result<Slice<'a, u32>> {
+        let output = TopKOutput { keys: temp.view(self.keys), ids: temp.view(self.ids) };
+        // SAFETY: the words of the scores are viewed as keys of the same bytes; the rest is passed on to the caller.
+        unsafe {
+            let len = scores.len() / (size_of::<B>() / size_of::<u32>());
+            let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
+            self.top.run(stream, temp, scores, order, output)?;
+        }
+        Ok(output.ids.read_only())
+    }
 }

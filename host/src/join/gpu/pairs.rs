@@ -9,6 +9,7 @@ use crate::primitives::operator::Sum;
 use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Scan, ScanKind};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::thread::coord::Coord;
@@ -150,7 +151,13 @@ unsafe fn launch_count<C: Coord>(
     let args = (sides.args(), num_before, counts, total);
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
-    unsafe { with_kernel_dims!(sides.grid.dims, D => stream.launch_items::<join_count<C, D>>(n, args)) }
+    unsafe {
+        match sides.grid.dims {
+            2 => stream.launch_items::<join_count<C, 2>>(n, args),
+            3 => stream.launch_items::<join_count<C, 3>>(n, args),
+            _ => stream.launch_items::<join_count<C, MAX_DIMS>>(n, args),
+        }
+    }
 }
 
 /// Writes the ids of the rows, as many as `found` holds.
@@ -168,5 +175,11 @@ pub(super) unsafe fn launch_emit<C: Coord>(
     let args = (sides.args(), num_before, offsets, found);
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
-    unsafe { with_kernel_dims!(sides.grid.dims, D => stream.launch_items::<join_emit<C, D>>(n, args)) }
+    unsafe {
+        match sides.grid.dims {
+            2 => stream.launch_items::<join_emit<C, 2>>(n, args),
+            3 => stream.launch_items::<join_emit<C, 3>>(n, args),
+            _ => stream.launch_items::<join_emit<C, MAX_DIMS>>(n, args),
+        }
+    }
 }

@@ -11,7 +11,6 @@ use super::threshold;
 use crate::device::Layout;
 use crate::join::params::{JoinParams, TopKParams};
 use crate::join::strategy::Strategy;
-use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 #[cfg(feature = "research")]
 use kauri_kernels::thread::words::Bits128;
@@ -42,10 +41,9 @@ impl<C: Coord> MemoryPlan<C> {
         self.grid.as_ref().map(|grid| (grid.num_cells(), grid.code_bits))
     }
 
-    /// True if neighbor cells have so many points that the search of a tree for `k` points is faster.
-    pub(in crate::join) fn is_dense(&self, k: usize) -> bool {
-        let density = self.grid.as_ref().map_or(0.0, |grid| grid.neighbor_fraction() * self.lens[0] as f64);
-        density > JOIN.nearest_by_cells_to(k)
+    /// Returns the average number of build points in the neighbor cells of a point.
+    pub(in crate::join) fn density(&self) -> f64 {
+        self.grid.as_ref().map_or(0.0, |grid| grid.density(self.lens[0]))
     }
 
     /// Returns the scratch bytes of a join for the nearest points.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::join::params::TopKParams;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::join::threshold::{CustomScoreLaunch, ThresholdArgs, join_rising, join_rising_rest};
 use kauri_kernels::policy::{JOIN, JOIN_SEGMENT, JOIN_THREADS};
@@ -29,14 +30,19 @@ pub(super) fn best_pairs<C: Coord>(
         params.scoring.weights.reverse();
         sets.reverse();
     }
+    let launch = match grid.dims {
+        2 => launch_part::<C, 2>,
+        3 => launch_part::<C, 3>,
+        _ => launch_part::<C, MAX_DIMS>,
+    };
     let coords = sets.map(|set| set.coords);
     join_in_parts(stream, workspace, &params, coords, Some(sets), grid, |sides, part| {
-        launch_part(stream, &params.scoring, sides, part)
+        launch(stream, &params.scoring, sides, part)
     })
 }
 
 /// Launches the kernels of one part of the probe points.
-fn launch_part<C: Coord>(
+fn launch_part<C: Coord, const D: usize>(
     stream: &Stream,
     scoring: &Scoring,
     sides: &SortedSides<'_, C>,
@@ -49,15 +55,13 @@ fn launch_part<C: Coord>(
     let tasks_per_warp = u32::try_from(tasks.len() / num_warps).unwrap_or(u32::MAX);
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        with_kernel_dims!(sides.grid.dims, D => {
-            let part = (args, first_block, stride, tasks_per_warp, tasks);
-            stream.launch::<join_rising<C, D>>(num_blocks, part)?;
-            // Only larger build sides have points beyond the first segment, which become tasks.
-            if sides.build.points.ids.len() <= JOIN_SEGMENT {
-                return Ok(());
-            }
-            stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, (args, tasks.read_only()))
-        })
+        let part = (args, first_block, stride, tasks_per_warp, tasks);
+        stream.launch::<join_rising<C, D>>(num_blocks, part)?;
+        // Only larger build sides have points beyond the first segment, which become tasks.
+        if sides.build.points.ids.len() <= JOIN_SEGMENT {
+            return Ok(());
+        }
+        stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, (args, tasks.read_only()))
     }
 }
 
@@ -141,7 +145,7 @@ impl<C: Coord> ThresholdPlan<C> {
         // If the build side is small and few probe points have neighbors, sorting the probe side costs more than it saves.
         let is_sparse = sets == Sets::TwoScored
             && JOIN.is_small_beside(lens[0], lens[1])
-            && grid.neighbor_fraction() * lens[0] as f64 <= JOIN.unordered_to;
+            && grid.density(lens[0]) <= JOIN.unordered_to;
         let probe_side = if is_sparse { Side::UnsortedProbe } else { Side::Probe };
         Self {
             sides: SidesPlan::plan(layout, grid, lens, sets, probe_side),
