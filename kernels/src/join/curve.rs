@@ -8,11 +8,11 @@ pub const MAX_DIMS: usize = 6;
 ///
 /// | | codes of the neighbor cells of a cell | top 16 of 1M points by cells |
 /// |---|---|---|
-/// | [`Linear`](Self::Linear) | runs of three | 0.35 ms |
-/// | [`ZOrder`](Self::ZOrder) | single cells | 0.40 ms |
-/// | [`Hilbert`](Self::Hilbert) | single cells | 0.47 ms |
+/// | [`Linear`](Self::Linear) | runs of three | 0.364 ms |
+/// | [`ZOrder`](Self::ZOrder) | single cells | 0.415 ms |
+/// | [`Hilbert`](Self::Hilbert) | single cells | 0.484 ms |
 ///
-/// The times are those of an H200 (benches/results/pages/join.md).
+/// The times are those of an H200 (benches/results/join-h200.md).
 ///
 /// ```
 /// use kauri_kernels::join::curve::Curve;

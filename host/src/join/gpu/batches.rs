@@ -1,7 +1,7 @@
 //! Delivers the pairs of a distance join in batches: the build side stays on the device, the probe side is uploaded batch by batch.
 
 use super::cells::{Side, SortedPoints, SortedPointsPlan, SortedSides};
-use super::grid::{GridPlan, GridView, PackedGrid, grid_of_host_sets};
+use super::grid::{GridView, PackedGrid, grid_of_host_sets};
 use super::pairs::{CountingPlan, count_all, launch_emit};
 use crate::batches::{Delivery, RowBatches, RowLaunch, RowSplitter, items};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
@@ -29,7 +29,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     let build = Buffer::from_slice(&stream, build, "points of a join")?;
     let sample_coords = Buffer::from_slice(&stream, &sample.coords, "a sample")?;
     let mut layout = Layout::new();
-    let grid_plan = GridPlan::plan(&mut layout, &grid);
+    let words = grid.plan(&mut layout);
     let mut plan_side = |coords: &Buffer<C>, side| {
         SortedPointsPlan::plan(&mut layout, &grid, coords.len() / grid.dims, side, false)
     };
@@ -37,7 +37,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     let total = layout.reserve::<u64>(1);
     let temp = workspace.carve(&stream, &layout, "distance join")?;
     let bound = params.bound.to_f64();
-    let upload_grid = |params: &JoinParams<C>| grid_plan.run(&stream, &temp, &grid, params);
+    let upload_grid = |params: &JoinParams<C>| grid.upload(&stream, &temp, words, params);
     // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
     let (sorted_build, count) = unsafe {
         let grid = upload_grid(&sample.params(params))?;

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "research")]
 use super::cell_list::CellListPlan;
-use super::grid::{GridPlan, GridView, PackedGrid};
+use super::grid::{GridView, PackedGrid};
 use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
@@ -248,7 +248,7 @@ impl<'a, C: Coord> SortedSides<'a, C> {
 
 /// Scratch memory of two sides.
 pub(super) struct SidesPlan<C> {
-    grid: GridPlan,
+    grid: Region<f64>,
     build: SortedPointsPlan<C>,
     /// `None` if a set is joined with itself.
     probe: Option<SortedPointsPlan<C>>,
@@ -263,11 +263,11 @@ impl<C: Coord> SidesPlan<C> {
         sets: Sets,
         probe_side: Side,
     ) -> Self {
-        let grid_plan = GridPlan::plan(layout, grid);
+        let words = grid.plan(layout);
         let mut plan = |len, side| SortedPointsPlan::plan(layout, grid, len, side, sets == Sets::TwoScored);
         let build = plan(lens[0], Side::Build);
         let probe = (sets != Sets::One).then(|| plan(lens[1], probe_side));
-        Self { grid: grid_plan, build, probe }
+        Self { grid: words, build, probe }
     }
 
     /// Sorts both sides, given as [build, probe].
@@ -283,7 +283,7 @@ impl<C: Coord> SidesPlan<C> {
         coords: [Slice<'a, C>; 2],
         scores: Option<[ScoredView<'_, C>; 2]>,
     ) -> Result<SortedSides<'a, C>> {
-        let grid = self.grid.run(stream, temp, grid, params)?;
+        let grid = grid.upload(stream, temp, self.grid, params)?;
         let scores = |i: usize| scores.map(|scores| scores[i]);
         // SAFETY: passed on to the caller.
         unsafe {

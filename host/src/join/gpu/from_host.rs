@@ -78,9 +78,12 @@ pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
         }
         ids = sets.filter_by_threshold(ids, params.threshold)?;
     }
-    let estimate = MemoryEstimate { params, point_bytes: params.join.dims * size_of::<C>() + size_of::<S>() };
-    let bytes = bytes.max(estimate.bytes([MIN_POINTS; 2]));
-    let parts = Parts::new(estimate, bytes, coords, ids)?;
+    let mut partition = Partition {
+        params,
+        point_bytes: params.join.dims * size_of::<C>() + size_of::<S>(),
+        max_bytes: bytes,
+    };
+    partition.max_bytes = bytes.max(partition.bytes([MIN_POINTS; 2]));
     let mut merged = MergedPairs { k: params.k, pairs: Vec::new(), threshold: params.threshold };
     let mut join = |part: UploadedPart<C, S>| {
         if part.ids.iter().all(|ids| ids.len() > 0) {
@@ -90,20 +93,18 @@ pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
         }
         Ok(merged.threshold)
     };
-    let slabs = match parts {
-        Parts::Whole(ids) => {
-            join(sets.upload(&mut uploader, ids)?)?;
-            return Ok(merged.pairs);
-        }
-        Parts::Slabs(slabs) => slabs,
-    };
+    if partition.bytes([ids[0].len(), ids[1].len()]) <= partition.max_bytes {
+        join(sets.upload(&mut uploader, ids)?)?;
+        return Ok(merged.pairs);
+    }
+    let slabs = partition.slabs(coords, [&ids[0], &ids[1]])?;
     // One part is uploaded while another is joined.
     let rank = AtomicU64::new(params.threshold.0);
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(0);
         let (sets, rank) = (&sets, &rank);
         scope.spawn(move || {
-            slabs.for_each_part(|ids| {
+            partition.for_each_part(&slabs, |ids| {
                 let threshold = last_of_rank(rank.load(Ordering::Relaxed));
                 let part =
                     sets.filter_by_threshold(ids, threshold).and_then(|ids| sets.upload(&mut uploader, ids));
@@ -343,14 +344,16 @@ impl Uploader<'_> {
     }
 }
 
-/// Estimates the device memory of a join.
-struct MemoryEstimate<C> {
+/// Splits two sets into parts that are joined one after another, because they exceed device memory.
+struct Partition<C> {
     params: TopKParams<C>,
+    /// Bytes of a point and its score.
     point_bytes: usize,
+    max_bytes: u64,
 }
 
-impl<C: Coord> MemoryEstimate<C> {
-    /// Returns the bytes for parts of `lens` points. Two parts are on the device: one is joined while the next is uploaded.
+impl<C: Coord> Partition<C> {
+    /// Estimates the device memory for parts of `lens` points. Two parts are on the device: one is joined while the next is uploaded.
     fn bytes(&self, lens: [usize; 2]) -> u64 {
         let bytes = MemoryPlan::upper_bound(lens, &self.params.join).of_top_k(&self.params);
         // The number of pairs to filter is not known in advance.
@@ -358,46 +361,25 @@ impl<C: Coord> MemoryEstimate<C> {
         let points = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.point_bytes as u64);
         bytes.saturating_add(points)
     }
-}
 
-/// The parts in which two sets are joined.
-enum Parts<C> {
-    /// All points at once.
-    Whole([Ids; 2]),
-    Slabs(SlabPartition<C>),
-}
-
-/// Two sets in slabs.
-struct SlabPartition<C> {
-    estimate: MemoryEstimate<C>,
-    bytes: u64,
-    num: usize,
-    lists: [SlabLists; 2],
-}
-
-impl<C: Coord> Parts<C> {
-    fn new(estimate: MemoryEstimate<C>, bytes: u64, coords: [&[C]; 2], ids: [Ids; 2]) -> Result<Self> {
-        let (params, lens) = (&estimate.params.join, [ids[0].len(), ids[1].len()]);
-        let (all, none) = (estimate.bytes(lens), estimate.bytes([0, 0]));
-        if all <= bytes {
-            return Ok(Self::Whole(ids));
-        }
+    /// Distributes the points of both sets to slabs.
+    fn slabs(&self, coords: [&[C]; 2], ids: [&Ids; 2]) -> Result<[SlabLists; 2]> {
+        let (params, none) = (&self.params.join, self.bytes([0, 0]));
+        let all = self.bytes(ids.map(Ids::len)) - none;
         // A quarter more slabs than needed, because some left points are in several slabs.
-        let num = (all - none).saturating_mul(5) / 4 / bytes.saturating_sub(none).max(1) + 2;
+        let num = all.saturating_mul(5) / 4 / self.max_bytes.saturating_sub(none).max(1) + 2;
         let num = num.min(MAX_SLABS) as usize;
-        let slabs = Slabs::new(num, params.dims, coords, [&ids[0], &ids[1]], reach(params));
-        let distribute = |set: usize, borders| slabs.distribute(coords[set], &ids[set], borders);
-        let lists = [distribute(0, Borders::Overlap)?, distribute(1, Borders::Disjoint)?];
-        Ok(Self::Slabs(SlabPartition { estimate, bytes, num: slabs.len(), lists }))
+        let slabs = Slabs::new(num, params.dims, coords, ids, reach(params));
+        Ok([
+            slabs.distribute(coords[0], ids[0], Borders::Overlap)?,
+            slabs.distribute(coords[1], ids[1], Borders::Disjoint)?,
+        ])
     }
-}
 
-impl<C: Coord> SlabPartition<C> {
     /// Calls `visit` with the points of each part. Each pair within the distance is in one part.
-    fn for_each_part(&self, mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
-        for slab in 0..self.num {
-            let sets = [self.lists[0].ids(slab), self.lists[1].ids(slab)];
-            if self.split_slab(sets, &mut visit).is_break() {
+    fn for_each_part(&self, lists: &[SlabLists; 2], mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
+        for slab in 0..lists[0].num_slabs().min(lists[1].num_slabs()) {
+            if self.split_slab([lists[0].ids(slab), lists[1].ids(slab)], &mut visit).is_break() {
                 return;
             }
         }
@@ -411,10 +393,10 @@ impl<C: Coord> SlabPartition<C> {
     ) -> ControlFlow<()> {
         let lens = [sets[0].len(), sets[1].len()];
         let mut part = lens.map(|len| len.max(1));
-        if self.estimate.bytes(part) <= self.bytes {
+        if self.bytes(part) <= self.max_bytes {
             return visit(sets);
         }
-        while self.estimate.bytes(part) > self.bytes && part != [1, 1] {
+        while self.bytes(part) > self.max_bytes && part != [1, 1] {
             let larger = usize::from(part[1] > part[0]);
             part[larger] = part[larger].div_ceil(2);
         }

@@ -47,6 +47,27 @@ impl PackedGrid {
         self.extents().map(|extent| 3.0 / extent.max(3.0)).product::<f64>() * len as f64
     }
 
+    /// Plans the memory of the grid on the device.
+    pub(super) fn plan(&self, layout: &mut Layout) -> Region<f64> {
+        layout.reserve(self.words.len())
+    }
+
+    /// Uploads the grid to the planned memory.
+    pub(super) fn upload<'a, C>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        words: Region<f64>,
+        params: &JoinParams<C>,
+    ) -> Result<GridView<'a>> {
+        let words = temp.view(words);
+        temp.upload(stream, words, &self.words)?;
+        let &JoinParams { norm, curve, pairing, .. } = params;
+        let shape = Shape { bits: self.bits, curve, norm, pairing }.to_word();
+        let &Self { dims, cell_bits, code_bits, .. } = self;
+        Ok(GridView { dims, words: words.read_only(), shape, cell_bits, code_bits })
+    }
+
     /// Returns the extent of the grid along each axis, in cells.
     fn extents(&self) -> impl Iterator<Item = f64> {
         let (cells_per_unit, corners) = (self.words[0], &self.words[1..]);
@@ -112,11 +133,6 @@ pub(super) fn bounds_bytes<C: Coord>(dims: usize) -> u64 {
     plan_bounds::<C>(dims).0.bytes()
 }
 
-/// Scratch memory of the grid.
-pub(super) struct GridPlan {
-    words: Region<f64>,
-}
-
 /// The grid on the device.
 #[derive(Clone, Copy)]
 pub(super) struct GridView<'a> {
@@ -125,26 +141,4 @@ pub(super) struct GridView<'a> {
     pub(super) shape: u32,
     pub(super) cell_bits: u32,
     pub(super) code_bits: u32,
-}
-
-impl GridPlan {
-    pub(super) fn plan(layout: &mut Layout, grid: &PackedGrid) -> Self {
-        Self { words: layout.reserve(grid.words.len()) }
-    }
-
-    /// Uploads the grid.
-    pub(super) fn run<'a, C>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        grid: &PackedGrid,
-        params: &JoinParams<C>,
-    ) -> Result<GridView<'a>> {
-        let words = temp.view(self.words);
-        temp.upload(stream, words, &grid.words)?;
-        let &JoinParams { norm, curve, pairing, .. } = params;
-        let shape = Shape { bits: grid.bits, curve, norm, pairing }.to_word();
-        let &PackedGrid { dims, cell_bits, code_bits, .. } = grid;
-        Ok(GridView { dims, words: words.read_only(), shape, cell_bits, code_bits })
-    }
 }

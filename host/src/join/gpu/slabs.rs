@@ -52,6 +52,11 @@ impl Ids {
 pub(super) struct SlabLists(Vec<Vec<Vec<u32>>>);
 
 impl SlabLists {
+    /// Returns the number of slabs, or 0 if the set is empty.
+    pub(super) fn num_slabs(&self) -> usize {
+        self.0.first().map_or(0, Vec::len)
+    }
+
     /// Returns the points of a slab.
     pub(super) fn ids(&self, slab: usize) -> Ids {
         Ids::List(self.0.par_iter().flat_map_iter(|lists| lists[slab].iter().copied()).collect())
