@@ -2,9 +2,10 @@
 
 use super::{Run, attack_everywhere, with_case};
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, Score, ScoreFunction, Scored, SelfPairs,
-    Strategy, TopKDistanceJoin,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, PairScore, Score, ScoreFunction, Scored, SelfPairs, Strategy,
+    TopKDistanceJoin,
 };
+use kauri::research::join::Lookup;
 use kauri::{Batches, Device};
 use kauri_tests::naive::{Number, Scores, sort_by_score};
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
