@@ -1,1 +1,2 @@
 //! Variants of `sah`.
+pub use crate::sah::variants::{StagesOptions, Traversal};

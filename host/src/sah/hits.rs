@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::memory;
 use crate::rows::RowItem;
 use crate::rows::sealed::{RowValues, Sealed};
+use kauri_kernels::sah::trace::HitsMut;
 pub use kauri_kernels::sah::triangle::Hit;
 use std::fmt;
 use std::iter::FusedIterator;
@@ -25,19 +26,6 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Allocates memory for hits.
-    pub(super) fn with_capacity(len: usize) -> Result<Self> {
-        let part = || memory::vec_with_capacity(len, "hits of rays");
-        let triangles = memory::vec_with_capacity(len, "hits of rays")?;
-        Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
-    }
-
-    pub(super) fn from_hits(hits: &[Hit]) -> Result<Self> {
-        let mut all = Self::with_capacity(hits.len())?;
-        all.extend(hits)?;
-        Ok(all)
-    }
-
     pub(super) fn extend(&mut self, hits: &[Hit]) -> Result<()> {
         memory::reserve_more(&mut self.triangles, hits.len(), "hits of rays")?;
         for part in [&mut self.t, &mut self.u, &mut self.v] {
@@ -201,6 +189,11 @@ impl DeviceHits {
         let part = || Buffer::uninitialized(gpu, len, "hits of rays");
         let triangles = Buffer::uninitialized(gpu, len, "hits of rays")?;
         Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
+    }
+
+    pub(super) fn view_mut(&mut self) -> HitsMut<'_> {
+        let Self { triangles, t, u, v } = self;
+        HitsMut { triangles: triangles.slice_mut(), t: t.slice_mut(), u: u.slice_mut(), v: v.slice_mut() }
     }
 
     /// Copies the hits to host memory.

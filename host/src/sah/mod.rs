@@ -21,6 +21,8 @@ mod mesh_input;
 mod options;
 mod trace;
 mod tree;
+#[cfg(feature = "research")]
+pub(crate) mod variants;
 mod verify;
 
 pub use device_mesh::DeviceMesh;
@@ -28,7 +30,5 @@ pub use hits::{DeviceHits, Hit, HitIter, HitRow, Hits};
 pub use kauri_kernels::sah::aabb::Aabb;
 pub use kauri_kernels::sah::node::Node;
 pub use kauri_kernels::sah::ray::Ray;
-#[doc(hidden)]
-pub use options::StagesOptions;
 pub use options::{Quality, RayOptions, SahOptions};
 pub use tree::SahTree;

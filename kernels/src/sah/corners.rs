@@ -1,8 +1,7 @@
 //! The corners of a mesh's triangles in the layout of rays and builds: gathered, validated, with the extent of the scene.
 
 use super::aabb::Aabb;
-use super::chunk_boxes::block_min_keys;
-use super::chunks::ChunkSmem;
+use super::chunks::{ChunkSmem, block_min_keys};
 use super::extent::{EXTENT_WORDS, Extent};
 use super::large_nodes::LargeNode;
 use super::triangle::Corners;
@@ -61,7 +60,7 @@ pub unsafe fn sah_corners(
             listed.store(i, i as u32);
         }
     }
-    let least = block_min_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
+    let least = block_min_keys(extent.to_keys(), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < EXTENT_WORDS {
         found.atomic_min(word, least, Ordering::Relaxed, Scope::Device);

@@ -25,6 +25,9 @@ pub trait HitVisitor {
     unsafe fn visit(&mut self, hit: Hit);
 }
 
+/// Entries of the short stack of a GPU's ray.
+pub const SHORT_STACK: usize = 4;
+
 /// The short stack: the most recent deferred subtrees, in registers. A push moves all entries.
 struct ShortStack<const STACK: usize> {
     nodes: [u32; STACK],

@@ -9,22 +9,33 @@ use cust_core::DeviceCopy;
 /// Device memory whose length becomes known step by step. It never shrinks, so that later builds reuse it.
 pub(super) struct GrowableBuffer<T> {
     buffer: Option<Buffer<T>>,
-    label: &'static str,
+}
+
+impl<T> Default for GrowableBuffer<T> {
+    fn default() -> Self {
+        Self { buffer: None }
+    }
 }
 
 impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
-    /// Returns an empty buffer. Errors name its memory by `label`.
-    pub(super) fn new(label: &'static str) -> Self {
-        Self { buffer: None, label }
-    }
-
     /// Returns a buffer with these items.
     pub(super) fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
-        Ok(Self { buffer: Some(Buffer::from_slice(stream, items, label)?), label })
+        Ok(Self { buffer: Some(Buffer::from_slice(stream, items, label)?) })
+    }
+
+    /// Reserves memory for `len` items, which are undefined. Errors name the memory by `label`.
+    pub(super) fn reserve(&mut self, stream: &Stream, len: usize, label: &'static str) -> Result<()> {
+        self.grow(stream, len, 0, label)
     }
 
     /// Reserves memory for `len` items. The first `kept` items stay, the others are undefined.
-    pub(super) fn reserve(&mut self, stream: &Stream, len: usize, kept: usize) -> Result<()> {
+    pub(super) fn grow(
+        &mut self,
+        stream: &Stream,
+        len: usize,
+        kept: usize,
+        label: &'static str,
+    ) -> Result<()> {
         let old = self.buffer.take();
         let capacity = old.as_ref().map_or(0, Buffer::len);
         if capacity >= len && capacity > 0 {
@@ -34,7 +45,7 @@ impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
         // Without items to keep, the old memory is freed first, so that both are never held together.
         let old = old.filter(|_| kept > 0);
         let len = if kept > 0 { len.max(capacity + capacity / 2) } else { len.max(1) };
-        let mut buffer = Buffer::uninitialized(stream.gpu(), len, self.label)?;
+        let mut buffer = Buffer::uninitialized(stream.gpu(), len, label)?;
         if let Some(old) = old {
             // SAFETY: both have at least `kept` items, and wait for the device before they are freed.
             unsafe { stream.copy(buffer.slice_mut().part(0, kept), old.slice().part(0, kept))? };
@@ -43,17 +54,28 @@ impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
         Ok(())
     }
 
-    /// Returns a view of the first `len` items, which must be reserved.
-    pub(super) fn first(&self, len: usize) -> Slice<'_, T> {
-        let all = self.buffer.as_ref().expect("memory was reserved").slice();
-        assert!(len <= all.len(), "{len} items of {}", all.len());
-        // SAFETY: the length was checked.
-        unsafe { all.part(0, len) }
+    /// Returns a view of all reserved items.
+    pub(super) fn all(&self) -> Slice<'_, T> {
+        self.buffer.as_ref().expect("memory was reserved").slice()
     }
 
     /// Returns a mutable view of all reserved items.
     pub(super) fn all_mut(&mut self) -> SliceMut<'_, T> {
         self.buffer.as_mut().expect("memory was reserved").slice_mut()
+    }
+
+    /// Returns a view of the first `len` items, which must be reserved.
+    pub(super) fn first(&self, len: usize) -> Slice<'_, T> {
+        assert!(len <= self.all().len(), "{len} items of {}", self.all().len());
+        // SAFETY: the length was checked.
+        unsafe { self.all().part(0, len) }
+    }
+
+    /// Returns a mutable view of the first `len` items, which must be reserved.
+    pub(super) fn first_mut(&mut self, len: usize) -> SliceMut<'_, T> {
+        assert!(len <= self.all().len(), "{len} items of {}", self.all().len());
+        // SAFETY: the length was checked.
+        unsafe { self.all_mut().part(0, len) }
     }
 
     /// Copies the first `len` items to host memory.

@@ -8,6 +8,7 @@ use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::node::Node;
+use kauri_kernels::sah::trace::DeviceTree;
 use kauri_kernels::sah::triangle::Corners;
 use std::sync::{Mutex, PoisonError};
 
@@ -32,18 +33,18 @@ pub(in super::super) struct GpuTree {
 const MAX_READERS: usize = 16;
 
 /// Label of the tree's memory in errors.
-const TREE: &str = "SAH k-d tree";
+pub(super) const TREE: &str = "SAH k-d tree";
 
 impl GpuTree {
     /// Returns a tree without memory.
     pub(super) fn new(gpu: &Gpu) -> Self {
         Self {
             gpu: gpu.clone(),
-            extent: GrowableBuffer::new(TREE),
+            extent: GrowableBuffer::default(),
             extent_on_host: Extent::EMPTY,
-            nodes: GrowableBuffer::new(TREE),
-            references: GrowableBuffer::new(TREE),
-            corners: GrowableBuffer::new("corners of triangles"),
+            nodes: GrowableBuffer::default(),
+            references: GrowableBuffer::default(),
+            corners: GrowableBuffer::default(),
             num_nodes: 0,
             num_references: 0,
             num_triangles: 0,
@@ -130,13 +131,13 @@ impl GpuTree {
         &self.gpu
     }
 
-    /// Returns views of nodes, references, corners and extent, as the kernels of ray queries take them.
-    pub(super) fn views(&self) -> (Slice<'_, u64>, Slice<'_, u32>, Slice<'_, Corners>, Slice<'_, Extent>) {
-        (
-            self.nodes.first(self.num_nodes),
-            self.references.first(self.num_references),
-            self.corners.first(self.num_triangles),
-            self.extent.first(1),
-        )
+    /// Returns the tree as the kernels of ray queries take it.
+    pub(super) fn view(&self) -> DeviceTree<'_> {
+        DeviceTree {
+            nodes: self.nodes.first(self.num_nodes),
+            references: self.references.first(self.num_references),
+            corners: self.corners(),
+            extent: self.extent.first(1),
+        }
     }
 }
