@@ -917,6 +917,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         what: "frames: what is hidden is lit",
         kernel: FRAME,
         from: "are_occluded.load(pixel) != 0",
-        to: "are_hidden.load(pixel) > 1",
+        to: "are_occluded.load(pixel) > 1",
     },
 ];
