@@ -27,3 +27,4 @@ mod triangle_mesh;
 
 pub use motion::Motion;
 pub use triangle_mesh::Mesh;
+pub(crate) use triangle_mesh::around;

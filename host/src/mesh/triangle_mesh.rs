@@ -78,7 +78,7 @@ impl Mesh {
 }
 
 /// Returns the bounding box of two boxes.
-fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
+pub(crate) fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
     let each = |of: fn(f32, f32) -> f32, a: [f32; 3], b: [f32; 3]| [0, 1, 2].map(|axis| of(a[axis], b[axis]));
     [each(f32::min, low, other_low), each(f32::max, high, other_high)]
 }

@@ -15,10 +15,6 @@ struct CountHits {
 
 impl HitVisitor for CountHits {
     #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        f32::INFINITY
-    }
-    #[inline(always)]
     unsafe fn visit(&mut self, _: Hit) {
         self.num += 1;
     }
@@ -40,10 +36,6 @@ struct WriteHits<'a> {
 }
 
 impl HitVisitor for WriteHits<'_> {
-    #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        f32::INFINITY
-    }
     #[inline(always)]
     unsafe fn visit(&mut self, hit: Hit) {
         self.hits.keys.store(self.slot, sort_key(hit));

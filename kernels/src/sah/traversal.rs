@@ -20,7 +20,10 @@ pub trait Scene {
 /// A callback for hits.
 pub trait HitVisitor {
     /// Returns the `t` beyond which hits are not needed.
-    fn t_limit(&self) -> f32;
+    #[inline(always)]
+    fn t_limit(&self) -> f32 {
+        f32::INFINITY
+    }
     /// Called for each hit, once for each leaf in which the ray meets the triangle.
     unsafe fn visit(&mut self, hit: Hit);
 }

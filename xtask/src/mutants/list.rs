@@ -85,8 +85,7 @@ const QUADTREE_LEVELS: Kernel =
 const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/codes/order.rs", tests: &["quadtree::"] };
 const QUADTREE_STREAMED: Kernel = Kernel { file: "kernels/src/quadtree/streamed.rs", tests: &["quadtree::"] };
 const SAH_PARTITION: Kernel = Kernel { file: "kernels/src/sah/partition.rs", tests: &["sah::"] };
-const SAH_LARGE_VARIANTS: Kernel =
-    Kernel { file: "kernels/src/sah/large_variants.rs", tests: &["sah::"] };
+const SAH_LARGE_VARIANTS: Kernel = Kernel { file: "kernels/src/sah/large_variants.rs", tests: &["sah::"] };
 const SAH_LARGE_LEVELS: Kernel = Kernel { file: "kernels/src/sah/large_levels.rs", tests: &["sah::"] };
 const SAH_SMALL_LEVELS: Kernel = Kernel { file: "kernels/src/sah/small_levels.rs", tests: &["sah::"] };
 const SAH_SMALL_WARPS: Kernel = Kernel { file: "kernels/src/sah/small_warps.rs", tests: &["sah::"] };

@@ -84,9 +84,6 @@ const BATCH: usize = 1 << 14;
 fn hits_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
     struct AllHits(Vec<Hit>);
     impl HitVisitor for AllHits {
-        fn t_limit(&self) -> f32 {
-            f32::INFINITY
-        }
         unsafe fn visit(&mut self, hit: Hit) {
             self.0.push(hit);
         }

@@ -68,8 +68,8 @@ impl GpuBuilder {
         })?;
         let input = BuildInput {
             stream,
-            corners: tree.corners.first(mesh.len()),
-            boxes: boxes.first(mesh.len()),
+            corners: tree.corners.view(),
+            boxes: boxes.view(),
             bounds: tree.extent_on_host.bounds,
             options,
         };
@@ -88,7 +88,7 @@ impl GpuBuilder {
         stats.phase("preorder", || {
             tree.nodes.reserve(stream, size.nodes as usize, TREE)?;
             tree.references.reserve(stream, size.references as usize, TREE)?;
-            let memory = TreeMut { nodes: tree.nodes.all_mut(), references: tree.references.all_mut() };
+            let memory = TreeMut { nodes: tree.nodes.view_mut(), references: tree.references.view_mut() };
             // SAFETY: the tree has as much memory as the sizes say.
             unsafe {
                 subtrees.write_top(stream, large, memory)?;
@@ -97,7 +97,6 @@ impl GpuBuilder {
             // Rays may come on another stream.
             stream.synchronize()
         })?;
-        (tree.num_nodes, tree.num_references) = (size.nodes as usize, size.references as usize);
         Ok(tree)
     }
 
@@ -111,7 +110,7 @@ impl GpuBuilder {
         let mut tree = self.take_spare(stream)?;
         let Self { workspace, boxes, refit, .. } = self;
         load_mesh(stream, workspace, mesh, &mut tree, boxes, (empty_view(), empty_view()))?;
-        refit.run(stream, workspace, boxes.first(mesh.len()), old, &mut tree)?;
+        refit.run(stream, workspace, boxes.view(), old, &mut tree)?;
         Ok(tree)
     }
 

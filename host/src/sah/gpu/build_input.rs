@@ -34,27 +34,27 @@ pub(super) const TRIANGLES: &str = "triangles of nodes";
 pub(super) const BOXES: &str = "boxes of parts of triangles";
 
 impl ReferenceBuffers {
-    /// Reserves memory for `len` references. The first `kept` references stay.
+    /// Sets the length to `len` references. The first `kept` references stay.
     pub(super) fn grow(&mut self, input: &BuildInput<'_>, len: usize, kept: usize) -> Result<()> {
         self.triangles.grow(input.stream, len, kept, TRIANGLES)?;
         if input.options.clip { self.boxes.grow(input.stream, len, kept, BOXES) } else { Ok(()) }
     }
 
-    /// Returns all reserved references.
+    /// Returns the references.
     pub(super) fn list<'a>(&'a self, input: &BuildInput<'a>) -> ReferenceList<'a> {
         let clip = input.options.clip;
         ReferenceList {
-            triangles: self.triangles.all(),
-            boxes: if clip { self.boxes.all() } else { input.boxes },
+            triangles: self.triangles.view(),
+            boxes: if clip { self.boxes.view() } else { input.boxes },
             are_clipped: clip.into(),
         }
     }
 
-    /// Returns all reserved references to be written.
+    /// Returns the memory of the references.
     pub(super) fn list_mut(&mut self, input: &BuildInput<'_>) -> ReferenceListMut<'_> {
         ReferenceListMut {
-            triangles: self.triangles.all_mut(),
-            boxes: if input.options.clip { self.boxes.all_mut() } else { empty_view() },
+            triangles: self.triangles.view_mut(),
+            boxes: if input.options.clip { self.boxes.view_mut() } else { empty_view() },
         }
     }
 

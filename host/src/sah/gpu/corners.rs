@@ -25,7 +25,6 @@ pub(super) fn load_mesh(
     (root, references): (SliceMut<'_, LargeNode>, SliceMut<'_, u32>),
 ) -> Result<()> {
     let num_triangles = mesh.len();
-    tree.num_triangles = num_triangles;
     tree.corners.reserve(stream, num_triangles, "corners of triangles")?;
     tree.extent.reserve(stream, 1, "box of a mesh")?;
     boxes.reserve(stream, num_triangles, "boxes of triangles")?;
@@ -39,17 +38,19 @@ pub(super) fn load_mesh(
         let args = (
             mesh.vertices.slice(),
             mesh.triangles.slice(),
-            tree.corners.first_mut(num_triangles),
-            boxes.all_mut(),
+            tree.corners.view_mut(),
+            boxes.view_mut(),
             references,
             words,
         );
         stream.launch_items::<sah_corners>(num_triangles as u64, args)?;
-        let args = (num_triangles as u32, words.read_only(), tree.extent.all_mut(), root);
+        let args = (num_triangles as u32, words.read_only(), tree.extent.view_mut(), root);
         stream.launch::<sah_root>(1, args)?;
         stream.read(words.read_only())?
     };
-    mesh.check_summary(stream, &words)?;
+    if words[summary::INVALID] != u32::MAX {
+        return Err(mesh.error(stream));
+    }
     tree.extent_on_host = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| words[i]));
     Ok(())
 }

@@ -61,7 +61,7 @@ impl LargeNodes {
 
     /// Returns the top nodes.
     pub(super) fn top_nodes(&self) -> Slice<'_, TopNode> {
-        self.top_nodes.first(self.num_top_nodes())
+        self.top_nodes.view()
     }
 
     /// Returns the number of top nodes.
@@ -82,7 +82,7 @@ impl LargeNodes {
     ) -> Result<(SliceMut<'_, LargeNode>, SliceMut<'_, u32>)> {
         self.lists[0].triangles.reserve(stream, num_triangles, TRIANGLES)?;
         self.nodes[0].reserve(stream, 1, "large nodes")?;
-        Ok((self.nodes[0].all_mut(), self.lists[0].triangles.all_mut()))
+        Ok((self.nodes[0].view_mut(), self.lists[0].triangles.view_mut()))
     }
 
     /// Splits large nodes level by level until all are small or leaves. The [root](Self::reserve_root) has been written.
@@ -98,7 +98,7 @@ impl LargeNodes {
             let boxes = &mut self.lists[0].boxes;
             boxes.reserve(input.stream, num_triangles, BOXES)?;
             // SAFETY: both have this length, and wait for the device before they are freed.
-            unsafe { input.stream.copy(boxes.first_mut(num_triangles), input.boxes)? };
+            unsafe { input.stream.copy(boxes.view_mut(), input.boxes)? };
         }
         let len = num_triangles as u32;
         if len <= SMALL_TRIANGLES {
@@ -156,9 +156,9 @@ impl LargeNodes {
                 first_top_node: top_range.end,
                 first_small_root,
                 first_small_reference: num_finished as u32,
-                nodes: next_nodes.all_mut(),
+                nodes: next_nodes.view_mut(),
                 small_roots: small.roots_mut(),
-                top_nodes: self.top_nodes.all_mut().part(begin as usize, num_nodes as usize),
+                top_nodes: self.top_nodes.view_mut().part(begin as usize, num_nodes as usize),
                 retries: temp.view(regions.retries),
                 totals: temp.view(regions.totals),
             };

@@ -68,9 +68,9 @@ impl SmallLevels {
         temp.upload(stream, memory.num_nodes, &[num_roots as u32])?;
         // SAFETY: the memory is reserved, and waits for the device before it is freed.
         unsafe {
-            stream.launch_items::<sah_small_nodes>(num_roots as u64, (small.roots, self.nodes.all_mut()))?;
+            stream.launch_items::<sah_small_nodes>(num_roots as u64, (small.roots, self.nodes.view_mut()))?;
             // The splits of later batches are copied whenever the buffer grows, so they must be defined.
-            stream.fill_bytes(self.splits.first_mut(num_roots), 0)?;
+            stream.fill_bytes(self.splits.view_mut(), 0)?;
         }
         for first in (0..num_roots as u32).step_by(batch) {
             let roots = first..(num_roots as u32).min(first + batch as u32);
@@ -101,7 +101,7 @@ impl SmallLevels {
                 let num_split = self.num_nodes(small.roots.len());
                 self.reserve(stream, end as usize + 2 * level.len(), end as usize, num_split)?;
                 let all =
-                    SmallNodesMut { nodes: self.nodes.all_mut(), splits: self.splits.all_mut(), num_nodes };
+                    SmallNodesMut { nodes: self.nodes.view_mut(), splits: self.splits.view_mut(), num_nodes };
                 let step_cost = input.options.step_cost;
                 let args = (level.start, level.end, first_root, step_cost, candidates, all);
                 let num_threads = 32 * level.len() as u64;
@@ -136,7 +136,7 @@ impl SmallLevels {
         sizes: SliceMut<'_, SubtreeSize>,
     ) -> Result<()> {
         self.levels.iter().rev().try_for_each(|level| {
-            let args = (level.start, level.end, roots, self.splits.all(), sizes);
+            let args = (level.start, level.end, roots, self.splits.view(), sizes);
             // SAFETY: passed on to the caller.
             unsafe { stream.launch_items::<sah_small_sizes>(level.len() as u64, args) }
         })
@@ -155,7 +155,7 @@ impl SmallLevels {
         tree: TreeMut<'_>,
     ) -> Result<()> {
         self.levels.iter().try_for_each(|level| {
-            let (nodes, splits) = (self.nodes.all(), self.splits.all());
+            let (nodes, splits) = (self.nodes.view(), self.splits.view());
             let args = (level.start, level.end, small, nodes, splits, sizes, positions, tree);
             // SAFETY: passed on to the caller.
             unsafe { stream.launch_items::<sah_small_write>(level.len() as u64, args) }

@@ -81,7 +81,7 @@ impl SmallRoots {
 
     /// Returns all roots, with the memory that was reserved.
     pub(super) fn roots_mut(&mut self) -> SliceMut<'_, SmallRoot> {
-        self.roots.all_mut()
+        self.roots.view_mut()
     }
 
     /// Records that some roots are overflow leaves.
@@ -98,7 +98,7 @@ impl SmallRoots {
     ) -> Result<()> {
         self.reserve_roots(input.stream, 1)?;
         // SAFETY: the memory is reserved.
-        unsafe { input.stream.upload(self.roots.first_mut(1), &[root])? };
+        unsafe { input.stream.upload(self.roots.view_mut().part(0, 1), &[root])? };
         self.append(input, [list; 2], 1, root.len)
     }
 
@@ -170,11 +170,11 @@ impl SmallRoots {
         let by = SortBy::numbers_below(input.corners.len());
         // SAFETY: the buffers have these lengths, and wait for the device before they are freed.
         unsafe {
-            let offsets = self.offsets.first_mut(num_roots + 1);
+            let offsets = self.offsets.view_mut();
             let args = (self.roots.first(num_roots), self.num_references, offsets);
             stream.launch_items::<sah_small_offsets>(num_roots as u64 + 1, args)?;
-            let keys = self.references.triangles.first(len);
-            let sorted_keys = self.sorted.triangles.first_mut(len);
+            let keys = self.references.triangles.view();
+            let sorted_keys = self.sorted.triangles.view_mut();
             if !input.options.clip {
                 let (from, to) = (Source::of_keys(keys), Pairs::of_keys(sorted_keys));
                 return segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by);
@@ -183,14 +183,13 @@ impl SmallRoots {
             for permutation in &mut self.permutations {
                 permutation.reserve(stream, len, TRIANGLES)?;
             }
-            let [unsorted, sorted] =
-                self.permutations.each_mut().map(|permutation| permutation.first_mut(len));
+            let [unsorted, sorted] = self.permutations.each_mut().map(GrowableBuffer::view_mut);
             iota_on(stream, 0, unsorted)?;
             let from = Source { keys, values: unsorted.read_only() };
             let to = Pairs { keys: sorted_keys, values: sorted };
             segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by)?;
             self.sorted.boxes.reserve(stream, len, BOXES)?;
-            let (boxes, to) = (self.references.boxes.first(len), self.sorted.boxes.first_mut(len));
+            let (boxes, to) = (self.references.boxes.view(), self.sorted.boxes.view_mut());
             permute_parts(stream, Direction::Gather, 1, boxes, sorted.read_only(), to)
         }
     }

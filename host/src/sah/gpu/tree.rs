@@ -12,7 +12,7 @@ use kauri_kernels::sah::trace::DeviceTree;
 use kauri_kernels::sah::triangle::Corners;
 use std::sync::{Mutex, PoisonError};
 
-/// A tree in device memory. Its buffers may be larger than the tree: they are reused.
+/// A tree in device memory.
 pub(in super::super) struct GpuTree {
     pub(super) gpu: Gpu,
     /// One element.
@@ -22,9 +22,6 @@ pub(in super::super) struct GpuTree {
     /// Primitive references: the triangles of all leaves, leaf after leaf.
     pub(super) references: GrowableBuffer<u32>,
     pub(super) corners: GrowableBuffer<Corners>,
-    pub(super) num_nodes: usize,
-    pub(super) num_references: usize,
-    pub(super) num_triangles: usize,
     /// Streams whose work may still read the tree.
     readers: Mutex<Vec<Stream>>,
 }
@@ -45,9 +42,6 @@ impl GpuTree {
             nodes: GrowableBuffer::default(),
             references: GrowableBuffer::default(),
             corners: GrowableBuffer::default(),
-            num_nodes: 0,
-            num_references: 0,
-            num_triangles: 0,
             readers: Mutex::default(),
         }
     }
@@ -61,9 +55,6 @@ impl GpuTree {
             nodes: GrowableBuffer::from_slice(stream, &nodes, TREE)?,
             references: GrowableBuffer::from_slice(stream, &tree.references, TREE)?,
             corners: GrowableBuffer::from_slice(stream, &tree.corners, "corners of triangles")?,
-            num_nodes: nodes.len(),
-            num_references: tree.references.len(),
-            num_triangles: tree.corners.len(),
             ..Self::new(stream.gpu())
         })
     }
@@ -73,9 +64,9 @@ impl GpuTree {
         let stream = Stream::new(self.gpu())?;
         Ok(HostTree {
             extent: self.extent_on_host,
-            nodes: self.nodes.to_vec(&stream, self.num_nodes)?.into_iter().map(Node).collect(),
-            references: self.references.to_vec(&stream, self.num_references)?,
-            corners: self.corners.to_vec(&stream, self.num_triangles)?,
+            nodes: self.nodes.to_vec(&stream)?.into_iter().map(Node).collect(),
+            references: self.references.to_vec(&stream)?,
+            corners: self.corners.to_vec(&stream)?,
         })
     }
 
@@ -116,7 +107,7 @@ impl GpuTree {
     }
 
     pub(in super::super) fn num_triangles(&self) -> usize {
-        self.num_triangles
+        self.corners.len()
     }
 
     pub(in super::super) fn bounds_on_host(&self) -> Aabb {
@@ -124,7 +115,7 @@ impl GpuTree {
     }
 
     pub(in super::super) fn corners(&self) -> Slice<'_, Corners> {
-        self.corners.first(self.num_triangles)
+        self.corners.view()
     }
 
     pub(in super::super) fn gpu(&self) -> &Gpu {
@@ -134,10 +125,10 @@ impl GpuTree {
     /// Returns the tree as the kernels of ray queries take it.
     pub(super) fn view(&self) -> DeviceTree<'_> {
         DeviceTree {
-            nodes: self.nodes.first(self.num_nodes),
-            references: self.references.first(self.num_references),
+            nodes: self.nodes.view(),
+            references: self.references.view(),
             corners: self.corners(),
-            extent: self.extent.first(1),
+            extent: self.extent.view(),
         }
     }
 }
