@@ -7,10 +7,19 @@ use crate::point::{Point, check_each};
 
 /// Maximum number of triangles: ids have 32 bits, and one value stands for no triangle.
 const MAX_TRIANGLES: u64 = u32::MAX as u64 - 1;
-/// Triangles that one task processes.
+/// Number of triangles that one task processes.
 pub(super) const TASK_TRIANGLES: usize = 1 << 14;
 
 /// A mesh of triangles that share vertices.
+///
+/// ```
+/// use kauri::mesh::Mesh;
+/// let square = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];
+/// let mesh = Mesh::new(square.to_vec(), vec![[0, 1, 2], [0, 2, 3]])?;
+/// assert_eq!(mesh.corners(1), [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]);
+/// assert_eq!(mesh.bounds(), Some([[0.0; 3], [1.0, 1.0, 0.0]]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 ///
 /// Triangles may be degenerate, without area or duplicate, and vertices may be unused. Nothing is assumed about adjacency or
 /// orientation.

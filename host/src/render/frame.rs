@@ -103,7 +103,7 @@ impl Frames {
         let Self { rays, hits, shadow_rays, are_occluded, params, bytes, pixels, workspace, .. } = self;
         let bytes = bytes.as_ref().expect("the table was uploaded").slice();
         let (params, num) = (params.slice(), rays.len() as u64);
-        // SAFETY: of the lengths that the kernels take, and they wait for the device before they are freed.
+        // SAFETY: the buffers have the lengths that the kernels take, and wait for the device before they are freed.
         unsafe {
             stream.launch_items::<render_rays>(num, (params, rays.slice_mut()))?;
             tree.closest_hits_on(stream, workspace, rays, &ray_options, hits)?;

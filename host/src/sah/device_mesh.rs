@@ -5,11 +5,25 @@ use crate::error::{Error, Result};
 use crate::mesh::Mesh;
 use kauri_kernels::sah::node::MAX_NODES;
 
-/// A mesh in device memory.
+/// A mesh in device memory, the input of [`SahTree::build_on`](super::SahTree::build_on).
 ///
-/// Vertices and triangles are validated when a tree is built over them, as [`Mesh::new`] does: a corner with an invalid
-/// vertex index, or with a coordinate that is not finite or too large, is an error. Unused vertices are validated only by
-/// [`Quality::Exact`](super::Quality::Exact).
+/// A build validates the corners of all triangles: a vertex index out of range, or a coordinate that is not finite or too
+/// large, is an error of [`Mesh::new`]. [`Quality::Exact`](super::Quality::Exact) validates unused vertices too.
+///
+/// ```no_run
+/// use kauri::device::{Buffer, Device, Stream};
+/// use kauri::mesh::shapes;
+/// use kauri::sah::{DeviceMesh, SahOptions, SahTree};
+/// let device = Device::from_name("cuda")?;
+/// let stream = Stream::new(device.gpu().expect("it is one"))?;
+/// let knot = shapes::torus_knot([2, 3], 1000, 100)?;
+/// let vertices = Buffer::from_slice(&stream, knot.vertices().as_flattened(), "vertices")?;
+/// let triangles = Buffer::from_slice(&stream, knot.triangles().as_flattened(), "triangles")?;
+/// let mesh = DeviceMesh { vertices: &vertices, triangles: &triangles };
+/// let tree = SahTree::build_on(&stream, mesh, &SahOptions::default())?;
+/// assert_eq!(tree.len(), mesh.len());
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceMesh<'a> {
     /// Three coordinates per vertex.

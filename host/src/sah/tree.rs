@@ -187,9 +187,9 @@ impl SahTree {
         let tree = stats.phase("refit", || match &self.tree {
             Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, mesh.corners()?)?)),
             Tree::Gpu(tree) => {
-                let builder = builder.get_or_insert_with(|| GpuBuilder::new(tree.gpu()).into());
+                let builder = builder.get_or_insert_with(|| GpuBuilder::new(&tree.gpu).into());
                 let refit = |stream: &_, mesh: DeviceMesh<'_>| builder.refit(stream, tree, mesh);
-                Ok(Tree::Gpu(mesh.on_gpu(tree.gpu(), refit)?))
+                Ok(Tree::Gpu(mesh.on_gpu(&tree.gpu, refit)?))
             }
         })?;
         stats.temp_bytes = builder.as_ref().map_or(0, |builder| builder.bytes());
@@ -271,7 +271,7 @@ impl SahTree {
     pub fn bounds(&self) -> Aabb {
         match &self.tree {
             Tree::Cpu(tree) => tree.extent.bounds,
-            Tree::Gpu(tree) => tree.bounds_on_host(),
+            Tree::Gpu(tree) => tree.extent_on_host.bounds,
         }
     }
 

@@ -1,5 +1,5 @@
-//! Boxes and partition of large nodes in the variants that Chang, Seo and Ihm compare; see
-//! [`partition`](super::partition) for the kernels of the default.
+//! Boxes and partition of large nodes in the variants that Chang, Seo and Ihm (2015) compare. The default kernels are in
+//! [`partition`](super::partition).
 //!
 //! Blocks combine their results by atomics on the node, or by segmented scans and reductions. Threads of a block exchange
 //! values through shared memory (`LANES` = 1) or by shuffles (`LANES` = 32). One block per chunk, unless stated otherwise.
@@ -7,7 +7,7 @@
 use super::aabb::{BOX_WORDS, to_keys};
 use super::chunks::{ChunkSmem, LevelReferences, ReferenceListMut, block_min_keys};
 use super::large_nodes::LargeNode;
-use super::partition::{LevelSplits, Ranks, SplitReference, store_by_atomics};
+use super::partition::{LevelSplits, Ranks, SplitReference, min_by_atomics, store_by_atomics};
 use crate::block::scan::exclusive_sum;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use cuda_std::prelude::*;
@@ -85,11 +85,7 @@ unsafe fn exclusive_sum_in_shared_memory(value: u32, sums: SharedSlice<'_, u32>)
 pub unsafe fn sah_boxes_shared(level: LevelReferences<'_>, keys: SliceMut<u32>) {
     let reference = level.reference();
     let min_key = min_keys::<1>(to_keys(reference.bounds), shared_mem::<VariantSmem>());
-    let word = thread::thread_idx_x() as usize;
-    if word < BOX_WORDS {
-        let at = word * level.nodes.len() + reference.node;
-        keys.atomic_min(at, min_key, Ordering::Relaxed, Scope::Device);
-    }
+    min_by_atomics(&reference, min_key, keys);
 }
 
 /// Writes the bounding box of each chunk's references.

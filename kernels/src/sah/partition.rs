@@ -105,16 +105,22 @@ pub(super) unsafe fn store_by_atomics(
     next.store_sides(split, [bases.load(0) + before[0], bases.load(1) + before[1]]);
 }
 
+/// Reduces the keys of a node by the block's: thread `i` has key `i` of the box.
+#[inline(always)]
+pub(super) unsafe fn min_by_atomics(reference: &Reference, min_key: u32, keys: SliceMut<'_, u32>) {
+    let word = thread::thread_idx_x() as usize;
+    if word < BOX_WORDS {
+        let at = word * (keys.len() / BOX_WORDS) + reference.node;
+        keys.atomic_min(at, min_key, Ordering::Relaxed, Scope::Device);
+    }
+}
+
 /// Computes the bounding box of each node's references with atomics.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 pub unsafe fn sah_boxes(level: LevelReferences<'_>, keys: SliceMut<u32>) {
     let reference = level.reference();
     let min_key = block_min_keys(to_keys(reference.bounds), shared_mem::<ChunkSmem>());
-    let word = thread::thread_idx_x() as usize;
-    if word < BOX_WORDS {
-        let at = word * level.nodes.len() + reference.node;
-        keys.atomic_min(at, min_key, Ordering::Relaxed, Scope::Device);
-    }
+    min_by_atomics(&reference, min_key, keys);
 }
 
 /// Partitions references by the planes of their nodes and counts each side, in a row of `counts` each. A block reserves its

@@ -94,12 +94,12 @@ pub unsafe fn sah_top_sizes(level: TopLevel<'_>, sizes: SliceMut<SubtreeSize>) {
     }
 }
 
-/// The positions of subtrees in the tree.
+/// The positions of subtrees in the tree that is written.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct Positions<'a> {
-    /// Of top nodes.
+    /// The positions of top nodes.
     pub top: SliceMut<'a, crate::sah::preorder::SubtreeSize>,
-    /// Of small roots.
+    /// The positions of small roots.
     pub small: SliceMut<'a, crate::sah::preorder::SubtreeSize>,
 }
 

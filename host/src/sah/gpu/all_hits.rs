@@ -24,10 +24,10 @@ use kauri_kernels::warp::look_back::Decoupled;
 
 impl GpuTree {
     pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
-        let stream = Stream::new(self.gpu())?;
-        let (num_rays, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
+        let stream = Stream::new(&self.gpu)?;
+        let (num_rays, mut workspace) = (rays.len(), Workspace::new(&self.gpu));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
-        let mut order_workspace = Workspace::new(self.gpu());
+        let mut order_workspace = Workspace::new(&self.gpu);
         let tree_rays = self.rays(&stream, &mut order_workspace, &rays, options)?;
         // One more element than rays: after the scan it is the total.
         let zeros = || -> Result<_> {

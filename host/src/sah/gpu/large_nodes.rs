@@ -9,7 +9,7 @@ use super::small_roots::SmallRoots;
 use crate::device::{Layout, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use crate::sah::options::SahOptions;
-use cuda_std::mem::{Slice, SliceMut};
+use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large_levels::{NextLevel, totals};
 use kauri_kernels::sah::large_nodes::{
@@ -27,9 +27,9 @@ pub(super) struct LargeNodes {
     nodes: [GrowableBuffer<LargeNode>; 2],
     /// References of the current level and of the next.
     lists: [ReferenceBuffers; 2],
-    top_nodes: GrowableBuffer<TopNode>,
+    pub(super) top_nodes: GrowableBuffer<TopNode>,
     /// The top nodes of each level, by index.
-    levels: Vec<Range<u32>>,
+    pub(super) levels: Vec<Range<u32>>,
     /// The totals of a level on the host.
     totals: Option<PinnedBuffer<u64>>,
 }
@@ -59,19 +59,9 @@ impl LargeNodes {
             + self.top_nodes.bytes()
     }
 
-    /// Returns the top nodes.
-    pub(super) fn top_nodes(&self) -> Slice<'_, TopNode> {
-        self.top_nodes.view()
-    }
-
     /// Returns the number of top nodes.
     pub(super) fn num_top_nodes(&self) -> usize {
         self.levels.last().map_or(0, |level| level.end as usize)
-    }
-
-    /// Returns the top nodes of each level, by index.
-    pub(super) fn levels(&self) -> &[Range<u32>] {
-        &self.levels
     }
 
     /// Reserves memory for the root and its references.
@@ -147,7 +137,7 @@ impl LargeNodes {
         // Each node has at most two children.
         next_nodes.reserve(stream, 2 * num_nodes as usize, "large nodes")?;
         let first_small_root = small.reserve_roots(stream, 2 * num_nodes)?;
-        let num_finished = small.num_references();
+        let num_finished = small.num_references;
         // SAFETY: the memory is as planned and reserved, and waits for the device before it is freed.
         unsafe {
             level.map_chunks()?;
@@ -155,22 +145,21 @@ impl LargeNodes {
             let next = NextLevel {
                 first_top_node: top_range.end,
                 first_small_root,
-                first_small_reference: num_finished as u32,
+                first_small_reference: num_finished,
                 nodes: next_nodes.view_mut(),
-                small_roots: small.roots_mut(),
+                small_roots: small.roots.view_mut(),
                 top_nodes: self.top_nodes.view_mut().part(begin as usize, num_nodes as usize),
                 retries: temp.view(regions.retries),
                 totals: temp.view(regions.totals),
             };
             let mut totals = level.process_nodes(next, ReferenceLimit::Open, &mut self.totals)?;
-            if num_finished + totals.reference_slots() > max_references(input.corners.len() as u64) {
+            if u64::from(num_finished) + totals.reference_slots() > max_references(input.corners.len() as u64)
+            {
                 temp.clear(stream, regions.totals)?;
                 totals = level.process_nodes(next, ReferenceLimit::Reached, &mut self.totals)?;
             }
             small.append(input, level.source_lists(), totals.small_roots, totals.small_references)?;
-            if totals.flags & totals::OVERFLOW != 0 {
-                small.set_overflow_leaves();
-            }
+            small.has_overflow_leaves |= totals.flags & totals::OVERFLOW != 0;
             if totals.flags & totals::RETRIES != 0 {
                 level.copy_retried()?;
             }

@@ -46,7 +46,7 @@ impl<'a> Subtrees<'a> {
         TopLevel {
             begin: level.start,
             end: level.end,
-            nodes: large.top_nodes(),
+            nodes: large.top_nodes.view(),
             small_sizes: self.small_sizes.read_only(),
         }
     }
@@ -56,11 +56,11 @@ impl<'a> Subtrees<'a> {
     pub(super) fn compute_sizes(&self, stream: &Stream, large: &LargeNodes) -> Result<SubtreeSize> {
         // SAFETY: the levels are ranges of the top nodes, and the memory waits for the device before it is freed.
         let root = unsafe {
-            for level in large.levels().iter().rev() {
+            for level in large.levels.iter().rev() {
                 let args = (self.level(large, level), self.top_sizes);
                 stream.launch_items::<sah_top_sizes>(level.len() as u64, args)?;
             }
-            let sizes = if large.levels().is_empty() { self.small_sizes } else { self.top_sizes };
+            let sizes = if large.levels.is_empty() { self.small_sizes } else { self.top_sizes };
             stream.read(sizes.part(0, 1).read_only())?[0]
         };
         check_size(root.nodes.into(), root.references.into())?;
@@ -78,12 +78,12 @@ impl<'a> Subtrees<'a> {
         tree: TreeMut<'_>,
     ) -> Result<()> {
         let positions = Positions { top: self.top_positions, small: self.small_positions };
-        let root = if large.levels().is_empty() { positions.small } else { positions.top };
+        let root = if large.levels.is_empty() { positions.small } else { positions.top };
         // SAFETY: as in `compute_sizes`; the rest is passed on to the caller.
         unsafe {
             // The root is at the beginning of the tree.
             stream.fill_bytes(root.part(0, 1), 0)?;
-            large.levels().iter().try_for_each(|level| {
+            large.levels.iter().try_for_each(|level| {
                 let args = (self.level(large, level), self.top_sizes.read_only(), positions, tree);
                 stream.launch_items::<sah_top_write>(level.len() as u64, args)
             })

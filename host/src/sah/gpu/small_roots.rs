@@ -13,7 +13,6 @@ use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
 use crate::sah::options::SahOptions;
-use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::chunks::ReferenceList;
 use kauri_kernels::sah::preorder::TreeMut;
@@ -25,16 +24,16 @@ use kauri_kernels::sah::small_warps::{sah_root_sizes, sah_root_write};
 /// The memory of small roots, and those that exist.
 #[derive(Default)]
 pub(super) struct SmallRoots {
-    roots: GrowableBuffer<SmallRoot>,
+    pub(super) roots: GrowableBuffer<SmallRoot>,
     num_roots: u32,
     /// In nondeterministic order within each root.
     references: ReferenceBuffers,
-    num_references: u32,
+    pub(super) num_references: u32,
     /// In the order of triangle ids within each root; used if `is_sorted`.
     sorted: ReferenceBuffers,
     is_sorted: bool,
     /// Whether some roots are overflow leaves, which have more references than a mask has bits.
-    has_overflow_leaves: bool,
+    pub(super) has_overflow_leaves: bool,
     offsets: GrowableBuffer<u64>,
     /// Unsorted, and sorted.
     permutations: [GrowableBuffer<u32>; 2],
@@ -67,26 +66,11 @@ impl SmallRoots {
         (self.is_sorted, self.has_overflow_leaves) = (false, false);
     }
 
-    /// Returns the number of references of all roots so far.
-    pub(super) fn num_references(&self) -> u64 {
-        self.num_references.into()
-    }
-
     /// Reserves memory for `num` more roots. Returns the index of the first.
     pub(super) fn reserve_roots(&mut self, stream: &Stream, num: u32) -> Result<u32> {
         let len = (self.num_roots + num) as usize;
         self.roots.grow(stream, len, self.num_roots as usize, "small nodes")?;
         Ok(self.num_roots)
-    }
-
-    /// Returns all roots, with the memory that was reserved.
-    pub(super) fn roots_mut(&mut self) -> SliceMut<'_, SmallRoot> {
-        self.roots.view_mut()
-    }
-
-    /// Records that some roots are overflow leaves.
-    pub(super) fn set_overflow_leaves(&mut self) {
-        self.has_overflow_leaves = true;
     }
 
     /// Adds the only root, with all references.

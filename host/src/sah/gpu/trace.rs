@@ -54,7 +54,7 @@ impl GpuTree {
     }
 
     pub(in super::super) fn closest_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
-        let (stream, mut workspace) = (Stream::new(self.gpu())?, Workspace::new(self.gpu()));
+        let (stream, mut workspace) = (Stream::new(&self.gpu)?, Workspace::new(&self.gpu));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
         let mut hits = DeviceHits::uninitialized(stream.gpu(), rays.len())?;
         self.closest_hits_on(&stream, &mut workspace, &rays, options, &mut hits)?;
@@ -75,7 +75,7 @@ impl GpuTree {
     }
 
     pub(in super::super) fn any_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
-        let (stream, mut workspace) = (Stream::new(self.gpu())?, Workspace::new(self.gpu()));
+        let (stream, mut workspace) = (Stream::new(&self.gpu)?, Workspace::new(&self.gpu));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
         let mut hits = Buffer::<u8>::uninitialized(stream.gpu(), rays.len(), "hits of rays")?;
         self.any_hits_on(&stream, &mut workspace, &rays, options, &mut hits)?;

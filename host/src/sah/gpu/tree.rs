@@ -5,7 +5,6 @@ use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::sah::host_tree::HostTree;
 use cuda_std::mem::Slice;
-use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::trace::DeviceTree;
@@ -14,10 +13,10 @@ use std::sync::{Mutex, PoisonError};
 
 /// A tree in device memory.
 pub(in super::super) struct GpuTree {
-    pub(super) gpu: Gpu,
+    pub(in super::super) gpu: Gpu,
     /// One element.
     pub(super) extent: GrowableBuffer<Extent>,
-    pub(super) extent_on_host: Extent,
+    pub(in super::super) extent_on_host: Extent,
     pub(super) nodes: GrowableBuffer<u64>,
     /// Primitive references: the triangles of all leaves, leaf after leaf.
     pub(super) references: GrowableBuffer<u32>,
@@ -61,7 +60,7 @@ impl GpuTree {
 
     /// Copies the tree to host memory.
     pub(in super::super) fn to_host(&self) -> Result<HostTree> {
-        let stream = Stream::new(self.gpu())?;
+        let stream = Stream::new(&self.gpu)?;
         Ok(HostTree {
             extent: self.extent_on_host,
             nodes: self.nodes.to_vec(&stream)?.into_iter().map(Node).collect(),
@@ -110,16 +109,8 @@ impl GpuTree {
         self.corners.len()
     }
 
-    pub(in super::super) fn bounds_on_host(&self) -> Aabb {
-        self.extent_on_host.bounds
-    }
-
     pub(in super::super) fn corners(&self) -> Slice<'_, Corners> {
         self.corners.view()
-    }
-
-    pub(in super::super) fn gpu(&self) -> &Gpu {
-        &self.gpu
     }
 
     /// Returns the tree as the kernels of ray queries take it.
