@@ -1,6 +1,6 @@
 //! Compares all joins with a loop over all pairs.
 
-use super::{Run, attack_everywhere, told};
+use super::{Run, attack_everywhere, with_case};
 use kauri::join::{
     Curve, DistanceJoin, KnnIndex, KnnJoin, PairScore, Score, ScoreFunction, Scored, SelfPairs, Strategy,
     TopKDistanceJoin,
@@ -239,12 +239,12 @@ fn joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
         }
         Ok(())
     })();
-    told(outcome, &case)
+    with_case(outcome, &case)
 }
 
 fn knn_joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
     let case = Case::<S, D>::of(draw, false);
-    told(run.devices.iter().try_for_each(|device| knn(device, draw, &case)), &case)
+    with_case(run.devices.iter().try_for_each(|device| knn(device, draw, &case)), &case)
 }
 
 #[test]
