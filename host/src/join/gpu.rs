@@ -1,4 +1,12 @@
-//! GPU backend of joins.
+//! GPU backend of joins. Each module launches the kernels of the module of that name in `kauri_kernels::join`.
+//!
+//! | call | functions up to the launches |
+//! |---|---|
+//! | `TopKDistanceJoin::run` | [`top_k_from_host`], [`top_k()`], then `best_pairs` in [`threshold`], [`nested`] or [`filter`] |
+//! | `DistanceJoin::count` | [`count`]: [`cells`] sorts both sides, then `launch_count` |
+//! | `DistanceJoin::rows` | [`rows`]: [`cells`] sorts both sides, then `launch_count`, a scan, and `launch_emit` |
+//! | `DistanceJoin::rows_batches` | [`deliver`]: the steps of `rows` for each batch |
+//! | `KnnJoin::run` | [`nearest()`]: [`cells`] sorts both sides, then one kernel |
 
 mod batches;
 mod best;

@@ -10,17 +10,18 @@ use kauri_kernels::thread::coord::Coord;
 /// Points in device memory, each with a score: a set of [`TopKDistanceJoin::run_on`](crate::join::TopKDistanceJoin::run_on). The
 /// coordinates of each point are contiguous.
 ///
-/// ```no_run
+/// ```
 /// use kauri::device::{Buffer, Stream, Workspace};
-/// use kauri::join::{DeviceScored, TopKDistanceJoin};
-/// let device = kauri::Device::best()?;
-/// let Some(gpu) = device.gpu() else { return Ok(()) };
-/// let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-/// let coords = Buffer::from_slice(&stream, &[0.0f32, 0.0, 5.0, 5.0], "hotels")?;
-/// let scores = Buffer::from_slice(&stream, &[3u32, 5], "scores of hotels")?;
-/// let set = DeviceScored { coords: &coords, scores: &scores };
-/// let best = TopKDistanceJoin::new(1.0, 2).run_on::<[f32; 2], u32>(&stream, &mut workspace, set, set)?;
-/// # Ok::<(), kauri::Error>(())
+/// use kauri::join::{DeviceScored, ScoredPair, TopKDistanceJoin};
+/// fn best_pairs(
+///     stream: &Stream,
+///     workspace: &mut Workspace,
+///     coords: &Buffer<f32>,
+///     scores: &Buffer<u32>,
+/// ) -> kauri::Result<Vec<ScoredPair>> {
+///     let set = DeviceScored { coords, scores };
+///     TopKDistanceJoin::new(1.0, 2).run_on::<[f32; 2], u32>(stream, workspace, set, set)
+/// }
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceScored<'a, C, S> {
