@@ -24,8 +24,9 @@ pub fn gather<T: DeviceCopy + NoUninit>(
     indices: &Buffer<u32>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    output.check_items("items gathered", indices.len())?;
-    check_devices(stream, input, indices, output)?;
+    input.check_device(stream)?;
+    indices.check_device(stream)?;
+    output.check(stream, "items gathered", indices.len())?;
     permute(stream, input, indices, output, Direction::Gather)
 }
 
@@ -40,8 +41,9 @@ pub fn scatter<T: DeviceCopy + NoUninit>(
     indices: &Buffer<u32>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    input.check_items("items scattered", indices.len())?;
-    check_devices(stream, input, indices, output)?;
+    input.check(stream, "items scattered", indices.len())?;
+    indices.check_device(stream)?;
+    output.check_device(stream)?;
     permute(stream, input, indices, output, Direction::Scatter)
 }
 
@@ -95,17 +97,6 @@ pub(crate) enum Direction {
     Gather,
     /// Indices refer to the output.
     Scatter,
-}
-
-fn check_devices<T: DeviceCopy>(
-    stream: &Stream,
-    input: &Buffer<T>,
-    indices: &Buffer<u32>,
-    output: &Buffer<T>,
-) -> Result<()> {
-    input.check_device(stream)?;
-    indices.check_device(stream)?;
-    output.check_device(stream)
 }
 
 /// Dispatches to the kernel with the largest pieces that divide an item.

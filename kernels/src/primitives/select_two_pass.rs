@@ -12,7 +12,7 @@ const WARPS: usize = THREADS / 32;
 
 /// Compacts the flagged items of each warp's piece of `piece` items, a multiple of 32, to the same offset in
 /// `compacted`, and writes their number to `counts`, one per warp.
-#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem<T>)]
+#[kernel(family = "research-primitives", block = THREADS, shared = CompactSmem<T>)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_pieces<T: Words>(
     input: Slice<T>,
@@ -25,7 +25,7 @@ pub unsafe fn primitives_select_pieces<T: Words>(
 }
 
 /// Moves each warp's items behind those of the earlier warps, and writes the total to `count`.
-#[kernel(family = "primitives-select", block = THREADS)]
+#[kernel(family = "research-primitives", block = THREADS)]
 #[instances(T = [u32, u64, Bits128])]
 pub unsafe fn primitives_select_close_gaps<T: Words>(
     compacted: Slice<T>,
@@ -88,17 +88,17 @@ impl<T: Words> Pieces<'_, T> {
 }
 
 /// The second pass of a warp.
-struct CloseGaps<'a, T> {
-    compacted: Slice<'a, T>,
-    counts: Slice<'a, u64>,
-    kept: SliceMut<'a, T>,
-    count: SliceMut<'a, u64>,
-    piece: usize,
+pub(crate) struct CloseGaps<'a, T> {
+    pub(crate) compacted: Slice<'a, T>,
+    pub(crate) counts: Slice<'a, u64>,
+    pub(crate) kept: SliceMut<'a, T>,
+    pub(crate) count: SliceMut<'a, u64>,
+    pub(crate) piece: usize,
 }
 
 impl<T: Words> CloseGaps<'_, T> {
     #[inline(always)]
-    unsafe fn run(self) {
+    pub(crate) unsafe fn run(self) {
         let warp = warp_index();
         if warp >= self.counts.len() {
             return;

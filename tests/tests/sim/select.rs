@@ -7,6 +7,7 @@ use kauri::primitives::predicate::{AtLeast, Below, EqualBits, EqualHigh};
 use kauri::primitives::select::SelectPredicate;
 use kauri::primitives::unique::UniqueRun;
 use kauri::primitives::{cpu, select, unique};
+use kauri::research::primitives::flagged_two_pass;
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::SELECT_ROWS;
 use kauri_kernels::primitives::select::primitives_select_flagged;
@@ -55,8 +56,7 @@ fn check_flagged<T: Item + PartialEq + Debug>(stream: &Stream, input: &[T], flag
     out.expect_kept(stream, &kept);
 
     let mut out = Out::new(stream, input.len());
-    select::flagged_two_pass(stream, &mut workspace, &items, &device_flags, &mut out.kept, &mut out.count)
-        .unwrap();
+    flagged_two_pass(stream, &mut workspace, &items, &device_flags, &mut out.kept, &mut out.count).unwrap();
     out.expect_kept(stream, &kept);
 }
 

@@ -188,8 +188,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "onesweep: padding that sorts first",
         kernel: ONESWEEP,
-        from: "self.load(self.keys, tile, len, self.reader.padding())",
-        to: "self.load(self.keys, tile, len, K::ZERO)",
+        from: "self.load(self.source.keys, tile, len, self.reader.padding())",
+        to: "self.load(self.source.keys, tile, len, K::ZERO)",
     },
     Mutant {
         what: "onesweep: no barrier before the counts are summed",
@@ -578,7 +578,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "multi-GPU: ids are not permuted",
         kernel: MULTI_GPU,
-        from: "new_names.store(position, names.load(id));",
+        from: "new_ids.store(position, ids.load(id));",
         to: "new_names.store(position, names.load(position));",
     },
     Mutant {
@@ -653,12 +653,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         from: "!O::is_before(&self.lookup, b, a)",
         to: "O::is_before(&self.lookup, a, b)",
     },
-    Mutant {
-        what: "merge: keys are not unfolded",
-        kernel: MERGE,
-        from: "O::stored(self.fold, key)",
-        to: "key",
-    },
+    Mutant { what: "merge: keys are not unfolded", kernel: MERGE, from: "O::stored(fold, key)", to: "key" },
     Mutant {
         what: "merge: no barrier before items are replaced",
         kernel: MERGE,

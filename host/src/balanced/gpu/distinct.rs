@@ -1,8 +1,7 @@
 //! Removal of equal points from sorted arrays, in two passes.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
-use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
+use kauri_kernels::balanced::distinct::{balanced_distinct_close_gaps, balanced_distinct_pieces};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::gpu::plan::BuildContext;
@@ -37,7 +36,7 @@ impl Distinct {
         to: SliceMut<'_, u32>,
         words: &mut Buffer<u64>,
     ) -> Result<usize> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { stream, temp, .. } = context;
         let (compacted, kept) = (temp.view(self.compacted), temp.view(self.kept));
         let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
         words.fill_bytes(stream, 0xff)?;
@@ -45,11 +44,10 @@ impl Distinct {
         unsafe {
             let all = words.slice_mut();
             let (count, failed) = (all.part(0, 1), all.part(1, 1));
-            let Source { keys, values } = sorted;
-            let args = (keys, values, coords, dims as u32, axis as u32, compacted, kept, failed, piece);
+            let args = (sorted, context.points(axis), compacted, kept, failed, piece);
             stream.launch_items::<balanced_distinct_pieces<C>>(threads, args)?;
             let args = (compacted.read_only(), kept.read_only(), to, count, piece);
-            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)?;
+            stream.launch_items::<balanced_distinct_close_gaps>(threads, args)?;
         }
         match words.to_vec(stream)?[..] {
             [count, u64::MAX] => Ok(count as usize),

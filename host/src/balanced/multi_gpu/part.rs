@@ -9,17 +9,17 @@ use kauri_kernels::thread::coord::Coord;
 use crate::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::balanced::gpu::distinct::Distinct;
 use crate::balanced::gpu::plan::BuildContext;
-use crate::balanced::gpu::{GpuTree, plan, temp_bytes as tree_temp_bytes};
+use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
 use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, MemoryPlan};
 use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
-use crate::primitives::order::Lookup;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, permute_parts};
+use crate::primitives::planned::bytes_of;
 use crate::stats::Stats;
 
 /// Maximum number of parts of a tree.
@@ -86,14 +86,16 @@ impl<C: Coord> DistinctMerge<C> {
 /// The most points that the first exchange adds to a part: one per other part that equals the last point, and one by rounding.
 const MAX_ADDED: usize = MAX_PARTS;
 
-/// Returns the temporary bytes of a part of at most `len` points: two copies of the points, in addition to the tree, and the scratch
-/// memory.
-pub(crate) fn temp_bytes<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> u64 {
-    let (len, mut sort, mut merge) = (len + MAX_ADDED, Layout::new(), Layout::new());
-    DistinctSort::<C>::plan(&mut sort, len);
-    DistinctMerge::<C>::plan(&mut merge, len);
-    let scratch = sort.bytes().max(merge.bytes()).max(tree_temp_bytes::<C>(len, dims, options));
-    scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
+/// Returns the bytes of a part of at most `len` points. Its tree also stores the ids of the points. Temporary are two copies of the points,
+/// and the scratch memory.
+pub(crate) fn memory_plan<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
+    let tree_bytes = tree_memory_plan::<C>(len, dims, options).tree_bytes + (len * size_of::<u32>()) as u64;
+    let len = len + MAX_ADDED;
+    let sort = bytes_of(|layout| DistinctSort::<C>::plan(layout, len));
+    let merge = bytes_of(|layout| DistinctMerge::<C>::plan(layout, len));
+    let scratch = sort.max(merge).max(tree_memory_plan::<C>(len, dims, options).temp_bytes);
+    let temp_bytes = scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64;
+    MemoryPlan { tree_bytes, temp_bytes }
 }
 
 impl<C: Coord> Part<C> {
@@ -268,25 +270,23 @@ impl<C: Coord> Part<C> {
         let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
         let [mut sorted, mut other] =
             buffers.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
-        let args = (context.coords, dims as u32, 0, sorted.keys, sorted.values);
         // SAFETY: the arrays of a plan do not overlap.
-        unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, args)? };
-        let lookup = Lookup { coords: context.coords, dims: dims as u32, axis: 0 };
-        let mut ends: Vec<_> = lens
-            .scan(0, |sum, len| {
-                *sum += len;
-                Some(*sum)
-            })
-            .collect();
+        unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, (context.points(0), sorted))? };
+        let mut sum = 0;
+        let add = |len| {
+            sum += len;
+            sum
+        };
+        let mut ends: Vec<_> = lens.map(add).collect();
         while ends.len() > 1 {
             let mut begin = 0;
             for pair in ends.chunks(2) {
                 let (middle, end) = (pair[0], pair[pair.len() - 1]);
                 // SAFETY: runs are within the arrays, which do not overlap.
                 unsafe {
-                    let run = |begin: usize, end: usize| part(sorted, begin, end).read_only();
-                    let runs = [run(begin, middle), run(middle, end)];
-                    merge.run(stream, &temp, runs, part(other, begin, end), lookup)?;
+                    let run = |begin: usize, end: usize| sorted.part(begin, end - begin).read_only();
+                    let (runs, to) = ([run(begin, middle), run(middle, end)], other.part(begin, end - begin));
+                    merge.run(stream, &temp, runs, to, context.points(0))?;
                 }
                 begin = end;
             }
@@ -319,15 +319,6 @@ impl<C: Coord> Part<C> {
 /// Returns the number of warps that remove equal points; a warp takes at least 32 points.
 fn warps(len: usize) -> u32 {
     len.div_ceil(32).clamp(1, BALANCED_WARPS as usize) as u32
-}
-
-/// Returns a range of pairs.
-///
-/// # Safety
-/// The range is within the arrays.
-unsafe fn part<'a, C>(all: Pairs<'a, C, u32>, begin: usize, end: usize) -> Pairs<'a, C, u32> {
-    // SAFETY: passed on to the caller.
-    unsafe { Pairs { keys: all.keys.part(begin, end - begin), values: all.values.part(begin, end - begin) } }
 }
 
 impl<C: Coord> BuildContext<'_, C> {

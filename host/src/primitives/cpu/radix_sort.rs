@@ -41,7 +41,7 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
 fn ranked<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
     let by = options.sort_by::<K>()?;
     let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
-    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by.order, by.begin_bit, by.end_bit), i);
+    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by), i);
     keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
     // All pairs differ, so an unstable sort gives a stable order.
     ranked.par_sort_unstable();

@@ -26,6 +26,7 @@ use super::merge::OrderArgs;
 use super::merge_sort::MergeSort;
 use super::order::{Ascending, NoValue, Order};
 use super::pairs::Pairs;
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
@@ -111,7 +112,6 @@ where
     ) -> Result<()> {
         temp.clear(stream, self.state)?;
         let (state, candidates) = (temp.view(self.state), temp.view(self.candidates));
-        let order = order.to_bits();
         let num_tiles = keys.len().div_ceil(tile_items::<B, STREAM_ROWS>());
         // SAFETY: passed on to the caller; the state is zeros.
         unsafe {
@@ -146,22 +146,15 @@ where
         temp: &Temp<'_>,
         candidates: SliceMut<'_, B::Ranked>,
         count: Slice<'_, u64>,
-        order: u32,
+        order: KeyOrder,
         out: TopKOutput<'_, B>,
     ) -> Result<()> {
         let args = (candidates.read_only(), count, out.keys, out.ids, order);
         // SAFETY: passed on to the caller.
         unsafe {
             if let Some(sort) = &self.sort {
-                let items = Pairs::of_keys(candidates);
-                sort.run::<Ascending>(
-                    stream,
-                    temp,
-                    items.read_only(),
-                    items,
-                    count,
-                    OrderArgs::by_key(Fold::NONE),
-                )?;
+                let (items, by_key) = (Pairs::of_keys(candidates), OrderArgs::by_key(Fold::NONE));
+                sort.run::<Ascending>(stream, temp, items.read_only(), items, count, by_key)?;
                 stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
             } else {
                 // At least one block, which writes the padding.
@@ -177,9 +170,7 @@ pub fn plan<K: RankKey>(len: usize, k: usize) -> u64
 where
     Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
-    let mut layout = Layout::new();
-    TopK::<K::Bits>::plan(&mut layout, len, k);
-    layout.bytes()
+    bytes_of(|layout| TopK::<K::Bits>::plan(layout, len, k))
 }
 
 /// Writes the k best keys in order to `best_keys`, and their indices to `ids`; k is the length of both. If there are
@@ -200,17 +191,15 @@ pub fn top_k<K: RankKey>(
 where
     Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
-    best_keys.check_items("best keys", ids.len())?;
     keys.check_device(stream)?;
-    best_keys.check_device(stream)?;
+    best_keys.check(stream, "best keys", ids.len())?;
     ids.check_device(stream)?;
     check_count(keys.len())?;
     if ids.is_empty() {
         return Ok(());
     }
-    let mut layout = Layout::new();
-    let top_k = TopK::<K::Bits>::plan(&mut layout, keys.len(), ids.len());
-    let temp = workspace.carve(stream, &layout, "top-k")?;
+    let plan = |layout: &mut _| TopK::<K::Bits>::plan(layout, keys.len(), ids.len());
+    let (top_k, temp) = carve(stream, workspace, "top-k", plan)?;
     let out = TopKOutput { keys: best_keys.bits_mut(), ids: ids.slice_mut() };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { top_k.run(stream, &temp, keys.bits(), best.order::<K>(), out) }

@@ -13,8 +13,8 @@ use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RadixKey, digit_mas
 use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
-/// Sorts by the digit of `digit_bits` bits above bit `shift`. `places` are the begins of each digit's items. `words`
-/// (256 per tile) and `ticket` are zeroed before; `next_words` are zeroed here for the next pass.
+/// Sorts by the digit of `digit_bits` bits above bit `shift`. `digit_begins` are the begins of each digit's items.
+/// `words` (256 per tile) and `ticket` are zeroed before; `next_words` are zeroed here for the next pass.
 ///
 /// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels convert keys by their [`KeyOrder`]; the
 /// others sort unsigned keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Where a kind has
@@ -28,7 +28,6 @@ use cuda_std::prelude::*;
 #[instances(K = [u32], V = [NoValue, u32], N = [u64], FOLDED = [true], WARPS = [12], ITEMS = [20])]
 #[instances(K = [u64], V = [NoValue, u32], N = [u64], FOLDED = [true], WARPS = [12], ITEMS = [14])]
 #[instances(K = [u32, u64], V = [u128], N = [u64], FOLDED = [true], WARPS = [8], ITEMS = [8])]
-#[instance(u32, u32, u64, true, 8, 4)]
 #[instance(u32, u64, u64, true, 12, 10)]
 #[instance(u64, u64, u64, true, 12, 12)]
 pub unsafe fn primitives_radix_sort_onesweep<
@@ -39,26 +38,21 @@ pub unsafe fn primitives_radix_sort_onesweep<
     const WARPS: usize,
     const ITEMS: usize,
 >(
-    keys: Slice<K>,
-    values: Slice<V>,
-    keys_out: SliceMut<K>,
-    values_out: SliceMut<V>,
-    places: Slice<u64>,
+    source: Source<'_, K, V>,
+    target: Pairs<'_, K, V>,
+    digit_begins: Slice<u64>,
     words: SliceMut<N>,
     next_words: SliceMut<N>,
     ticket: SliceMut<u32>,
     shift: u32,
     digit_bits: u32,
-    order: u32,
+    order: KeyOrder,
 ) {
-    let (mask, reader) = (digit_mask(digit_bits), DigitReader::new(KeyOrder::from_bits(order)));
-    let smem = shared_mem();
+    let (mask, reader, smem) = (digit_mask(digit_bits), DigitReader::new(order), shared_mem());
     Onesweep::<K, V, N, FOLDED, WARPS, ITEMS> {
-        keys,
-        values,
-        keys_out,
-        values_out,
-        places,
+        source,
+        target,
+        digit_begins,
         words,
         next_words,
         ticket,
@@ -99,11 +93,9 @@ struct Onesweep<
     const WARPS: usize,
     const ITEMS: usize,
 > {
-    keys: Slice<'a, K>,
-    values: Slice<'a, V>,
-    keys_out: SliceMut<'a, K>,
-    values_out: SliceMut<'a, V>,
-    places: Slice<'a, u64>,
+    source: Source<'a, K, V>,
+    target: Pairs<'a, K, V>,
+    digit_begins: Slice<'a, u64>,
     words: SliceMut<'a, N>,
     next_words: SliceMut<'a, N>,
     ticket: SliceMut<'a, u32>,
@@ -170,14 +162,14 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     #[inline(always)]
     unsafe fn tile(&self) -> (u32, u32) {
         let tile = shared_field!(self.smem, tile).load(0);
-        let remaining = self.keys.len() - tile as usize * Self::TILE;
+        let remaining = self.source.keys.len() - tile as usize * Self::TILE;
         (tile, if remaining < Self::TILE { remaining as u32 } else { Self::TILE as u32 })
     }
 
     #[inline(always)]
     unsafe fn load_keys(&self, tile: u32, len: u32) -> [K; ITEMS] {
         // Padding has the largest key and the last positions, so it ranks behind every item.
-        let mut keys = self.load(self.keys, tile, len, self.reader.padding());
+        let mut keys = self.load(self.source.keys, tile, len, self.reader.padding());
         let mut item = 0;
         while item < ITEMS {
             keys[item] = self.reader.loaded(keys[item]);
@@ -188,7 +180,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
 
     #[inline(always)]
     unsafe fn load_values(&self, tile: u32, len: u32) -> [V; ITEMS] {
-        if V::IS_CARRIED { self.load(self.values, tile, len, V::ANY) } else { [V::ANY; ITEMS] }
+        if V::IS_CARRIED { self.load(self.source.values, tile, len, V::ANY) } else { [V::ANY; ITEMS] }
     }
 
     /// Loads the caller's items of the tile. A warp's items are consecutive, so that ranks follow the order of the
@@ -224,7 +216,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     unsafe fn look_back(&self, tile: u32, count: u32, before: u32) {
         let digit = thread::thread_idx_x() as usize;
         if digit < RADIX {
-            let digit_begin = N::from_index(self.places.load(digit));
+            let digit_begin = N::from_index(self.digit_begins.load(digit));
             let begin = digit_begin.plus(self.column(digit).exclusive_prefix(tile, N::from_count(count)));
             shared_field!(self.smem, offsets).store(digit, begin.minus(N::from_count(before)));
         }
@@ -241,10 +233,8 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
             if FULL || rank < len {
                 let key = keys.load(rank as usize);
                 let index = offsets.load(self.digit(key) as usize).plus(N::from_count(rank)).index();
-                self.keys_out.store(index, self.reader.stored(key));
-                if V::IS_CARRIED {
-                    self.values_out.store(index, values.load(rank as usize));
-                }
+                let value = if V::IS_CARRIED { values.load(rank as usize) } else { V::ANY };
+                self.target.store(index, self.reader.stored(key), value);
             }
             item += 1;
         }

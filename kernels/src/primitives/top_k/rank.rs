@@ -18,10 +18,10 @@ pub unsafe fn primitives_top_k_rank<B: RankBits>(
     count: Slice<u64>,
     keys_out: SliceMut<B>,
     ids_out: SliceMut<u32>,
-    order: u32,
+    order: KeyOrder,
 ) {
     let count = count.load(0) as usize;
-    let ranks = KeyRanks::new(KeyOrder::from_bits(order));
+    let ranks = KeyRanks::new(order);
     let best = Best { keys: keys_out, ids: ids_out, ranks };
     best.pad(count);
     rank_by_counting(candidates.part(0, count), shared_mem(), |rank, item| {
@@ -39,10 +39,10 @@ pub unsafe fn primitives_top_k_write<B: RankBits>(
     count: Slice<u64>,
     keys_out: SliceMut<B>,
     ids_out: SliceMut<u32>,
-    order: u32,
+    order: KeyOrder,
 ) {
     let i = thread::index_1d_u64() as usize;
-    let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
+    let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(order) };
     if i < best.ids.len() {
         best.store(i, if (i as u64) < count.load(0) { sorted.load(i) } else { Ranked::LAST });
     }

@@ -30,7 +30,7 @@ pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
     offsets: Slice<u64>,
     keys_out: SliceMut<B>,
     ids_out: SliceMut<u32>,
-    order: u32,
+    order: KeyOrder,
     k: u32,
 ) {
     let segment = (thread::index_1d_u64() / 32) as usize;
@@ -51,7 +51,7 @@ pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
     offsets: Slice<u64>,
     keys_out: SliceMut<B>,
     ids_out: SliceMut<u32>,
-    order: u32,
+    order: KeyOrder,
     k: u32,
 ) where
     Ascending: Order<<B as RankBits>::Ranked, NoValue>,
@@ -68,12 +68,12 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
     keys: Slice<B>,
     starts: Slice<u64>,
     composed: SliceMut<Bits128>,
-    order: u32,
+    order: KeyOrder,
 ) {
     let i = thread::index_1d_u64();
     if i < keys.len() as u64 {
         let segment = segment_of(starts, i, 0, starts.len() - 1);
-        let rank = KeyRanks::new(KeyOrder::from_bits(order)).rank(keys.load(i as usize)).to_high_bits();
+        let rank = KeyRanks::new(order).rank(keys.load(i as usize)).to_high_bits();
         composed.store(i as usize, Bits128((segment as u64) << 32 | rank >> 32, rank << 32 | i));
     }
 }
@@ -86,7 +86,7 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
     offsets: Slice<u64>,
     keys_out: SliceMut<B>,
     ids_out: SliceMut<u32>,
-    order: u32,
+    order: KeyOrder,
     k: u32,
 ) {
     let i = thread::index_1d_u64();
@@ -98,7 +98,7 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
             let Bits128(high, low) = sorted.load(index as usize);
             item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
         }
-        let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
+        let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(order) };
         best.store(i as usize, item);
     }
 }
@@ -119,8 +119,13 @@ struct Rows<'a, B> {
 
 impl<'a, B: RankBits> Rows<'a, B> {
     #[inline(always)]
-    fn new(keys: Slice<'a, B>, keys_out: SliceMut<'a, B>, ids_out: SliceMut<'a, u32>, order: u32) -> Self {
-        let ranks = KeyRanks::new(KeyOrder::from_bits(order));
+    fn new(
+        keys: Slice<'a, B>,
+        keys_out: SliceMut<'a, B>,
+        ids_out: SliceMut<'a, u32>,
+        order: KeyOrder,
+    ) -> Self {
+        let ranks = KeyRanks::new(order);
         Self { keys, best: Best { keys: keys_out, ids: ids_out, ranks } }
     }
 
