@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
 use crate::balanced::sections::{LoadedSections, Sections};
+use crate::balanced::super_key;
 use crate::error::{Error, Result};
 use crate::memory::{self, Items, MemoryPlan};
 use crate::once::Once;
@@ -55,11 +56,9 @@ impl<C: Coord> CpuTree<C> {
     }
 }
 
-/// Compares two points by the super key that begins on an axis.
+/// Compares two points, given by their ids, by the super key that begins on an axis.
 fn compare<C: Coord, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: u32) -> Ordering {
-    let (a, b) = (&points[a as usize], &points[b as usize]);
-    let by_axis = |axis: usize| a[axis].key().cmp(&b[axis].key());
-    (axis..D).chain(0..axis).map(by_axis).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    super_key::compare(&points[a as usize], &points[b as usize], axis)
 }
 
 fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {

@@ -3,6 +3,13 @@
 /// The algorithm that a GPU builds with. All algorithms build the same tree, to the last bit.
 ///
 /// [`research::balanced`](crate::research::balanced) compares them.
+///
+/// ```
+/// use kauri::balanced::BalancedOptions;
+/// use kauri::research::balanced::BuildAlgorithm;
+/// let options = BalancedOptions::default().algorithm(BuildAlgorithm::Robinson);
+/// # let _ = options;
+/// ```
 #[cfg(feature = "research")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,6 +6,26 @@
 //! workspace last used with another stream waits for that stream. [`cpu`] has the same functions for slices, with
 //! results that are equal to the bit.
 //!
+//! ```
+//! use kauri::Device;
+//! use kauri::device::{Buffer, Gpu, Stream, Workspace};
+//! use kauri::primitives::radix_sort::{RadixSortOptions, sort_keys};
+//!
+//! fn sorted(gpu: &Gpu, keys: &[f32]) -> kauri::Result<Vec<f32>> {
+//!     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+//!     let keys = Buffer::from_slice(&stream, keys, "keys")?;
+//!     let mut sorted = Buffer::uninitialized(gpu, keys.len(), "sorted keys")?;
+//!     sort_keys(&stream, &mut workspace, &keys, &mut sorted, &RadixSortOptions::default())?;
+//!     sorted.to_vec(&stream)
+//! }
+//!
+//! // Without a GPU, the best device is the CPU.
+//! if let Some(gpu) = Device::best()?.gpu() {
+//!     assert_eq!(sorted(gpu, &[2.0, -1.0, 0.5])?, [-1.0, 0.5, 2.0]);
+//! }
+//! # Ok::<(), kauri::Error>(())
+//! ```
+//!
 //! | module | purpose | reads and writes | temporary memory |
 //! |---|---|---|---|
 //! | [`radix_sort`] | stable sort of keys, alone or with values | the keys, and 2 n per 8 bits | n, and a tenth of a key per item |

@@ -9,7 +9,7 @@ use bytemuck::NoUninit;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use kauri_kernels::policy::PERMUTE_BLOCK_ITEMS;
-use kauri_kernels::primitives::permute::{primitives_gather, primitives_scatter};
+use kauri_kernels::primitives::permute::{Permute, primitives_gather, primitives_scatter};
 use kauri_kernels::thread::words::{Bits128, Words};
 
 /// Sets item i of the output to item `indices[i]` of the input. Items with an index out of range keep their value. If
@@ -161,7 +161,8 @@ unsafe fn pieces<P: Words, const PIECES: u32>(
         Direction::Gather => input.len() / len,
         Direction::Scatter => output.len() / len,
     };
-    let args = (input, indices, output, len as u32, num_indexed as u64);
+    let num_indexed = num_indexed as u64;
+    let args = (Permute { input, indices, output, pieces: len as u32, num_indexed },);
     // SAFETY: passed on to the caller.
     unsafe {
         match direction {

@@ -15,21 +15,13 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::SELECT_ROWS;
 pub use kauri_kernels::primitives::select::SelectPredicate;
-use kauri_kernels::primitives::select::{primitives_select_flagged, primitives_select_if};
+pub(crate) use kauri_kernels::primitives::select::Selected;
+use kauri_kernels::primitives::select::{
+    Select as SelectArgs, primitives_select_flagged, primitives_select_if,
+};
 use kauri_kernels::thread::operator::Count;
 use kauri_kernels::thread::words::{Words, join};
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
-
-/// The outputs of a selection.
-#[derive(Clone, Copy)]
-pub(crate) struct Selected<'a, T> {
-    /// The output of selected items, with capacity for all items.
-    pub(crate) kept: SliceMut<'a, T>,
-    /// The output of the other items, with capacity for all items; empty if they are not needed.
-    pub(crate) others: SliceMut<'a, T>,
-    /// One word: the number of selected items.
-    pub(crate) count: SliceMut<'a, u64>,
-}
 
 /// The temporary memory of selections of up to a number of items.
 pub(crate) struct Select {
@@ -69,7 +61,7 @@ impl Select {
         to: Selected<'_, T>,
     ) -> Result<()> {
         let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
-        let args = (input, flags, to.kept, to.others, to.count, self.words(temp));
+        let args = (SelectArgs { input, to, words: self.words(temp) }, flags);
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
     }
@@ -87,7 +79,7 @@ impl Select {
         to: Selected<'_, T>,
     ) -> Result<()> {
         let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
-        let args = (input, join(bound.to_words()), to.kept, to.others, to.count, self.words(temp));
+        let args = (SelectArgs { input, to, words: self.words(temp) }, join(bound.to_words()));
         // SAFETY: as above.
         unsafe { stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
     }

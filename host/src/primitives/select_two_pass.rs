@@ -7,7 +7,9 @@ use super::select::check;
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::Result;
 use kauri_kernels::policy::TWO_PASS_WARPS;
-use kauri_kernels::primitives::select_two_pass::{primitives_select_close_gaps, primitives_select_pieces};
+use kauri_kernels::primitives::select_two_pass::{
+    CloseGaps, Pieces, primitives_select_close_gaps, primitives_select_pieces,
+};
 use kauri_kernels::thread::words::Words;
 
 /// The temporary memory of a selection.
@@ -58,9 +60,10 @@ pub fn flagged_two_pass<T: Item>(
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed;
     // there is a count per warp.
     unsafe {
-        let args = (input.bits(), flags.slice(), compacted, counts, piece);
-        stream.launch_items::<primitives_select_pieces<T::Bits>>(threads, args)?;
-        let args = (compacted.read_only(), counts.read_only(), kept.bits_mut(), count.slice_mut(), piece);
-        stream.launch_items::<primitives_select_close_gaps<T::Bits>>(threads, args)
+        let pieces = Pieces { input: input.bits(), flags: flags.slice(), compacted, counts, piece };
+        stream.launch_items::<primitives_select_pieces<T::Bits>>(threads, (pieces,))?;
+        let (compacted, counts) = (compacted.read_only(), counts.read_only());
+        let gaps = CloseGaps { compacted, counts, kept: kept.bits_mut(), count: count.slice_mut(), piece };
+        stream.launch_items::<primitives_select_close_gaps<T::Bits>>(threads, (gaps,))
     }
 }

@@ -5,7 +5,6 @@ use super::is_before;
 use crate::block::tile::THREADS;
 use crate::policy::PER_ITEM_THREADS;
 use crate::primitives::select_two_pass::CloseGaps;
-use crate::thread::carried::Source;
 use crate::thread::coord::Coord;
 use crate::thread::order::Lookup;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
@@ -13,32 +12,17 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Compacts the ids of the first of equal points within the piece of each warp. A piece has `piece` points, a multiple of 32. The kept ids
-/// are written to the begin of the piece in `compacted`, and their number to `counts[warp]`. If the array is not sorted, the first position
-/// whose point comes before its predecessor is written to `failed`, which is initialized to `u64::MAX`.
+/// Compacts the ids of the first of equal points within the piece of each warp, and counts them.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_distinct_pieces<C: Coord>(
-    sorted: Source<'_, C, u32>,
-    points: Lookup<'_, C>,
-    compacted: SliceMut<u32>,
-    counts: SliceMut<u64>,
-    failed: SliceMut<u64>,
-    piece: u64,
-) {
-    Pieces { sorted, points, compacted, counts, failed, piece: piece as usize }.run()
+pub unsafe fn balanced_distinct_pieces<C: Coord>(pieces: Pieces<'_, C>) {
+    pieces.run()
 }
 
-/// Moves the kept ids of each warp behind those of the earlier warps, and writes their number to `count`.
+/// Moves the kept ids of each warp behind those of the earlier warps, and writes their number.
 #[kernel(family = "balanced", block = THREADS)]
-pub unsafe fn balanced_distinct_close_gaps(
-    compacted: Slice<u32>,
-    counts: Slice<u64>,
-    kept: SliceMut<u32>,
-    count: SliceMut<u64>,
-    piece: u64,
-) {
-    CloseGaps { compacted, counts, kept, count, piece: piece as usize }.run()
+pub unsafe fn balanced_distinct_close_gaps(gaps: CloseGaps<'_, u32>) {
+    gaps.run()
 }
 
 /// Shared memory of a block. Each warp stores the points of a round after the last point of the round before.
@@ -49,13 +33,21 @@ pub struct DistinctSmem<C> {
     ids: [[u32; 33]; WARPS],
 }
 
-struct Pieces<'a, C> {
-    sorted: Source<'a, C, u32>,
-    points: Lookup<'a, C>,
-    compacted: SliceMut<'a, u32>,
-    counts: SliceMut<'a, u64>,
-    failed: SliceMut<'a, u64>,
-    piece: usize,
+/// The first pass.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Pieces<'a, C> {
+    /// The ids of the points, with their first coordinates.
+    pub sorted: crate::thread::carried::Source<'a, C, u32>,
+    /// The points, by the super key that they are sorted by.
+    pub points: crate::thread::order::Lookup<'a, C>,
+    /// The kept ids of each piece, at its begin.
+    pub compacted: SliceMut<'a, u32>,
+    /// The number of kept ids of each warp.
+    pub counts: SliceMut<'a, u64>,
+    /// Receives the first position whose point comes before its predecessor, if the array is not sorted; initialized to `u64::MAX`.
+    pub failed: SliceMut<'a, u64>,
+    /// The points of a piece, a multiple of 32.
+    pub piece: u64,
 }
 
 impl<C: Coord> Pieces<'_, C> {
@@ -65,9 +57,10 @@ impl<C: Coord> Pieces<'_, C> {
         if warp >= self.counts.len() {
             return;
         }
-        let begin = warp * self.piece;
+        let piece = self.piece as usize;
+        let begin = warp * piece;
         let remaining = self.sorted.keys.len() - begin;
-        let len = if remaining < self.piece { remaining } else { self.piece };
+        let len = if remaining < piece { remaining } else { piece };
         let smem = shared_mem::<DistinctSmem<C>>();
         let warp_in_block = warp % WARPS;
         let keys = shared_field!(smem, keys).part(warp_in_block * 33, 33);

@@ -226,12 +226,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         };
 
         let tile = Tile::<K, V, O, ITEMS>::new(shared_mem::<TileSmem<K, V, THREADS, ITEMS>>(), self.lookup);
-        let is_full = len == THREADS * ITEMS;
-        if is_full {
-            tile.fill::<true>(len, item);
-        } else {
-            tile.fill::<false>(len, item);
-        }
+        tile.fill(len, THREADS, item);
         thread::sync_threads();
         let merged = tile.merge(first_len, second_len);
         // All threads have read their items before the tile is overwritten.
@@ -239,10 +234,6 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         tile.set_own(&merged);
         warp::sync_warp(warp::FULL_MASK);
         let store = |i: usize, (key, value): (K, V)| output.store(i, O::stored(fold, key), value);
-        if is_full {
-            tile.drain::<true>(len, store);
-        } else {
-            tile.drain::<false>(len, store);
-        }
+        tile.drain(len, THREADS, store);
     }
 }

@@ -154,25 +154,16 @@ impl<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> SortTile<'_, K, V
         let tile = Tile::<K, V, O, ITEMS>::new(shared_mem::<TileSmem<K, V, THREADS, ITEMS>>(), self.lookup);
         let Self { input, output, fold, fold_out, .. } = self;
         let len = input.keys.len();
-        let is_full = len == THREADS * ITEMS;
         let load = |i: u32, distance: usize| {
             let i = i as usize + distance;
             (O::loaded(fold, input.keys.load(i)), input.value(i))
         };
-        if is_full {
-            tile.fill::<true>(len, load);
-        } else {
-            tile.fill::<false>(len, load);
-        }
+        tile.fill(len, THREADS, load);
         // A warp loads, sorts and writes the items of its own threads: a warp barrier is enough.
         warp::sync_warp(warp::FULL_MASK);
         tile.sort(len);
         warp::sync_warp(warp::FULL_MASK);
         let store = |i: usize, (key, value): (K, V)| output.store(i, O::stored(fold_out, key), value);
-        if is_full {
-            tile.drain::<true>(len, store);
-        } else {
-            tile.drain::<false>(len, store);
-        }
+        tile.drain(len, THREADS, store);
     }
 }

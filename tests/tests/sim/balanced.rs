@@ -7,7 +7,7 @@ use kauri::query::{Norm, Queries, QueryOptions, Traversal};
 use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Point, SpatialIndex};
 use kauri_kernels::balanced::Tree;
-use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
+use kauri_kernels::balanced::distinct::{Pieces, balanced_distinct_pieces};
 use kauri_kernels::balanced::verify::{balanced_verify, wrong};
 use kauri_kernels::thread::carried::Source;
 use kauri_kernels::thread::order::Lookup;
@@ -98,9 +98,10 @@ fn a_wrong_sort_is_noticed() {
             let outputs = (compacted.slice_mut(), counts.slice_mut(), failed.slice_mut());
             let sorted = Source { keys: keys.slice(), values: ids.slice() };
             let points = Lookup { coords: coords.slice(), dims: 1, axis: 0 };
-            let args = (sorted, points, outputs.0, outputs.1, outputs.2, 32);
+            let (compacted, counts, failed_out) = outputs;
+            let pieces = Pieces { sorted, points, compacted, counts, failed: failed_out, piece: 32 };
             // SAFETY: the buffers live until the result has been copied.
-            unsafe { stream.launch_items::<balanced_distinct_pieces<f32>>(32, args) }.unwrap();
+            unsafe { stream.launch_items::<balanced_distinct_pieces<f32>>(32, (pieces,)) }.unwrap();
             failed.to_vec(stream).unwrap()[0]
         };
         assert_eq!(failed_at([0, 1, 2, 3]), u64::MAX);

@@ -7,9 +7,10 @@ use std::ops::Range;
 
 use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
 use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
-use crate::balanced::multi_gpu::ranks::{compare, cuts, extend_to_equal_points};
+use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
 use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
 use crate::balanced::options::BalancedOptions;
+use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
 use crate::memory::{self, MemoryPlan};

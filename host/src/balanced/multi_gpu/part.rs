@@ -19,7 +19,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, permute_parts};
-use crate::primitives::planned::bytes_of;
+use crate::primitives::planned::{bytes_of, carve};
 use crate::stats::Stats;
 
 /// Maximum number of parts of a tree.
@@ -53,11 +53,12 @@ struct Output<C> {
     rotation: u32,
 }
 
-/// Scratch memory of the first sort of a part.
-struct DistinctSort<C: Coord> {
+/// Scratch memory of a sort of a part.
+struct Sort<C: Coord> {
     sort: CoordinateSort<C>,
     buffers: [Region<u32>; 2],
-    distinct: Distinct,
+    /// For the sort that also removes equal points.
+    distinct: Option<Distinct>,
 }
 
 /// Scratch memory of the merge of the pieces that a part has received.
@@ -67,11 +68,12 @@ struct DistinctMerge<C> {
     distinct: Distinct,
 }
 
-impl<C: Coord> DistinctSort<C> {
-    fn plan(layout: &mut Layout, len: usize) -> Self {
+impl<C: Coord> Sort<C> {
+    fn plan(layout: &mut Layout, len: usize, removes_equal: bool) -> Self {
         let sort = CoordinateSort::plan(layout, len);
         let buffers = [layout.reserve(len), layout.reserve(len)];
-        Self { sort, buffers, distinct: Distinct::plan(layout, len, warps(len)) }
+        let distinct = removes_equal.then(|| Distinct::plan(layout, len, warps(len)));
+        Self { sort, buffers, distinct }
     }
 }
 
@@ -91,7 +93,7 @@ const MAX_ADDED: usize = MAX_PARTS;
 pub(crate) fn memory_plan<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
     let tree_bytes = tree_memory_plan::<C>(len, dims, options).tree_bytes + (len * size_of::<u32>()) as u64;
     let len = len + MAX_ADDED;
-    let sort = bytes_of(|layout| DistinctSort::<C>::plan(layout, len));
+    let sort = bytes_of(|layout| Sort::<C>::plan(layout, len, true));
     let merge = bytes_of(|layout| DistinctMerge::<C>::plan(layout, len));
     let scratch = sort.max(merge).max(tree_memory_plan::<C>(len, dims, options).temp_bytes);
     let temp_bytes = scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64;
@@ -116,7 +118,7 @@ impl<C: Coord> Part<C> {
         let mut points = points?.truncate(n);
         let mut workspace = Workspace::new(gpu);
         let (mut sort, mut merge) = (Layout::new(), Layout::new());
-        DistinctSort::<C>::plan(&mut sort, n);
+        Sort::<C>::plan(&mut sort, n, true);
         DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
         let mut build = Layout::new();
         plan::<C>(&mut build, subtree_len, dims, options);
@@ -193,10 +195,12 @@ impl<C: Coord> Part<C> {
 
     /// Copies the coordinates of the points at some positions to the host.
     pub(crate) fn read_points(&mut self, positions: &[u32]) -> Result<Vec<C>> {
-        let (mut layout, stream, dims) = (Layout::new(), &self.stream, self.dims);
-        let regions = (layout.reserve(positions.len()), layout.reserve(positions.len() * dims));
-        let temp = self.workspace.carve(stream, &layout, "points of a part")?;
-        let (at, coords) = (temp.view::<u32>(regions.0), temp.view::<C>(regions.1));
+        let (stream, dims) = (&self.stream, self.dims);
+        let plan = |layout: &mut Layout| {
+            (layout.reserve::<u32>(positions.len()), layout.reserve::<C>(positions.len() * dims))
+        };
+        let (regions, temp) = carve(stream, &mut self.workspace, "points of a part", plan)?;
+        let (at, coords) = (temp.view(regions.0), temp.view(regions.1));
         temp.upload(stream, at, positions)?;
         // SAFETY: positions are less than the number of points, and the arrays of a plan do not overlap.
         unsafe {
@@ -207,49 +211,38 @@ impl<C: Coord> Part<C> {
 
     /// Sorts the points by the super key of the first column, and rotates the columns to those of the next level.
     pub(crate) fn sort(&mut self) -> Result<()> {
-        let n = self.len();
-        if n == 0 {
-            return Ok(());
-        }
-        let to = Output { points: self.next_points(n)?, rotation: 1 };
-        let (dims, stream) = (self.dims, &self.stream);
-        let mut layout = Layout::new();
-        let sort = CoordinateSort::<C>::plan(&mut layout, n);
-        let buffers = [layout.reserve(n), layout.reserve(n)];
-        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
-        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
-        let buffers = buffers.map(|buffer| temp.view::<u32>(buffer));
-        sort.by_super_key(context, buffers)?;
-        let points = context.permute(self.points.ids(), buffers[0].read_only(), to)?;
-        self.replace(points);
-        Ok(())
+        self.sort_by_first_column(1, false)
     }
 
     /// Sorts the points by the super key of the first axis, and removes equal ones.
     pub(crate) fn sort_distinct(&mut self) -> Result<()> {
+        self.sort_by_first_column(0, true)
+    }
+
+    fn sort_by_first_column(&mut self, rotation: u32, removes_equal: bool) -> Result<()> {
         let n = self.len();
         if n == 0 {
             return Ok(());
         }
-        let to = Output { points: self.next_points(n)?, rotation: 0 };
+        let to = Output { points: self.next_points(n)?, rotation };
         let (dims, stream) = (self.dims, &self.stream);
-        let mut layout = Layout::new();
-        let DistinctSort { sort, buffers, distinct } = DistinctSort::<C>::plan(&mut layout, n);
-        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
+        let plan = |layout: &mut _| Sort::<C>::plan(layout, n, removes_equal);
+        let (Sort { sort, buffers, distinct }, temp) =
+            carve(stream, &mut self.workspace, "a sort of a part", plan)?;
         let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
         let [order, other] = buffers.map(|buffer| temp.view::<u32>(buffer));
         let (_, may_be_equal) = sort.by_super_key(context, [order, other])?;
-        if !may_be_equal {
-            let points = context.permute(self.points.ids(), order.read_only(), to)?;
-            self.replace(points);
-            return Ok(());
-        }
-        let keys = temp.view(sort.keys[1].of_type::<C>());
-        let args = (context.coords, dims as u32, order.read_only(), keys);
-        // SAFETY: the arrays of a plan do not overlap, there is one key per id, and the sort has finished with its keys.
-        unsafe { stream.launch_items::<balanced_first_coordinates<C>>(n as u64, args)? };
-        let sorted = Pairs { keys, values: order }.read_only();
-        let (points, removed) = context.keep_distinct(&distinct, sorted, other, self.points.ids(), to)?;
+        let (points, removed) = match distinct.filter(|_| may_be_equal) {
+            None => (context.permute(self.points.ids(), order.read_only(), to)?, Vec::new()),
+            Some(distinct) => {
+                let keys = temp.view(sort.keys[1].of_type::<C>());
+                let args = (context.coords, dims as u32, order.read_only(), keys);
+                // SAFETY: the arrays of a plan do not overlap, there is one key per id, and the sort has finished with its keys.
+                unsafe { stream.launch_items::<balanced_first_coordinates<C>>(n as u64, args)? };
+                let sorted = Pairs { keys, values: order }.read_only();
+                context.keep_distinct(&distinct, sorted, other, self.points.ids(), to)?
+            }
+        };
         self.replace(points);
         self.removed = removed;
         Ok(())
@@ -264,9 +257,9 @@ impl<C: Coord> Part<C> {
         }
         let to = Output { points: self.next_points(n)?, rotation: 1 };
         let (dims, stream) = (self.dims, &self.stream);
-        let mut layout = Layout::new();
-        let DistinctMerge { merge, buffers, distinct } = DistinctMerge::<C>::plan(&mut layout, n);
-        let temp = self.workspace.carve(stream, &layout, "a merge of a part")?;
+        let plan = |layout: &mut _| DistinctMerge::<C>::plan(layout, n);
+        let (DistinctMerge { merge, buffers, distinct }, temp) =
+            carve(stream, &mut self.workspace, "a merge of a part", plan)?;
         let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
         let [mut sorted, mut other] =
             buffers.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });

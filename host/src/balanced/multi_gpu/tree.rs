@@ -10,9 +10,9 @@ use crate::balanced::cpu::index::of_point;
 use crate::balanced::gpu::GpuTree;
 use crate::balanced::gpu::in_order::bucket_index;
 use crate::balanced::multi_gpu::part::MAX_PARTS;
-use crate::balanced::multi_gpu::ranks::compare;
 #[cfg(feature = "io")]
 use crate::balanced::sections::Sections;
+use crate::balanced::super_key::compare;
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::memory;

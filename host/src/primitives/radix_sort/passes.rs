@@ -7,7 +7,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::look_back::LookBackWord;
 use kauri_kernels::policy::{self, HISTOGRAM_MAX_BLOCKS, RADIX_SORT_NARROW_ITEMS, RadixSortPolicy};
 use kauri_kernels::primitives::radix_sort::histogram::primitives_radix_sort_histogram;
-use kauri_kernels::primitives::radix_sort::onesweep::primitives_radix_sort_onesweep;
+use kauri_kernels::primitives::radix_sort::onesweep::{Pass as OnesweepPass, primitives_radix_sort_onesweep};
 use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RADIX, RADIX_BITS, RadixKey, SortBy};
 
@@ -219,18 +219,18 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
         // SAFETY: passed on to the caller; there is a ticket and a row of digit begins per pass.
         unsafe {
             let next_words = if self.is_last() { next_words.part(0, 0) } else { next_words };
-            let args = (
+            let pass = OnesweepPass {
                 source,
                 target,
-                scratch.digit_begins(pass, 1).read_only(),
-                scratch.words::<N>(pass),
+                digit_begins: scratch.digit_begins(pass, 1).read_only(),
+                words: scratch.words::<N>(pass),
                 next_words,
-                scratch.tickets.part(1 + pass, 1),
+                ticket: scratch.tickets.part(1 + pass, 1),
                 shift,
-                by.end_bit - shift,
-                self.order(),
-            );
-            stream.launch::<primitives_radix_sort_onesweep<K, V, N, FOLDED, WARPS, ITEMS>>(tiles, args)
+                digit_bits: by.end_bit - shift,
+                order: self.order(),
+            };
+            stream.launch::<primitives_radix_sort_onesweep<K, V, N, FOLDED, WARPS, ITEMS>>(tiles, (pass,))
         }
     }
 

@@ -34,6 +34,7 @@ use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::{STREAM_ROWS, TOP_K};
 use kauri_kernels::primitives::top_k::State;
 use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
+pub(crate) use kauri_kernels::primitives::top_k::rank::TopKOutput;
 use kauri_kernels::primitives::top_k::rank::{BLOCK_ITEMS, primitives_top_k_rank, primitives_top_k_write};
 use kauri_kernels::primitives::top_k::sample::primitives_top_k_sample;
 use kauri_kernels::primitives::top_k::select::primitives_top_k_select;
@@ -47,6 +48,15 @@ pub use segmented::{plan_segmented, top_k_segmented};
 const MAX_KEYS: u64 = u32::MAX as u64;
 
 /// The keys that count as best.
+///
+/// ```
+/// use kauri::primitives::cpu::top_k::top_k;
+/// use kauri::primitives::top_k::Best;
+///
+/// let keys = [5u32, 1, 4, 2];
+/// assert_eq!(top_k(&keys, 2, Best::Smallest).0, [1, 2]);
+/// assert_eq!(top_k(&keys, 2, Best::Largest).0, [5, 4]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
     /// The smallest keys.
@@ -63,13 +73,6 @@ impl Best {
             Best::Largest => K::ORDER.with(KeyOrder::DESCENDING),
         }
     }
-}
-
-/// The output of top-k.
-#[derive(Clone, Copy)]
-pub(crate) struct TopKOutput<'a, B> {
-    pub(crate) keys: SliceMut<'a, B>,
-    pub(crate) ids: SliceMut<'a, u32>,
 }
 
 /// The temporary memory of top-k of up to a number of keys.
@@ -149,7 +152,7 @@ where
         order: KeyOrder,
         out: TopKOutput<'_, B>,
     ) -> Result<()> {
-        let args = (candidates.read_only(), count, out.keys, out.ids, order);
+        let args = (candidates.read_only(), count, out, order);
         // SAFETY: passed on to the caller.
         unsafe {
             if let Some(sort) = &self.sort {

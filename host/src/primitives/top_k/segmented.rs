@@ -61,7 +61,7 @@ impl Method {
     {
         let Segments { keys, offsets, k } = segments;
         let num_segments = offsets.len() - 1;
-        let args = (keys, offsets, out.keys, out.ids, order, k);
+        let args = (keys, offsets, out, order, k);
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
@@ -77,7 +77,7 @@ impl Method {
                     let (items, all) = (Pairs::of_keys(composed), empty_view().read_only());
                     let by_key = OrderArgs::by_key(Fold::NONE);
                     sort.run::<Ascending>(stream, temp, items.read_only(), items, all, by_key)?;
-                    let args = (composed.read_only(), offsets, out.keys, out.ids, order, k);
+                    let args = (composed.read_only(), offsets, out, order, k);
                     stream.launch_items::<primitives_top_k_pick<B>>(out.ids.len() as u64, args)
                 }
             }
