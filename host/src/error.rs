@@ -8,8 +8,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of a call to kauri. Its message names the place of the error and what to do about it.
 ///
-/// Every object stays usable after an error. The exception is an error that destroys a device's context: every later call on that device
-/// returns [`Error::ContextPoisoned`].
+/// Every object stays usable after an error. The exception is an error that destroys a device's context: from then on
+/// every call on that device returns [`Error::ContextPoisoned`].
 ///
 /// ```
 /// use kauri::{Device, Error, KdTree, KdTreeOptions};
@@ -35,7 +35,8 @@ pub enum Error {
         /// The value found.
         value: f64,
     },
-    /// A coordinate is so large that squared distances could overflow to infinity, or an integer that `f64` does not represent exactly.
+    /// A coordinate is so large that squared distances could overflow to infinity, or is an integer that `f64` does not
+    /// represent exactly.
     #[error(
         "{what} {index} has {value:e} on axis {axis}: magnitudes above {limit:e} overflow when squared, or are not exact; \
          scale the coordinates or use a wider type"
@@ -111,7 +112,7 @@ pub enum Error {
         /// The period of the axis.
         period: f64,
     },
-    /// A sort by a range of bits that the keys do not have.
+    /// The bits of a sort are not within the key.
     #[error("bits {begin} to {end} of keys of {bits} bits: give a range within 0..{bits}")]
     InvalidBits {
         /// The first bit.
@@ -157,7 +158,7 @@ pub enum Error {
         /// The size given.
         got: u64,
     },
-    /// More items than a call accepts, because their ids are 32-bit.
+    /// An input has more items than 32-bit ids can number.
     #[error("{count} {what}: at most {max} are supported, because ids are 32-bit; split the input")]
     TooManyItems {
         /// The kind of items.
@@ -173,14 +174,14 @@ pub enum Error {
          take it in batches (nearest_batches, within_batches, in_boxes_batches, each_hit), or run fewer queries at a time"
     )]
     ResultTooLarge {
-        /// The exact number of items: neighbors, points or hits. For hits of rays on a GPU, an item counts once per leaf in which the ray
-        /// meets it. `u64::MAX` stands for that many or more.
+        /// The exact number of items: neighbors, points or hits. For hits of rays on a GPU, an item counts once for each
+        /// leaf in which the ray meets it. `u64::MAX` means this number or more.
         count: u64,
         /// The bytes of all items.
         bytes: u64,
         /// The kind of memory: "device", "pinned host" or "host".
         memory: &'static str,
-        /// The free bytes at that moment; 0 if the system does not report them.
+        /// The free bytes at the time of the error; 0 if the system does not report them.
         free: u64,
     },
     /// A row of a result is larger than a batch.
@@ -206,7 +207,7 @@ pub enum Error {
         memory: &'static str,
         /// The bytes requested.
         requested: u64,
-        /// The free bytes at that moment; 0 if the system does not report them.
+        /// The free bytes at the time of the error; 0 if the system does not report them.
         free: u64,
         /// The purpose of the allocation.
         label: &'static str,
@@ -225,7 +226,7 @@ pub enum Error {
         /// The most pairs that the strategy keeps.
         most: u64,
     },
-    /// A search within a distance has options without a radius.
+    /// A radius query was prepared with options that have no radius.
     #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
     NoRadius,
     /// A query in device memory was prepared for another tree.
@@ -233,7 +234,7 @@ pub enum Error {
         "the query was prepared for another tree: prepare it with the tree that runs it (KdTree::prepare)"
     )]
     OtherTree,
-    /// A call with device buffers on an index that is not on a GPU.
+    /// A call with device buffers was made on an index in host memory.
     #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]
     NotOnGpu,
     /// The progress callback stopped the call.
@@ -248,13 +249,13 @@ pub enum Error {
     },
 
     // Devices and drivers.
-    /// A device name that does not exist.
+    /// The name of a device is unknown.
     #[error("unknown device '{name}': expected best, cpu, cuda, cuda:N or sim")]
     UnknownDevice {
         /// The name given.
         name: String,
     },
-    /// A CUDA device that this machine does not have.
+    /// The machine has no CUDA device with this number.
     #[error("there is no device cuda:{ordinal}: this machine has {available} CUDA devices, numbered from 0")]
     NoSuchDevice {
         /// The ordinal requested.
@@ -373,7 +374,7 @@ pub enum Error {
     /// A kernel of a `checked` build accessed memory out of bounds and stopped.
     #[error(
         "a kernel accessed element {index} of a buffer of {len}, at {file}:{line}, block {block}, thread {thread}; \
-         the device context is lost"
+         the device context is lost; restart the process"
     )]
     KernelFault {
         /// The source file of the access.
@@ -406,7 +407,7 @@ pub enum Error {
 
     // Indexes and files.
     /// An index has an invalid structure.
-    #[error("node {node} of the tree is wrong: {what}")]
+    #[error("node {node} of the tree is wrong: {what}; build the index again")]
     Corrupt {
         /// The node.
         node: u64,
@@ -461,6 +462,20 @@ pub enum Error {
 }
 
 /// The location of an error in the file of a table or a mesh.
+///
+/// ```
+/// # #[cfg(feature = "io")] {
+/// use kauri::{Error, FileLocation, io::Table};
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cities.csv");
+/// std::fs::write(&path, "lon,lat\n18.07,north\n").unwrap();
+/// let table = Table::read(&path).unwrap();
+/// let error = table.numbers(1).unwrap_err();
+/// assert!(matches!(error, Error::InvalidFile { location: FileLocation::Line(2), .. }));
+/// assert!(error.to_string().ends_with("cities.csv:2: column 'lat': 'north' is not a number"));
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileLocation {
@@ -511,7 +526,7 @@ impl Error {
         }
     }
 
-    /// Turns an error of the allocation of a result into [`Error::ResultTooLarge`], if it is one of memory.
+    /// Converts [`Error::OutOfMemory`] from the allocation of a result to [`Error::ResultTooLarge`]; other errors stay.
     pub(crate) fn of_result(self, count: u64, bytes: u64) -> Self {
         match self {
             Self::OutOfMemory { memory, free, .. } => Self::ResultTooLarge { count, bytes, memory, free },

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::Read;
 
-/// The memory that a build takes beyond its input.
+/// The memory that a build takes beyond its input, known before the build.
 ///
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions};

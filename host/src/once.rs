@@ -3,8 +3,8 @@
 use crate::error::Result;
 use std::sync::OnceLock;
 
-/// A value that is computed at first use. No lock is held meanwhile, because a waiting thread of a rayon pool may
-/// execute other work that needs the same value. So several threads may compute it; one result is kept.
+/// A value that is computed at first use. No lock is held during the computation, because a thread of a rayon pool that
+/// waits may run other work that needs the value. Several threads may therefore compute it; the first result is kept.
 pub(crate) struct Once<T> {
     value: OnceLock<T>,
 }

@@ -1,4 +1,4 @@
-//! Points that can be indexed: arrays of coordinates, and lon/lat points on the sphere.
+//! Points that can be indexed: arrays of coordinates, and places on the Earth.
 
 mod checked;
 mod coordinate;
@@ -114,7 +114,35 @@ pub trait Point: Copy + Send + Sync + 'static {
     }
 }
 
-/// A point whose coordinates are the axes of the index, so that two points are the corners of a box.
+/// A point whose coordinates are the axes of the index, so that two points are the corners of a box: arrays, but not [`LonLat`].
+///
+/// A type with an own [`Point`] implementation implements it to be used in
+/// [`in_boxes`](crate::SpatialIndex::in_boxes):
+///
+/// ```
+/// use kauri::{Cartesian, Device, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
+/// use std::borrow::Cow;
+///
+/// #[derive(Clone, Copy)]
+/// struct Pixel(u16, u16);
+///
+/// impl Point for Pixel {
+///     type Coord = f32;
+///     const DIMS: usize = 2;
+///     const CONVERTED: bool = true;
+///     const KEEPS_AXES: bool = true;
+///
+///     fn coordinates<'a>(pixels: &'a [Self], _: &'static str) -> Result<Cow<'a, [f32]>> {
+///         Ok(pixels.iter().flat_map(|pixel| [pixel.0.into(), pixel.1.into()]).collect())
+///     }
+/// }
+///
+/// impl Cartesian for Pixel {}
+///
+/// let tree = KdTree::build(&Device::cpu(), &[Pixel(3, 4), Pixel(90, 80)], &KdTreeOptions::default())?;
+/// assert_eq!(tree.in_boxes(&[[Pixel(0, 0), Pixel(50, 50)]], None)?.row(0), [0]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 pub trait Cartesian: Point {}
 
 impl<S: Scalar, const D: usize> Cartesian for [S; D] {}

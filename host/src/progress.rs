@@ -19,12 +19,17 @@ use std::ops::ControlFlow;
 /// assert!(progress.report(Step { phase: "rows", done: 100, total: 200 }).is_break());
 /// ```
 pub trait Progress {
-    /// Reports a step, on the thread of the call: at the begin of a phase with nothing done, and after each advance.
+    /// Reports a step, on the thread of the call: at the start of a phase with nothing done, and after each advance.
     /// [`ControlFlow::Break`] stops the call.
     fn report(&mut self, step: Step) -> ControlFlow<()>;
 }
 
-/// The progress of a long call.
+/// The progress of a long call, which [`Progress`] receives.
+///
+/// ```
+/// let step = kauri::Step { phase: "rows", done: 50, total: 200 };
+/// assert_eq!(100 * step.done / step.total, 25);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The name of the current phase. Phases follow each other.

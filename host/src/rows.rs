@@ -7,7 +7,7 @@ use std::ops::Range;
 use sealed::RowValues;
 
 /// Debug output shows at most this many rows.
-const SHOWN_ROWS: usize = 4;
+pub(crate) const SHOWN_ROWS: usize = 4;
 /// Debug output shows at most this many values of a row.
 const SHOWN_VALUES: usize = 8;
 
@@ -175,6 +175,22 @@ impl<'a, T: RowItem> IntoIterator for &'a Rows<T> {
 }
 
 /// A batch of the rows of a result that is delivered in batches, borrowed. Rows keep the numbers that they have in the whole result.
+///
+/// ```
+/// use kauri::query::QueryOptions;
+/// use kauri::{Batches, Device, KdTree, KdTreeOptions, SpatialIndex};
+/// use std::ops::ControlFlow;
+/// let points = [[0.0f32], [1.0], [2.0], [7.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+///
+/// let (mut batches, mut lonely) = (Batches::new().rows(3), Vec::new());
+/// tree.within_batches(&points, 1.0, &QueryOptions::default(), &mut batches, |batch| {
+///     lonely.extend(batch.iter().filter(|(_, neighbors)| neighbors.len() == 1).map(|(query, _)| query));
+///     ControlFlow::Continue(())
+/// })?;
+/// assert_eq!(lonely, [3]); // in the second batch
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct RowsBatch<'a, T: RowItem = u32> {
     first: usize,
@@ -260,7 +276,7 @@ impl<T: RowItem> fmt::Debug for FirstRows<'_, T> {
     }
 }
 
-/// Borrowed rows that an iterator goes over.
+/// Borrowed rows that a [`RowsIter`] iterates over. Only kauri implements it.
 pub trait RowView: Copy + sealed::Sealed {
     /// A row.
     type Row;
@@ -280,7 +296,8 @@ impl<'a, T: RowItem> RowView for RowsBatch<'a, T> {
     }
 }
 
-/// Iterates over rows, each with its number in the result.
+/// Iterates over rows, each with its number in the result: [`Rows::iter`], [`RowsBatch::iter`],
+/// [`Neighbors::iter`](crate::Neighbors::iter).
 #[derive(Clone, Debug)]
 pub struct RowsIter<V> {
     view: V,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::device::Device;
 
-/// The device of a build, with its time and memory.
+/// The statistics of a build: its device, phases and temporary memory.
 ///
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions};
@@ -28,7 +28,17 @@ pub struct Stats {
     pub temp_bytes: u64,
 }
 
-/// A phase of a build.
+/// A phase of a build, in [`Stats::phases`].
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions};
+///
+/// let tree = KdTree::build(&Device::cpu(), &[[0.0f32, 1.0]], &KdTreeOptions::default())?;
+/// for phase in &tree.stats().phases {
+///     println!("{}: {:?}", phase.name, phase.duration);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Phase {
     /// The name of the phase.

@@ -6,8 +6,8 @@ use std::thread;
 
 use crate::error::Result;
 
-/// Processes all items concurrently, one thread each. Returns the results in order, or the first error, when all are
-/// done.
+/// Processes all items concurrently, each on its own thread. Returns when all are done: the results in order, or the
+/// first error.
 pub(crate) fn each<T: Send, R: Send>(
     items: impl IntoIterator<Item = T>,
     work: impl Fn(T) -> Result<R> + Sync,
@@ -23,7 +23,7 @@ pub(crate) fn each<T: Send, R: Send>(
         let threads: Vec<_> = items.iter().map(spawn).collect();
         let join = |(item, thread): (_, Option<thread::ScopedJoinHandle<'_, _>>)| match thread {
             Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // If no thread can be spawned, this one does the work.
+            // Without a new thread the calling thread does the work.
             None => run(item),
         };
         items.iter().zip(threads).map(join).collect()
@@ -38,9 +38,6 @@ pub(crate) fn both<R: Send>(
 ) -> Result<(R, R)> {
     let works: [Box<dyn FnOnce() -> Result<R> + Send + '_>; 2] = [Box::new(first), Box::new(second)];
     let results = each(works, |work| work())?;
-    let mut results = results.into_iter();
-    match (results.next(), results.next()) {
-        (Some(first), Some(second)) => Ok((first, second)),
-        _ => unreachable!("two results of two works"),
-    }
+    let [first, second] = results.try_into().unwrap_or_else(|_| unreachable!("two results of two works"));
+    Ok((first, second))
 }

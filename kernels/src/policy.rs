@@ -331,6 +331,9 @@ pub const fn partition_min_blocks(item_bytes: usize) -> usize {
 /// | 4 bytes, shuffled | 2.90 | 2.92 | 3.05 |
 pub const PERMUTE_BLOCK_ITEMS: usize = 1024;
 
+/// The most blocks that look for axes on which points differ. Few, since every warp writes to one address. Untuned.
+pub const VARYING_MAX_BLOCKS: usize = 256;
+
 /// The most blocks of kernels that keep one result per block: bounds, histograms. Untuned.
 pub const FOLD_MAX_BLOCKS: usize = 1024;
 

@@ -1,4 +1,4 @@
-//! What the tests share: the devices to run on, oracles, and points to run with.
+//! Code shared by the tests: devices, reference results, and generated points.
 
 pub mod frames;
 pub mod generate;
@@ -16,12 +16,14 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Most points or queries of a test that the simulator takes part in; above that it would take minutes.
+/// The largest test, in points or queries, that also runs on the simulator. A larger one would take minutes there.
 const SIM_MOST: usize = 33;
 
-/// The list of devices that the conformance suite runs on, for a test with that many points or queries: the CPU, the first
-/// GPU if there is one, and if they are few the simulator, under another of its schedules each time. A GPU that is there
-/// and cannot be used fails the test, and so does a missing one where the environment variable `KAURI_REQUIRE_CUDA` is set.
+/// Returns the devices for a test with this number of points or queries: the CPU, the first GPU if there is one, and the
+/// simulator for small tests, with another schedule at each call.
+///
+/// # Panics
+/// If a GPU exists but cannot be used, or if there is none and the environment variable `KAURI_REQUIRE_CUDA` is set.
 pub fn devices_for(items: usize) -> Vec<Device> {
     static SIMULATED: AtomicUsize = AtomicUsize::new(0);
     let mut devices = devices();
@@ -32,20 +34,20 @@ pub fn devices_for(items: usize) -> Vec<Device> {
     devices
 }
 
-/// The same list for a test that goes through all shapes of points, types and dimensions: of the shapes the simulator takes
-/// one with many ties.
+/// Returns the devices for one shape of a test that loops over all shapes, types and dimensions. The simulator runs only
+/// one shape, which has many ties.
 pub fn devices_for_shape(shape: Shape, items: usize) -> Vec<Device> {
     if shape == Shape::Lattice { devices_for(items) } else { devices() }
 }
 
-/// Those of them that are not simulated. Tests share them, and the kernels that each has loaded.
+/// Returns the CPU and the first GPU, if there is one. All tests share these devices and the kernels loaded on them.
 pub fn devices() -> Vec<Device> {
     static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
-    let open = |name: &&str| Device::from_name(name).expect("it could be used before");
+    let open = |name: &&str| Device::from_name(name).expect("device_names has opened it");
     DEVICES.get_or_init(|| device_names().iter().map(open).collect()).clone()
 }
 
-/// Their names, as the command line takes them.
+/// Returns the names of [`devices`] for `--device`.
 pub fn device_names() -> &'static [&'static str] {
     static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
     NAMES.get_or_init(|| match Device::from_name("cuda") {
@@ -62,9 +64,10 @@ pub fn device_names() -> &'static [&'static str] {
     })
 }
 
-/// Simulated devices, one for each standard schedule. The environment variable `KAURI_SIM_ORDERS` sets how many (20; 0
-/// leaves the simulator out everywhere), and where `SIM_SEED` or `SIM_ORDER` say which schedule to replay there is only
-/// that one.
+/// Returns simulated devices, one for each standard schedule.
+///
+/// The environment variable `KAURI_SIM_ORDERS` sets their number (default: 20); 0 turns the simulator off in all tests.
+/// If `SIM_SEED` or `SIM_ORDER` name a schedule to replay, there is one device, with this schedule.
 pub fn simulated() -> impl Iterator<Item = Device> {
     simulated_among(0..num_orders())
 }
@@ -80,9 +83,9 @@ fn num_orders() -> usize {
 fn simulated_among(orders: Range<usize>) -> impl Iterator<Item = Device> {
     orders.map(|i| {
         if Schedule::env_is_set() {
-            Device::from_name("sim").expect("SIM_SEED and SIM_ORDER are understood")
+            Device::from_name("sim").expect("SIM_SEED and SIM_ORDER are valid")
         } else {
-            Device::sim(SimOptions::nth_order(i, 1)).expect("a simulated device is there")
+            Device::sim(SimOptions::nth_order(i, 1)).expect("the simulator is compiled in")
         }
     })
 }

@@ -1,5 +1,5 @@
-//! What must hold for any bytes that are loaded: an error, or a tree that can be asked anything and saved to the same bytes. The fuzz
-//! target and its twin in the conformance suite share it.
+//! Loads arbitrary bytes as index files: each load returns an error, or an index whose queries work and that saves to the
+//! same bytes. The fuzz target and its test in the conformance suite share this module.
 
 use kauri::balanced::BalancedKdTree;
 use kauri::quadtree::{CartesianPoint, CellTree, NO_NODE};
@@ -7,13 +7,13 @@ use kauri::query::{Queries, QueryOptions};
 use kauri::{Device, KdTree, LonLat, Point, SpatialIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Loads the bytes as many indexes; true if one of them was in there.
+/// Loads the bytes as indexes of several types. Returns true if they are an index of one of these types.
 ///
 /// # Panics
-/// If a tree that was loaded does not hold what it should.
+/// If a loaded index violates an invariant.
 pub fn load_any(bytes: &[u8]) -> bool {
     let device = Device::cpu();
-    // Which type it is stands in the header: to try a few does not make random bytes any righter.
+    // The header names the type, so only one of these loads can succeed.
     let found = [
         kdtree::<[f32; 1]>(&device, bytes, &[[0.0], [1e3]], f32::INFINITY),
         kdtree::<[f32; 2]>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]], f32::INFINITY),
@@ -35,7 +35,8 @@ pub fn load_any(bytes: &[u8]) -> bool {
     found.contains(&true)
 }
 
-/// Makes all checksums right again, of what is there: so that changes reach what lies behind them.
+/// Recomputes the checksums of all sections that lie within the bytes, so that changes pass the checksum tests and reach
+/// the later checks.
 pub fn reseal(bytes: &mut [u8]) {
     const HEADER: usize = 128;
     let number = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
@@ -66,52 +67,55 @@ fn kdtree<P: Point>(device: &Device, bytes: &[u8], queries: &[P], everywhere: P:
     let n = tree.len();
     let options = QueryOptions::default();
     for k in [1, 2, 40] {
-        let near = tree.nearest(queries, k).expect("queries are answered");
+        let near = tree.nearest(queries, k).expect("queries succeed");
         assert_eq!(near.ids().len(), queries.len() * k);
         assert!(near.ids().iter().all(|&id| id == u32::MAX || (id as usize) < n));
     }
     let own = tree
         .nearest_with(Queries::SelfQuery { include_self: false }, 1, &options)
-        .expect("its points are usable");
+        .expect("the tree's own points are valid queries");
     assert_eq!(own.ids().len(), n);
-    let all = tree.within(queries, everywhere, &options).expect("queries are answered");
-    assert!((0..queries.len()).all(|row| all.row(row).len() == n), "a walk does not come to every node");
+    let all = tree.within(queries, everywhere, &options).expect("queries succeed");
+    assert!(
+        (0..queries.len()).all(|row| all.row(row).len() == n),
+        "a query with an infinite radius does not find every point"
+    );
     let payloads: Vec<usize> = (0..n).collect();
-    assert_eq!(tree.payloads_by_node(&payloads).expect("one a point").len(), n);
-    // The order of points may be another: that is what this is for.
+    assert_eq!(tree.payloads_by_node(&payloads).expect("one payload for each point").len(), n);
+    // Loading does not check the order of the points, so `verify` may fail here. It must not panic.
     let _ = tree.verify();
     let mut saved = Vec::new();
-    tree.write_to(&mut saved).expect("memory takes any bytes");
-    assert!(bytes.starts_with(&saved), "other bytes are saved than were loaded");
+    tree.write_to(&mut saved).expect("writing to memory succeeds");
+    assert!(bytes.starts_with(&saved), "the saved bytes differ from the loaded bytes");
     true
 }
 
 fn balanced<P: Point>(device: &Device, bytes: &[u8]) -> bool {
     let Ok(tree) = BalancedKdTree::<P>::read_from(device, bytes) else { return false };
-    assert_eq!(tree.nodes().expect("there is memory for them").len(), tree.len());
-    let removed = tree.removed().expect("there is memory for them");
+    assert_eq!(tree.nodes().expect("the memory suffices").len(), tree.len());
+    let removed = tree.removed().expect("the memory suffices");
     assert_eq!(removed.len(), tree.num_points() - tree.len());
     let _ = tree.verify();
     let mut saved = Vec::new();
-    tree.write_to(&mut saved).expect("memory takes any bytes");
-    assert!(bytes.starts_with(&saved), "other bytes are saved than were loaded");
+    tree.write_to(&mut saved).expect("writing to memory succeeds");
+    assert!(bytes.starts_with(&saved), "the saved bytes differ from the loaded bytes");
     true
 }
 
 fn quadtree<P: CartesianPoint<D>, const D: usize>(device: &Device, bytes: &[u8], queries: &[P]) -> bool {
     let Ok(tree) = CellTree::<P, D>::read_from(device, bytes) else { return false };
-    tree.verify().expect("all that it checks has been checked");
+    tree.verify().expect("loading has made the same checks");
     let num_nodes = tree.num_nodes() as u32;
-    let leaves = tree.leaf_of(queries).expect("queries are answered");
+    let leaves = tree.leaf_of(queries).expect("queries succeed");
     assert!(leaves.iter().all(|&leaf| leaf == NO_NODE || leaf < num_nodes));
     let all: Vec<u32> = (0..num_nodes).collect();
-    let around = tree.adjacent_leaves(&all).expect("there is memory for them");
+    let around = tree.adjacent_leaves(&all).expect("the memory suffices");
     assert!(around.values().iter().all(|&leaf| leaf < num_nodes));
     for level in 0..=tree.depth() {
-        assert!(tree.level_of_detail(level).expect("there is memory for them").len() <= tree.len());
+        assert!(tree.level_of_detail(level).expect("the memory suffices").len() <= tree.len());
     }
     let mut saved = Vec::new();
-    tree.write_to(&mut saved).expect("memory takes any bytes");
-    assert!(bytes.starts_with(&saved), "other bytes are saved than were loaded");
+    tree.write_to(&mut saved).expect("writing to memory succeeds");
+    assert!(bytes.starts_with(&saved), "the saved bytes differ from the loaded bytes");
     true
 }

@@ -1,31 +1,31 @@
-//! The right answers by their definitions: loops over all points, in arithmetic that shares no code with kauri.
+//! Reference results by definition: loops over all points, with arithmetic that shares no code with kauri.
 
 use kauri::join::{Norm, PairScore, ScoreFunction};
 use std::fmt::Debug;
 use std::ops::{Add, Mul, Sub};
 
-/// `f32` or `f64`, with std's arithmetic.
+/// `f32` and `f64`, with the arithmetic of the standard library.
 pub trait Number:
     Copy + Debug + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + 'static
 {
-    /// 0.
+    /// Zero.
     const ZERO: Self;
-    /// Farther than any point.
+    /// Infinity: farther than any point.
     const INFINITY: Self;
     /// The smallest positive value.
     const SMALLEST: Self;
     /// The largest magnitude of a coordinate that kauri documents.
     const LIMIT: Self;
 
-    /// As `f64`, exactly.
+    /// Converts to `f64` without rounding.
     fn wide(self) -> f64;
-    /// Half of it, rounded.
+    /// Returns half the value, rounded.
     fn half(self) -> Self;
-    /// Its square root, rounded.
+    /// Returns the square root, rounded.
     fn root(self) -> Self;
-    /// The next greater value.
+    /// Returns the next greater value.
     fn up(self) -> Self;
-    /// The next smaller value.
+    /// Returns the next smaller value.
     fn down(self) -> Self;
 }
 
@@ -60,22 +60,22 @@ numbers! {
     f64: f64::from_bits((1023 + 509) << 52);
 }
 
-/// The larger of two numbers.
+/// Returns the larger of two numbers.
 pub fn larger<C: Number>(a: C, b: C) -> C {
     if a < b { b } else { a }
 }
 
-/// How distances are measured.
+/// The rules for distances: norm and periods.
 #[derive(Clone, Debug)]
 pub struct Space<C> {
     /// The norm.
     pub norm: Norm,
-    /// One period an axis, 0 where the space does not repeat; or nothing.
+    /// The period of each axis, 0 for an axis that is not periodic; empty if no axis is.
     pub periods: Vec<C>,
 }
 
 impl<C: Number> Space<C> {
-    /// The distance, under the Euclidean norm its square: (dx*dx + dy*dy) + … in the order of the axes.
+    /// Returns the distance of two points; for the Euclidean norm its square, (dx*dx + dy*dy) + … in axis order.
     pub fn distance(&self, a: &[C], b: &[C]) -> C {
         let along = |axis: usize| {
             let difference = if a[axis] < b[axis] { b[axis] - a[axis] } else { a[axis] - b[axis] };
@@ -98,7 +98,7 @@ impl<C: Number> Space<C> {
         )
     }
 
-    /// What distances are compared with.
+    /// Returns the limit that [`distance`](Self::distance) is compared with.
     pub fn bound(&self, radius: Option<C>) -> C {
         match (radius, self.norm) {
             (None, _) => C::INFINITY,
@@ -107,7 +107,7 @@ impl<C: Number> Space<C> {
         }
     }
 
-    /// The points up to a distance from a query that `takes` allows, by (distance, id).
+    /// Returns the points within `bound` of a query whose ids pass the filter `takes`, sorted by (distance, id).
     pub fn neighbors<const D: usize>(
         &self,
         points: &[[C; D]],
@@ -121,7 +121,7 @@ impl<C: Number> Space<C> {
         found
     }
 
-    /// The first query that is more than a period from a point, and the first axis on which it is.
+    /// Returns the first query that is more than a period away from a point, and the first such axis.
     pub fn beyond_period<const D: usize>(
         &self,
         points: &[[C; D]],
@@ -138,22 +138,22 @@ impl<C: Number> Space<C> {
     }
 }
 
-/// True if a point is in a box, its border included.
+/// Returns true if a point is inside a box or on its border.
 pub fn is_inside<C: PartialOrd, const D: usize>(point: &[C; D], [low, high]: &[[C; D]; 2]) -> bool {
     (0..D).all(|axis| low[axis] <= point[axis] && point[axis] <= high[axis])
 }
 
-/// Two scores, as their pair is scored by.
+/// The scores of the two points of a pair.
 #[derive(Clone, Copy, Debug)]
 pub enum Scores {
-    /// Of integers.
+    /// Integer scores, left and right.
     Integers(i64, i64),
-    /// Of floats.
+    /// Float scores, left and right.
     Floats(f64, f64),
 }
 
 impl Scores {
-    /// The score of the pair.
+    /// Returns the score of the pair.
     pub fn of_pair(self, function: ScoreFunction, weights: [f64; 2]) -> PairScore {
         if function == ScoreFunction::Weighted {
             let (left, right) = match self {
@@ -183,7 +183,7 @@ impl Scores {
     }
 }
 
-/// Pairs by their scores, the best first, of equal ones by the left id and then the right.
+/// Sorts pairs by score, best first; ties by left id, then by right id.
 pub fn sort_by_score(pairs: &mut [(u32, u32, PairScore)]) {
     pairs.sort_by(|a, b| {
         let by_score = b.2.partial_cmp(&a.2).expect("scores are numbers");
@@ -191,22 +191,24 @@ pub fn sort_by_score(pairs: &mut [(u32, u32, PairScore)]) {
     });
 }
 
-/// A place on the Earth's sphere: longitude and latitude in degrees.
+/// A position on the sphere: longitude and latitude in degrees.
 pub type Place = [f64; 2];
 
-/// The angle between two places in radians, by Vincenty's formula, which is exact to rounding for near places and antipodes alike.
+/// Returns the angle between two positions in radians by Vincenty's formula, which is accurate for near positions and for
+/// antipodes.
 pub fn angle(a: Place, b: Place) -> f64 {
-    // Differences of degrees, where whole turns are exact.
+    // The difference is taken in degrees, where full turns are exact.
     let lon = ((b[0] % 360.0 - a[0] % 360.0) % 360.0).to_radians();
     let ((sin_a, cos_a), (sin_b, cos_b)) = (sin_cos_of_latitude(a[1]), sin_cos_of_latitude(b[1]));
     let along = cos_b * lon.sin();
-    // cos a sin b - sin a cos b cos(lon), with the difference of near latitudes kept.
+    // cos a sin b - sin a cos b cos(lon), rearranged so that near latitudes do not cancel.
     let (sin_half, half) = ((lon / 2.0).sin(), (b[1] - a[1]).to_radians());
     let across = half.sin() + 2.0 * sin_a * cos_b * sin_half * sin_half;
     along.hypot(across).atan2(sin_a * sin_b + cos_a * cos_b * lon.cos())
 }
 
-/// The cosine is that of the distance to a pole, which is exact near it.
+/// Returns the sine and the cosine of a latitude. The cosine is computed from the distance to the pole, which is accurate
+/// near the pole.
 fn sin_cos_of_latitude(lat: f64) -> (f64, f64) {
     (lat.to_radians().sin(), (90.0 - lat.abs()).to_radians().sin())
 }

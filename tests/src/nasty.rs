@@ -1,4 +1,4 @@
-//! Coordinates of the kinds that break indexes, drawn so that a failing case shrinks.
+//! Generated test cases with coordinates that are hard for indexes. A failing case is shrunk to a small one.
 
 use crate::naive::{Number, Space, larger};
 use kauri::join::Norm;
@@ -7,35 +7,35 @@ use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use std::fmt::Debug;
 use std::hash::{BuildHasher, RandomState};
 
-/// What a check says of a case.
+/// The result of checking a case.
 pub type Outcome = Result<(), TestCaseError>;
 
-/// Families of coordinates. The ones that failures shrink towards come first.
+/// Families of coordinates. Failing cases shrink towards the first families.
 #[derive(Clone, Copy, Debug)]
 pub enum Family {
     /// Small integers: many equal coordinates and distances.
     Lattice,
-    /// One value.
+    /// A single value.
     Constant,
     /// Zeros of both signs, and ones.
     Zeros,
-    /// A few values next to each other.
+    /// Consecutive representable values.
     Adjacent,
-    /// Powers of two and the values on both sides of them, which are the borders of cells.
+    /// Powers of two and their neighbors: the borders of cells.
     Borders,
-    /// Between 0 and 1.
+    /// Uniform between 0 and 1.
     Uniform,
-    /// Between 0 and 1, and now and then one far off.
+    /// Uniform between 0 and 1, with rare large values.
     Outlier,
-    /// Negative and so small that products with them vanish, and now and then a large one.
+    /// Negative values so small that their products underflow, with rare large values.
     TinyNegative,
-    /// The smallest values there are.
+    /// Subnormal values.
     Denormal,
-    /// The smallest values beside large ones.
+    /// The smallest values mixed with large ones.
     SmallAndLarge,
-    /// Of every magnitude.
+    /// Values of every magnitude.
     Scales,
-    /// The largest values accepted, and those next to them.
+    /// The largest accepted values and their neighbors.
     Limits,
 }
 
@@ -56,11 +56,11 @@ impl Family {
     ];
 }
 
-/// A type of coordinates that cases are made of.
+/// A coordinate type of generated cases.
 pub trait Nasty: kauri::Scalar<Coord: Number> + Debug + PartialOrd {
-    /// A value of a family. Small `raw` numbers make plain values.
+    /// Returns a value of a family. Small `raw` numbers give simple values.
     fn of_family(family: Family, raw: u64) -> Self;
-    /// The number that an index takes it for.
+    /// Returns the coordinate as an index stores it.
     fn number(self) -> Self::Coord;
 }
 
@@ -71,7 +71,7 @@ macro_rules! floats {
                 const LIMIT: $Float = <$Float as Number>::LIMIT;
                 const SMALLEST: $Float = <$Float as Number>::SMALLEST;
                 let pick = |values: &[$Float]| values[raw as usize % values.len()];
-                // Odd factors spread what is drawn from a small range.
+                // An odd factor spreads small raw numbers over the whole range.
                 let unit = (raw.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as $Float / (1u64 << 24) as $Float;
                 match family {
                     Family::Lattice => pick(&[0.0, 1.0, 2.0, 3.0, -1.0, -2.0]),
@@ -145,42 +145,42 @@ integers! {
     i64: 1 << 53;
 }
 
-/// What a draw decides beside coordinates, each by a number of its own.
+/// The decisions of a draw besides coordinates. Each has its own random number.
 #[derive(Clone, Copy, Debug)]
 pub enum Choice {
-    /// The type of coordinates and their number.
+    /// The coordinate type and the number of dimensions.
     Type,
     /// The norm.
     Norm,
-    /// Which points count.
+    /// The mask: which points a query considers.
     Mask,
-    /// How the radius is made.
+    /// The rule for the radius.
     Radius,
-    /// Which pair of points it is made of, and weights of scores.
+    /// The pair of points that determines the radius, and the weights of scores.
     Pair,
-    /// If axes may repeat, or which join is done.
+    /// Whether axes may be periodic, or the kind of join.
     IsPeriodic,
-    /// Which axes do, and how often.
+    /// The periodic axes and their periods.
     Periods,
-    /// How an index is built.
+    /// The build algorithm.
     Builder,
-    /// On which axis, or how cells are looked up.
+    /// The split rule, or the lookup of cells.
     Split,
-    /// How queries or joins are done.
+    /// The traversal of queries, or the strategy of joins.
     Walk,
-    /// In which order.
+    /// The order of queries.
     Order,
-    /// Where queries come from.
+    /// The source of the queries.
     Source,
-    /// How many neighbors or pairs.
+    /// The number of neighbors or pairs.
     K,
-    /// How many rows a batch has.
+    /// The rows of a batch.
     Batches,
-    /// How many points a leaf has.
+    /// The points of a leaf.
     Leaf,
-    /// How deep a tree is, or the type of scores.
+    /// The depth of a tree, or the type of scores.
     Depth,
-    /// What is made of two scores.
+    /// The score function.
     Function,
 }
 
@@ -188,15 +188,15 @@ impl Choice {
     const NUM: usize = Self::Function as usize + 1;
 }
 
-/// What a case is made of: numbers that mean something only to a type of coordinates.
+/// The random numbers of a case, independent of the coordinate type.
 #[derive(Clone, Debug)]
 pub struct Draw {
     families: [u8; 8],
-    /// Eight numbers a point.
+    /// Eight numbers for each point, one per axis.
     pub points: Vec<[u64; 8]>,
-    /// Those of queries, or of the right set of a join.
+    /// Eight numbers for each query, or for each point of the right set of a join.
     pub others: Vec<[u64; 8]>,
-    /// Coordinates are drawn from so many values of their family at most.
+    /// The number of different values per family, at most.
     distinct: u64,
     choices: [u8; Choice::NUM],
 }
@@ -221,8 +221,8 @@ impl Draw {
             })
     }
 
-    /// Points of a set, of which every axis has a family of its own, or all have the one of the first.
-    fn place<S: Nasty, const D: usize>(&self, raw: &[u64; 8]) -> [S; D] {
+    /// Returns a point. Either each axis has its own family, or all axes have the first one.
+    fn point<S: Nasty, const D: usize>(&self, raw: &[u64; 8]) -> [S; D] {
         let is_mixed = self.families[7] % 2 == 1;
         std::array::from_fn(|axis| {
             let family = usize::from(self.families[if is_mixed { axis } else { 0 }]);
@@ -230,35 +230,35 @@ impl Draw {
         })
     }
 
-    /// One of some options.
+    /// Returns one of the options.
     pub fn choose<T: Copy>(&self, choice: Choice, among: &[T]) -> T {
         among[usize::from(self.choices[choice as usize]) % among.len()]
     }
 }
 
-/// Points, what is asked of them, and how.
+/// A test case: points, queries and query parameters.
 #[derive(Clone, Debug)]
 pub struct Case<S: Nasty, const D: usize> {
-    /// The set, or the left one of a join.
+    /// The points of the index, or the left set of a join.
     pub points: Vec<[S; D]>,
     /// Queries, or the right set of a join.
     pub others: Vec<[S; D]>,
-    /// The least and the greatest coordinates of each.
+    /// Query boxes: least and greatest coordinates.
     pub boxes: Vec<[[S; D]; 2]>,
-    /// How distances are measured.
+    /// The norm and the periods.
     pub space: Space<S::Coord>,
-    /// How far points may be; however far if there is none.
+    /// The radius; `None` is unlimited.
     pub radius: Option<S::Coord>,
-    /// The points that count, by id.
+    /// True for the ids that queries consider; `None` considers all.
     pub mask: Option<Vec<bool>>,
 }
 
 impl<S: Nasty, const D: usize> Case<S, D> {
-    /// The case of a draw, with axes that repeat if that is `periodic`.
+    /// Converts a draw to a case. Axes are periodic only if `is_periodic`.
     pub fn of(draw: &Draw, is_periodic: bool) -> Self {
-        let places = |raw: &[[u64; 8]]| raw.iter().map(|raw| draw.place(raw)).collect::<Vec<[S; D]>>();
-        let (points, mut others) = (places(&draw.points), places(&draw.others));
-        // Every other one is a point.
+        let to_points = |raw: &[[u64; 8]]| raw.iter().map(|raw| draw.point(raw)).collect::<Vec<[S; D]>>();
+        let (points, mut others) = (to_points(&draw.points), to_points(&draw.others));
+        // Every second query coincides with a point.
         for (i, point) in points.iter().take(others.len() / 2).enumerate() {
             others[2 * i] = *point;
         }
@@ -276,17 +276,17 @@ impl<S: Nasty, const D: usize> Case<S, D> {
         case
     }
 
-    /// Its points as numbers.
+    /// Returns the points as an index stores them.
     pub fn point_numbers(&self) -> Vec<[S::Coord; D]> {
         numbers(&self.points)
     }
 
-    /// Its other points as numbers.
+    /// Returns the other points as an index stores them.
     pub fn other_numbers(&self) -> Vec<[S::Coord; D]> {
         numbers(&self.others)
     }
 
-    /// None, a special one, or one that some pair of points is at, or nearly.
+    /// Returns no radius, a special value, or the distance of a pair of points, exactly or nearly.
     fn chosen_radius(&self, draw: &Draw) -> Option<S::Coord> {
         let (points, others) = (self.point_numbers(), self.other_numbers());
         let nth = usize::from(draw.choices[Choice::Pair as usize]);
@@ -319,7 +319,7 @@ impl<S: Nasty, const D: usize> Case<S, D> {
         )
     }
 
-    /// On every axis none, or as far as all points reach, or twice that; rarely too little.
+    /// Returns the period of each axis: none, the extent of the points, twice the extent, or rarely one that is too small.
     fn chosen_periods(&self, draw: &Draw) -> Vec<S::Coord> {
         let all: Vec<_> = self.point_numbers().into_iter().chain(self.other_numbers()).collect();
         (0..D)
@@ -335,7 +335,7 @@ impl<S: Nasty, const D: usize> Case<S, D> {
     }
 }
 
-/// Boxes between points: most in order, some the wrong way round, some of one place.
+/// Returns boxes with points as corners: most are ordered, some are reversed, some have no extent.
 fn boxes<S: Nasty, const D: usize>(points: &[[S; D]], others: &[[S; D]]) -> Vec<[[S; D]; 2]> {
     let corners = others
         .iter()
@@ -357,18 +357,18 @@ fn numbers<S: Nasty, const D: usize>(points: &[[S; D]]) -> Vec<[S::Coord; D]> {
     points.iter().map(|point| point.map(Nasty::number)).collect()
 }
 
-/// The number that an environment variable has, if it is set.
+/// Returns the number in an environment variable, if it is set.
 fn number_in_env(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is a number")))
+    std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} must be a number")))
 }
 
-/// Seeds that every run takes, and so every failure that they find is found again.
+/// The seeds of every run, so that their failures repeat.
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// Checks so many cases of each of some fixed seeds and a fresh one, of up to `most` points, and shrinks what fails.
+/// Checks `cases` cases of up to `most` points for each of a few fixed seeds and one new seed. A failing case is shrunk.
 ///
-/// `KAURI_ATTACK` is a number of fresh seeds to take instead, of which some make one case of many points; `KAURI_ATTACK_SEED` replays a seed
-/// that failed.
+/// If the environment variable `KAURI_ATTACK` is set, this number of new seeds is used instead; some of them generate one
+/// case with many points. `KAURI_ATTACK_SEED` replays a seed that failed.
 pub fn attack(what: &str, cases: u32, most: usize, check: &dyn Fn(&Draw) -> Outcome) {
     let fresh = || RandomState::new().hash_one(what) >> 16;
     let seeds = match (number_in_env("KAURI_ATTACK_SEED"), number_in_env("KAURI_ATTACK")) {

@@ -1,13 +1,13 @@
-//! The right answers, computed the plainest way.
+//! Reference results, computed in the simplest way with kauri's own arithmetic.
 
 use kauri::Point;
 use kauri::kdtree::SplitRule;
 use kauri_kernels::thread::coord::{Coord, dist2};
 use std::collections::BTreeMap;
 
-/// Points as an index sees them.
+/// Returns the coordinates of points as an index stores them.
 pub fn coordinates<P: Point>(points: &[P]) -> Vec<P::Coord> {
-    P::coordinates(points, "point").expect("the points can be indexed").into_owned()
+    P::coordinates(points, "point").expect("the points are valid").into_owned()
 }
 
 /// Brute force over a set of points.
@@ -16,18 +16,18 @@ pub struct BruteForce<P: Point> {
 }
 
 impl<P: Point> BruteForce<P> {
-    /// The points are numbered in order.
+    /// Creates the set. A point's id is its position.
     pub fn new(points: &[P]) -> Self {
         Self { coords: coordinates(points) }
     }
 
-    /// The points nearest to a query by (squared distance, id), at most `k` of them.
+    /// Returns the `k` nearest points of a query, or all if there are fewer, sorted by (squared distance, id).
     pub fn nearest(&self, query: P, k: usize) -> Vec<(P::Coord, u32)> {
         let query = coordinates(&[query]);
         let mut best: Vec<(P::Coord, u32)> = Vec::new();
         for (point, id) in self.coords.chunks_exact(P::DIMS).zip(0..) {
             let distance = dist2(P::DIMS, |axis| query[axis], |axis| point[axis]);
-            // Ids ascend, so at equal distance those that are there already come first.
+            // Ids ascend, so a new point follows all points at the same distance.
             if best.len() < k || best.last().is_some_and(|&(worst, _)| distance < worst) {
                 best.insert(best.partition_point(|&(other, _)| other <= distance), (distance, id));
                 best.truncate(k);
@@ -36,52 +36,67 @@ impl<P: Point> BruteForce<P> {
         best
     }
 
-    /// The same as a row of a result: ids and squared distances, padded to `k`.
+    /// Returns [`nearest`](Self::nearest) as a row of a result: ids and squared distances, padded to `k`.
     pub fn row(&self, query: P, k: usize) -> (Vec<u32>, Vec<P::Coord>) {
         padded_row(&self.nearest(query, k), k)
     }
 }
 
-/// A row of the result as kauri returns it: ids and squared distances, padded to `k`.
+/// Converts neighbors to a row of a result: ids and squared distances, padded to `k`.
 pub fn padded_row<C: Coord>(found: &[(C, u32)], k: usize) -> (Vec<u32>, Vec<C>) {
     let padding = std::iter::repeat((C::INFINITY, u32::MAX));
     found.iter().copied().chain(padding).take(k).map(|(distance, id)| (id, distance)).unzip()
 }
 
-/// Ids in level order of the left-balanced k-d tree under the order (coordinate, id): every subtree is sorted as a whole.
+/// Builds the left-balanced k-d tree under the order (coordinate, id) by sorting every subtree. Returns the ids in level
+/// order.
 pub fn tree_ids<P: Point>(points: &[P], rule: SplitRule) -> Vec<u32> {
     let (flat, dims) = (coordinates(points), P::DIMS);
     let mut ids: Vec<u32> = (0..points.len() as u32).collect();
     let mut nodes = vec![u32::MAX; points.len()];
-    // The least and the greatest coordinate on every axis.
+    // The range of the coordinates on each axis.
     let sides = |axis: usize| {
         let along = flat.iter().skip(axis).step_by(dims);
         let side = (P::Coord::INFINITY, P::Coord::ZERO - P::Coord::INFINITY);
         along.fold(side, |(low, high), &x| (low.min(x), high.max(x)))
     };
+    let sides: Vec<_> = (0..dims).map(sides).collect();
     let by = match rule {
-        SplitRule::Widest => Split::Cell((0..dims).map(sides).collect()),
-        _ => Split::Axis(0),
+        SplitRule::Widest => Split::Cell(sides),
+        _ => {
+            let mut axes: Vec<usize> = (0..dims).filter(|&axis| sides[axis].0 < sides[axis].1).collect();
+            if axes.is_empty() {
+                axes = (0..dims).collect();
+            }
+            Split::InTurn(axes)
+        }
     };
-    place(&flat, dims, &mut ids, 0, by, &mut nodes);
+    place_subtree(&flat, dims, &mut ids, 0, by, &mut nodes);
     nodes
 }
 
-/// The axis of a node, or its cell.
+/// The split rule's state at a node: the axes of the levels from the node down, which repeat, or the node's cell.
 enum Split<C> {
-    Axis(usize),
+    InTurn(Vec<usize>),
     Cell(Vec<(C, C)>),
 }
 
-fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, by: Split<C>, nodes: &mut [u32]) {
+fn place_subtree<C: Coord>(
+    flat: &[C],
+    dims: usize,
+    ids: &mut [u32],
+    node: usize,
+    by: Split<C>,
+    nodes: &mut [u32],
+) {
     if ids.is_empty() {
         return;
     }
     let axis = match &by {
-        Split::Axis(axis) => *axis,
+        Split::InTurn(axes) => axes[0],
         Split::Cell(sides) => {
             let width = |axis: &usize| (sides[*axis].1 - sides[*axis].0).key();
-            // Of equal ones `max_by_key` has the last.
+            // `max_by_key` returns the last of equal values; the lowest axis should win.
             (0..dims).rev().max_by_key(width).unwrap()
         }
     };
@@ -90,7 +105,10 @@ fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, by: Sp
     nodes[node] = ids[left_size];
     let at = flat[ids[left_size] as usize * dims + axis];
     let (by_left, by_right) = match by {
-        Split::Axis(axis) => (Split::Axis((axis + 1) % dims), Split::Axis((axis + 1) % dims)),
+        Split::InTurn(mut axes) => {
+            axes.rotate_left(1);
+            (Split::InTurn(axes.clone()), Split::InTurn(axes))
+        }
         Split::Cell(sides) => {
             let (mut left, mut right) = (sides.clone(), sides);
             (left[axis].1, right[axis].0) = (at, at);
@@ -98,12 +116,12 @@ fn place<C: Coord>(flat: &[C], dims: usize, ids: &mut [u32], node: usize, by: Sp
         }
     };
     let (left, right) = ids.split_at_mut(left_size);
-    place(flat, dims, left, 2 * node + 1, by_left, nodes);
-    place(flat, dims, &mut right[1..], 2 * node + 2, by_right, nodes);
+    place_subtree(flat, dims, left, 2 * node + 1, by_left, nodes);
+    place_subtree(flat, dims, &mut right[1..], 2 * node + 2, by_right, nodes);
 }
 
-/// Size of the left subtree of a left-balanced tree of `n` nodes, by its definition: all levels but the last are full and
-/// the last is filled from the left.
+/// Returns the size of the left subtree of a left-balanced tree of `n` nodes. By definition all levels but the last are
+/// full, and the last level is filled from the left.
 pub fn left_size(n: u64) -> u64 {
     if n <= 1 {
         return 0;
@@ -114,8 +132,8 @@ pub fn left_size(n: u64) -> u64 {
     (half - 1) + in_last_level.min(half)
 }
 
-/// Builds the balanced tree over distinct points by its definition: sorts every subtree as a whole. Returns the id of the point at each
-/// address of each level, or `u32::MAX`, and the representative of each point: the first point that equals it.
+/// Builds the balanced tree over distinct points by its definition: it sorts every subtree. Returns the id of the point at
+/// each address, level by level, or `u32::MAX`; and the representative of each point, which is the first equal point.
 pub fn balanced<P: Point>(points: &[P]) -> (Vec<u32>, Vec<u32>) {
     let (flat, dims) = (coordinates(points), P::DIMS);
     let key = |id: u32, axis: usize| flat[id as usize * dims + axis].key();
@@ -135,7 +153,7 @@ fn place_median<K: Ord>(
     ids: &mut [u32],
     key: &impl Fn(u32, usize) -> K,
     level: usize,
-    place: usize,
+    address: usize,
     medians: &mut [u32],
 ) {
     if ids.is_empty() {
@@ -143,8 +161,8 @@ fn place_median<K: Ord>(
     }
     ids.sort_by_key(|&id| key(id, level));
     let middle = (ids.len() - 1) / 2;
-    medians[place] = ids[middle];
+    medians[address] = ids[middle];
     let (less, greater) = ids.split_at_mut(middle);
-    place_median(less, key, level + 1, 2 * place + 1, medians);
-    place_median(&mut greater[1..], key, level + 1, 2 * place + 2, medians);
+    place_median(less, key, level + 1, 2 * address + 1, medians);
+    place_median(&mut greater[1..], key, level + 1, 2 * address + 2, medians);
 }

@@ -2,6 +2,7 @@
 
 use crate::generate::Random;
 use kauri::mesh::{Mesh, Motion, shapes};
+use kauri::research::sah::Traversal;
 use kauri::sah::{Hit, Hits, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Rows};
 
@@ -240,8 +241,8 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
 /// Returns the default ray options, and others in turn.
 fn ray_options(turn: usize) -> [RayOptions; 2] {
     let default = RayOptions::default();
-    let others =
-        [default.clone().stack(0), default.clone().stack(0).sorted(true), default.clone().sorted(true)];
+    let restart = default.clone().traversal(Traversal::Restart);
+    let others = [restart.clone(), restart.sorted(true), default.clone().sorted(true)];
     [default, others[turn % others.len()].clone()]
 }
 

@@ -1,21 +1,21 @@
-//! What must hold for any bytes that are read as a table or a mesh: an error of the file, or something whole. The fuzz targets and their
-//! twins in the conformance suite share it.
+//! Reads arbitrary bytes as tables and meshes: each read returns an error about the file, or complete data. The fuzz
+//! targets and their tests in the conformance suite share this module.
 
 use kauri::io::{Table, read_mesh};
 use kauri::{Error, LonLat};
 use std::fs;
 use std::path::Path;
 
-/// Reads the bytes as a table, CSV or Parquet, and all that is in it; true if there was one.
+/// Reads the bytes as a CSV or Parquet table, with all columns. Returns true if they are a table.
 ///
 /// # Panics
-/// If the table is not whole, an error is not the file's, or the Parquet decoder had to be stopped.
+/// If the table is incomplete, if an error is not about the file, or if the Parquet decoder panicked.
 pub fn read_table(scratch: &Path, bytes: &[u8]) -> bool {
     write(scratch, bytes);
     let Some(table) = read(Table::read(scratch)) else { return false };
     let (num_rows, num_columns) = (table.len(), table.columns().len());
     for column in 0..num_columns {
-        // Both read the column.
+        // `numbers` and `texts` both decode the column: every fourth column is decoded twice.
         let texts = read(table.texts(column));
         assert!(texts.is_none_or(|texts| texts.len() == num_rows));
         if column % 4 == 0 {
@@ -25,8 +25,8 @@ pub fn read_table(scratch: &Path, bytes: &[u8]) -> bool {
     }
     if let Some(places) = read(table.place_columns(None, None)).and_then(|at| read(table.places(at))) {
         assert_eq!(places.len(), num_rows);
-        let is_one = |place: &LonLat| place.lon.abs() <= 360.0 && place.lat.abs() <= 90.0;
-        assert!(places.iter().all(is_one));
+        let is_valid = |place: &LonLat| place.lon.abs() <= 360.0 && place.lat.abs() <= 90.0;
+        assert!(places.iter().all(is_valid));
     }
     if num_rows > 0
         && let Some(rows) = read(table.rows())
@@ -36,10 +36,10 @@ pub fn read_table(scratch: &Path, bytes: &[u8]) -> bool {
     true
 }
 
-/// Reads the bytes as a mesh, PLY or OBJ; true if there was one.
+/// Reads the bytes as a PLY or OBJ mesh. Returns true if they are a mesh.
 ///
 /// # Panics
-/// If the mesh is not whole, or an error is not the file's.
+/// If the mesh is invalid, or if an error is not about the file.
 pub fn read_triangles(scratch: &Path, bytes: &[u8]) -> bool {
     write(scratch, bytes);
     let Some(mesh) = read(read_mesh(scratch)) else { return false };
@@ -49,21 +49,21 @@ pub fn read_triangles(scratch: &Path, bytes: &[u8]) -> bool {
     true
 }
 
-/// A new file each time: some file systems wait for the disk where one is written again.
+/// Writes a new file. Some file systems wait for the disk when an existing file is overwritten.
 fn write(scratch: &Path, bytes: &[u8]) {
     let removed = fs::remove_file(scratch);
     assert!(removed.is_ok() || !scratch.exists(), "a scratch file can be removed");
     fs::write(scratch, bytes).expect("a scratch file can be written");
 }
 
-/// What was read, or nothing for an error that a file may cause.
+/// Returns the data, or `None` for an error that an invalid file may cause.
 fn read<T>(result: kauri::Result<T>) -> Option<T> {
     let error = match result {
         Ok(read) => return Some(read),
         Err(error) => error,
     };
     assert!(matches!(error, Error::InvalidFile { .. } | Error::OutOfMemory { .. }), "{error:?}");
-    // What the decoder of Parquet files panics at should be found before.
+    // The checks before the Parquet decoder should find everything that makes it panic.
     assert!(!error.to_string().contains("its bytes are broken"), "{error}");
     None
 }

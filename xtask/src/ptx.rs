@@ -28,7 +28,7 @@ pub(crate) struct Ptx {
 /// The family of the kernels that test the device library.
 pub(crate) const TEST_FAMILY: &str = "test";
 
-/// Families that the host embeds with its feature `research` only.
+/// Prefix of the families that the host embeds only with its feature `research`.
 const RESEARCH: &str = "research-";
 
 /// Maximum entries and bytes of PTX, without line numbers, that a default build has for an architecture. Types, dimensions
@@ -58,6 +58,12 @@ impl Ptx {
         let out = self.out.clone().unwrap_or_else(|| workspace.ptx_dir(self.checked));
         let built = self.build(&workspace, &toolchain, &out)?;
         let findings = lint(&built, self.checked)?;
+        for (arch, total) in totals_of_dir(&out)? {
+            let Totals { entries, research, .. } = total;
+            println!(
+                "{arch}: {entries} entries in a default build (at most {MAX_ENTRIES}), {research} more with research"
+            );
+        }
         if findings > 0 {
             bail!("{findings} findings in the PTX");
         }
@@ -168,40 +174,53 @@ fn remove_others(out: &Path, built: &[Built]) -> Result<()> {
     Ok(())
 }
 
-/// Entries and bytes of an architecture's PTX.
-pub(crate) type Totals = BTreeMap<String, (usize, u64)>;
+/// Sizes of the PTX of an architecture, without the kernels of tests.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Entries of the families that a default build of the host embeds.
+    entries: usize,
+    /// Bytes of their PTX.
+    bytes: u64,
+    /// Entries of the families that the feature `research` adds.
+    research: usize,
+}
 
-/// Returns the totals of the families that a default build of the host embeds; empty if the folder does not exist.
-pub(crate) fn totals_of_dir(dir: &Path) -> Result<Totals> {
-    let mut totals = Totals::new();
+/// Returns the totals of each architecture in a folder of PTX; empty if the folder does not exist.
+pub(crate) fn totals_of_dir(dir: &Path) -> Result<BTreeMap<String, Totals>> {
+    let mut totals = BTreeMap::<String, Totals>::new();
     for entry in fs::read_dir(dir).into_iter().flatten() {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let Some((family, arch)) = name.strip_suffix(".ptx").and_then(|name| name.split_once('.')) else {
             continue;
         };
-        if family != TEST_FAMILY && !family.starts_with(RESEARCH) {
-            let text =
-                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-            let (entries, bytes) = totals.entry(arch.to_owned()).or_default();
-            *entries += text.lines().filter(|line| line.contains(".entry ")).count();
-            // Line numbers are for profilers; the driver does not compile them.
-            let lines = text.lines().filter(|line| !line.trim_start().starts_with(".loc"));
-            *bytes += lines.map(|line| line.len() as u64 + 1).sum::<u64>();
+        if family == TEST_FAMILY {
+            continue;
         }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let entries = text.lines().filter(|line| line.contains(".entry ")).count();
+        let total = totals.entry(arch.to_owned()).or_default();
+        if family.starts_with(RESEARCH) {
+            total.research += entries;
+            continue;
+        }
+        total.entries += entries;
+        // Line numbers are for profilers; the driver does not compile them.
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with(".loc"));
+        total.bytes += lines.map(|line| line.len() as u64 + 1).sum::<u64>();
     }
     Ok(totals)
 }
 
 /// Describes the totals that exceed the limits of an architecture.
-pub(crate) fn over_limits(totals: &Totals) -> Vec<String> {
+pub(crate) fn over_limits(totals: &BTreeMap<String, Totals>) -> Vec<String> {
     let mut over = Vec::new();
-    for (arch, (entries, bytes)) in totals {
+    for (arch, Totals { entries, bytes, .. }) in totals {
         if *entries > MAX_ENTRIES {
-            over.push(format!("{arch} has {entries} entries, more than {MAX_ENTRIES}"));
+            over.push(format!("a default build has {entries} entries for {arch}, more than {MAX_ENTRIES}"));
         }
         if *bytes > MAX_BYTES {
-            over.push(format!("{arch} has {bytes} bytes of PTX, more than {MAX_BYTES}"));
+            over.push(format!("a default build has {bytes} bytes of PTX for {arch}, more than {MAX_BYTES}"));
         }
     }
     over
@@ -250,9 +269,26 @@ mod tests {
 
     #[test]
     fn limits() {
-        let totals = |entries, bytes| Totals::from([("sm_90".to_owned(), (entries, bytes))]);
-        assert!(over_limits(&totals(MAX_ENTRIES, MAX_BYTES)).is_empty());
-        assert_eq!(over_limits(&totals(MAX_ENTRIES + 1, MAX_BYTES + 1)).len(), 2);
+        let over = |entries, bytes, research| {
+            over_limits(&BTreeMap::from([("sm_90".to_owned(), Totals { entries, bytes, research })])).len()
+        };
+        assert_eq!(over(MAX_ENTRIES, MAX_BYTES, 2 * MAX_ENTRIES), 0);
+        assert_eq!(over(MAX_ENTRIES + 1, MAX_BYTES + 1, 0), 2);
+    }
+
+    #[test]
+    fn research_and_tests_do_not_count_as_a_default_build() {
+        let dir = std::env::temp_dir().join(format!("kauri-ptx-totals-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let entry = ".visible .entry a(\n";
+        for (file, entries) in [("kdtree", 2), ("join", 1), ("research-join", 4), (TEST_FAMILY, 8)] {
+            let text = entry.repeat(entries) + "\t.loc 1 2 3\n";
+            fs::write(dir.join(format!("{file}.sm_90.ptx")), text).unwrap();
+        }
+        let totals = totals_of_dir(&dir).unwrap();
+        fs::remove_dir_all(&dir).unwrap();
+        let expected = Totals { entries: 3, bytes: 3 * entry.len() as u64, research: 4 };
+        assert_eq!(totals, BTreeMap::from([("sm_90".to_owned(), expected)]));
     }
 
     #[test]

@@ -85,8 +85,12 @@ fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
     match ptx::build_all(workspace, &toolchain, false) {
         Err(error) => (None, Bad(format!("{error:#}"))),
         Ok((built, 0)) => {
-            let files = format!("{} files of PTX, lint clean", built.len());
-            (Some(built), Passed(files))
+            let outcome = match ptx::totals_of_dir(&workspace.ptx_dir(false)).map(|t| ptx::over_limits(&t)) {
+                Ok(over) if over.is_empty() => Passed(format!("{} files of PTX, lint clean", built.len())),
+                Ok(over) => Bad(over.join("; ")),
+                Err(error) => Bad(format!("{error:#}")),
+            };
+            (Some(built), outcome)
         }
         Ok((built, findings)) => (Some(built), Bad(format!("{findings} findings in the PTX"))),
     }

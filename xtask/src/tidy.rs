@@ -1,5 +1,6 @@
 //! `tidy`: checks the invariants of the architecture that a program can check, plain English, and matters of form. Also a test.
 
+mod cycles;
 mod language;
 mod layout;
 mod mirror;
@@ -41,6 +42,15 @@ struct File {
     bytes: Vec<u8>,
 }
 
+impl File {
+    /// Returns the lines of code without comments, and without the tests at the end, which may import anything.
+    fn code(&self) -> String {
+        let text = String::from_utf8_lossy(&self.bytes);
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        text.lines().flat_map(|line| [line.split("//").next().unwrap_or_default(), "\n"]).collect()
+    }
+}
+
 impl Tidy {
     pub(crate) fn run(self) -> Result<()> {
         let findings = findings(&Workspace::find()?)?;
@@ -60,6 +70,7 @@ fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
     findings.extend(files.iter().flat_map(language::check));
     findings.extend(mirror::check(&files));
     findings.extend(order::check(&files));
+    findings.extend(cycles::check(&files));
     findings.extend(layout::check(workspace, &files)?);
     Ok(findings)
 }

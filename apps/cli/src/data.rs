@@ -1,4 +1,4 @@
-//! Finds the data that come with kauri.
+//! Finds the data files that come with kauri.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,9 @@ use super::{CliError, Result};
 
 /// Environment variable that names the folder of the data.
 pub(super) const FOLDER_VARIABLE: &str = "KAURI_DATA";
+/// Explains the data folder in the help of the demos.
+pub(super) const FOLDER_HELP: &str = "The data folder is the value of the environment variable KAURI_DATA. If it is not set, it is the \
+    first of these folders that has the file: data in the current folder, data beside the program, data one level above the program.";
 
 /// Returns the file given with `flag`, or else `file` in the first of these folders that has it: `KAURI_DATA`, `data` in the
 /// current folder, `data` beside the program, `data` one level above the program.

@@ -7,8 +7,11 @@ mod render;
 mod times;
 
 use clap::{Args, Subcommand};
+use std::io::Write;
+use std::path::PathBuf;
 
 use super::{Result, Streams};
+use kauri::Device;
 
 /// Without a name, the demo is `nearest`.
 #[derive(Args)]
@@ -22,13 +25,13 @@ pub(super) struct Demo {
 
 #[derive(Subcommand)]
 enum Which {
-    /// The cities nearest to every airport of the world
+    /// Find the nearest cities of every airport of the world (the default demo)
     Nearest(nearest::Nearest),
-    /// The best pairs of a city and an airport: large population, low altitude
+    /// Find the best pairs of a city and an airport: large population, low altitude
     Join(join::Join),
-    /// A quadtree of a generated laser scan, and pictures of it
+    /// Build a quadtree of a generated laser scan, and draw it
     Quadtree(quadtree::QuadtreeDemo),
-    /// A ray-traced picture of a knot above a terrain, with sun and shadows
+    /// Render a knot above a terrain, with sun and shadows
     Render(render::RenderDemo),
 }
 
@@ -42,4 +45,18 @@ impl Demo {
             None => self.nearest.run(streams),
         }
     }
+}
+
+/// Prints the last lines of a demo: its device, its times, and the files that it wrote.
+fn write_summary<'a>(
+    out: &mut dyn Write,
+    device: &Device,
+    times: &str,
+    files: impl IntoIterator<Item = &'a PathBuf>,
+) -> Result<()> {
+    writeln!(out, "\ndevice  {device}; {}\ntime    {times}", device.reason())?;
+    for file in files {
+        writeln!(out, "wrote   {}", file.display())?;
+    }
+    Ok(())
 }

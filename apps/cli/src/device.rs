@@ -36,7 +36,8 @@ const CROWDING: f64 = 32.0;
 /// The device named on the command line.
 #[derive(Args, Clone)]
 pub(super) struct DeviceOption {
-    /// Where to run: best, cpu, cuda, cuda:N or sim [default: cpu if that takes less time than opening a GPU, else best]
+    /// Device to run on: cpu, cuda (the first GPU), cuda:N, sim (the simulator), or best (a GPU if there is one, else the CPU)
+    /// [default: cpu for a task that takes less time than opening a GPU, otherwise best]
     #[arg(long)]
     device: Option<String>,
 }

@@ -42,7 +42,7 @@ impl Doctor {
     }
 }
 
-/// Describes the architectures of each kernel family in this build, and the substitutes of missing ones.
+/// Describes the kernels of this build: the architectures of each family, and the folder that replaces them if one is set.
 fn kernels() -> impl Iterator<Item = String> {
     let mut families: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (family, arch) in embedded_kernels() {
@@ -51,10 +51,12 @@ fn kernels() -> impl Iterator<Item = String> {
     let mut lines: Vec<String> =
         families.into_iter().map(|(family, archs)| format!("{family} for {}", archs.join(", "))).collect();
     if lines.is_empty() {
-        lines.push("none in this build: it can use no GPU; run `cargo xtask ptx` and build again".to_owned());
+        lines.push(
+            "none in this build, so it cannot use a GPU; run `cargo xtask ptx` and build again".to_owned(),
+        );
     }
     if let Some(folder) = env::var_os("KAURI_PTX_DIR") {
-        lines.push(format!("KAURI_PTX_DIR: those in {} are taken", folder.display()));
+        lines.push(format!("KAURI_PTX_DIR is set: kernels are loaded from {}", folder.display()));
     }
     lines.into_iter()
 }

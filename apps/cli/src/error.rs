@@ -23,14 +23,14 @@ pub(super) enum CliError {
 }
 
 impl CliError {
-    /// True for a closed pipe, which is not a failure.
+    /// Returns true for a closed pipe, which is not a failure.
     pub(super) fn is_reader_gone(&self) -> bool {
         let (Self::Output(source) | Self::Kauri(Error::Io { source, .. })) = self else { return false };
         source.kind() == io::ErrorKind::BrokenPipe
     }
 }
 
-/// Parameters that errors of the library name, and the options that set them.
+/// Names of parameters in errors of the library, and the options that set them.
 const OPTIONS: [(&str, &str); 6] = [
     ("width of a picture", "--size"),
     ("height of a picture", "--size"),
@@ -40,13 +40,13 @@ const OPTIONS: [(&str, &str); 6] = [
     ("points of a leaf", "--leaf-points"),
 ];
 
-/// Returns the text of a library error with the option's name, and without advice about calls.
+/// Returns the text of a library error in terms of the command line: it names options instead of function calls.
 fn in_options(error: &Error) -> String {
     match error {
         Error::ResultTooLarge { bytes, memory, free, .. }
         | Error::OutOfMemory { requested: bytes, memory, free, .. } => format!(
-            "this does not fit in memory: it takes {bytes} bytes more, and {free} bytes of {memory} memory are free; ask for less, by a \
-             smaller --within, --top, --k, --size, --triangles or --points, or take smaller files"
+            "this does not fit in memory: it needs {bytes} bytes more, and {free} bytes of {memory} memory are free; use a smaller \
+             --within, --top, --k, --size, --triangles or --points, or smaller files"
         ),
         Error::UnknownDevice { .. } | Error::NoSuchDevice { .. } => format!("--device: {error}"),
         Error::OutOfRange { what, .. } => match OPTIONS.iter().find(|(named, _)| named == what) {

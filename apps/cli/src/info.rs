@@ -8,12 +8,12 @@ use super::Result;
 use super::text::{shortened, table, thousands};
 use kauri::io::{IndexInfo, Numbers, PlaceColumns, Table, index_info};
 
-/// Characters of an example.
+/// The longest example value, in characters.
 const SHOWN: usize = 24;
 
 #[derive(Args)]
 pub(super) struct Info {
-    /// CSV file with a header, Parquet or GeoParquet file, or saved index
+    /// A CSV file with a header line, a Parquet or GeoParquet file, or a saved index
     file: PathBuf,
 }
 

@@ -27,10 +27,11 @@ pub(super) struct Join {
     right: Right,
     #[command(flatten)]
     within: Within,
-    /// Only the N pairs with the best scores [default: all pairs]
+    /// Find only the N pairs with the highest scores; needs --score [default: all pairs]
     #[arg(long, value_name = "N", requires = "score", conflicts_with = "count")]
     top: Option<usize>,
-    /// Score of a pair: left.COLUMN+right.COLUMN, also with *, min(…,…), max(…,…), or weights as in 2*left.COLUMN-right.COLUMN
+    /// Score of a pair, from a column of each table: left.COLUMN+right.COLUMN, left.COLUMN*right.COLUMN,
+    /// min(left.COLUMN,right.COLUMN), max(left.COLUMN,right.COLUMN), or a weighted sum such as 2*left.COLUMN-0.5*right.COLUMN
     #[arg(long, value_name = "SCORE", requires = "top")]
     score: Option<ScoreText>,
     #[command(flatten)]
@@ -41,19 +42,19 @@ pub(super) struct Join {
 
 impl Join {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let form = self.output.form()?;
+        let destination = self.output.destination()?;
         let task = self.running.begin(streams)?;
         let left = self.left.read(task.steps, streams.err)?;
         let right = self.right.read(task.steps, streams.err)?;
         let meters = self.within.meters();
         if let (Some(k), Some(score)) = (self.top, &self.score) {
             let best = Best::new([&left, &right], meters, k, score)?;
-            return task.write(&best, &form, [&left, &right], streams);
+            return task.write(&best, &destination, [&left, &right], streams);
         }
         let pairs = AllPairs::new(meters, &left.points, Some(&right.points));
         if self.within.count {
             return task.count(&pairs, |device| pairs.count(device), streams);
         }
-        task.write(&pairs, &form, [&left, &right], streams)
+        task.write(&pairs, &destination, [&left, &right], streams)
     }
 }

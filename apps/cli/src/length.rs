@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// Units and their meters. Longer names first, as `m` ends more than one.
+/// Units and their lengths in meters. Longer names come first, because other units end in `m`, too.
 const UNITS: [(&str, f64); 5] =
     [("nmi", 1852.0), ("km", 1000.0), ("mi", 1609.344), ("ft", 0.3048), ("m", 1.0)];
 

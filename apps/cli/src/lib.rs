@@ -31,7 +31,12 @@ use error::CliError;
 const FAILURE: u8 = 2;
 
 #[derive(Parser)]
-#[command(name = "kauri", version, about = "Spatial indexes and spatial joins on NVIDIA GPUs and CPUs")]
+#[command(
+    name = "kauri",
+    version,
+    about = "Joins tables of places by distance, and renders triangle meshes, on NVIDIA GPUs and CPUs",
+    after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -39,24 +44,25 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Pairs of places of two tables within a distance: all, or those with the best scores
+    /// Find the pairs of places of two tables within a distance: all pairs, or those with the highest scores
     #[command(
         after_help = "Example: kauri join --left cities.csv --right airports.csv --within 50km --top 10 --score left.population+right.altitude_ft"
     )]
     Join(Box<join::Join>),
-    /// The nearest places of the right table for each place of the left one
+    /// Find the nearest places of the right table for each place of the left table
     #[command(
         after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3 --out nearest.parquet"
     )]
     Knn(Box<join::Knn>),
-    /// Pairs of places of one table within a distance, each once
+    /// Find the pairs of places of one table within a distance, each pair once
+    #[command(after_help = "Example: kauri self-join --left cities.csv --within 10km --count")]
     SelfJoin(Box<join::SelfJoin>),
-    /// Describe a table (columns and their ranges) or the file of an index
+    /// Describe a table (columns, types, ranges of values) or the file of a saved index
     Info(info::Info),
-    /// Render a mesh by ray tracing, as an image or an animation
+    /// Render a triangle mesh by ray tracing, as a picture or an animation
     #[command(after_help = "Example: kauri render dragon.ply --out dragon.png --azimuth 30 --samples 4")]
     Render(Box<render::Render>),
-    /// Run a demo on the data that come with kauri, or on a generated laser scan
+    /// Run a demo: nearest cities, best pairs, a quadtree of a laser scan, or a ray-traced picture
     Demo(Box<demo::Demo>),
     /// Show what kauri finds on this machine: driver, devices, kernels
     Doctor(doctor::Doctor),

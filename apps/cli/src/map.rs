@@ -6,7 +6,7 @@ use std::path::Path;
 use super::picture::{self, Area, Drawn};
 use kauri::{LonLat, Result};
 
-/// Pixels of a degree, and of the picture.
+/// The pixels of a degree, and the size of the picture in pixels.
 const SCALE: i32 = 5;
 const WIDTH: i32 = 360 * SCALE;
 const HEIGHT: i32 = 180 * SCALE;

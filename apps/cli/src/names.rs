@@ -8,8 +8,8 @@ pub(super) const PICTURE: &[&str] = &["png"];
 /// Extensions of CSV files.
 pub(super) const CSV: &[&str] = &["csv"];
 
-/// Parses the name of a file to write, which must have one of these extensions. Devices and pipes, such as `/dev/stdout`, and what is
-/// there and no file may have any name.
+/// Parses the name of an output file, which must have one of these extensions. Devices, pipes and folders may have any name: the first
+/// two, such as `/dev/stdout`, have no extension, and a folder gives a clearer error when it is written.
 pub(super) fn with_extension(known: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(move |name| {
         let path = PathBuf::from(name);
@@ -17,16 +17,16 @@ pub(super) fn with_extension(known: &'static [&'static str]) -> impl TypedValueP
             return Ok(path);
         }
         let known: Vec<String> = known.iter().map(|one| format!(".{one}")).collect();
-        Err(format!("no such form is written; the name must end in {}", known.join(" or ")))
+        Err(format!("unknown format: the name must end in {}", known.join(" or ")))
     })
 }
 
-/// True if the name of a file ends in a dot and this extension, in any case.
+/// Returns true if the name of a file has this extension, in any case.
 pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension().is_some_and(|given| given.eq_ignore_ascii_case(extension))
 }
 
-/// True for a pipe or a device, whose name does not select a format.
+/// Returns true for a pipe or a device, whose name does not select a format.
 pub(super) fn is_stream(path: &Path) -> bool {
     path.starts_with("/dev") || path.metadata().is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_the_form() {
+    fn extensions_are_checked() {
         let command = clap::Command::new("x")
             .arg(clap::Arg::new("out").long("out").value_parser(with_extension(PICTURE)));
         let parse = |name: &str| command.clone().try_get_matches_from(["x", "--out", name]);

@@ -14,19 +14,19 @@ use kauri::io::{Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
 /// Extensions of the files that pairs are written to.
 const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
 
-/// Output options.
+/// Options of the output of a join.
 #[derive(Args)]
 pub(super) struct Output {
-    /// Write an array of {"left": row, "right": row, "distance_m": d, "score": s}, rows counted from 0
+    /// Write JSON instead of CSV: an array of {"left": row, "right": row, "distance_m": meters, "score": score}, with row numbers from 0
     #[arg(long)]
     json: bool,
-    /// Write to a file, in the format of its extension: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
+    /// Write the pairs to this file; its extension selects the format: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
     #[arg(long, value_name = "FILE", value_parser = with_extension(PAIRS))]
     out: Option<PathBuf>,
 }
 
-/// A validated output: path and format.
-pub(super) struct Form<'a> {
+/// The validated output options: file and format.
+pub(super) struct Destination<'a> {
     is_json: bool,
     /// `None` is standard output.
     path: Option<&'a Path>,
@@ -34,20 +34,19 @@ pub(super) struct Form<'a> {
 
 impl Output {
     /// Validates the options, before any work is done.
-    pub(super) fn form(&self) -> Result<Form<'_>> {
+    pub(super) fn destination(&self) -> Result<Destination<'_>> {
         let path = self.out.as_deref();
         let is_named_json = path.is_some_and(|path| has_extension(path, "json"));
         if self.json && path.is_some_and(|path| !is_named_json && !is_stream(path)) {
             return Err(CliError::Arguments(
-                "--json and an --out whose name says another form: give it a name that ends in .json, or leave \
-                                            out --json",
+                "--json and the extension of --out select different formats: use the extension .json, or leave out --json",
             ));
         }
-        Ok(Form { is_json: self.json || is_named_json, path })
+        Ok(Destination { is_json: self.json || is_named_json, path })
     }
 }
 
-impl Form<'_> {
+impl Destination<'_> {
     /// Writes the pairs that `find` passes to its argument, batch by batch.
     pub(super) fn write(
         &self,

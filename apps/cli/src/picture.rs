@@ -33,7 +33,7 @@ pub(super) fn write(path: &Path, size: [u32; 2], draw: impl FnOnce(&Area<'_>) ->
 
 /// Writes frames of red, green and blue bytes as one picture; several frames are an animation that repeats (APNG).
 ///
-/// `frame` is called only once it is known that the file can be made.
+/// The temporary file is created before the first call of `frame`, so that a wrong path is an error before any work.
 pub(super) fn write_frames<E: From<Error>>(
     path: &Path,
     [width, height]: [u32; 2],
@@ -67,12 +67,12 @@ const FRAMES_A_SECOND: u16 = 20;
 /// Number of plays of an animation; 0 repeats it forever.
 const FOREVER: u32 = 0;
 
-/// Pixels in memory. Text always has one size, because not every system has fonts.
+/// A bitmap in memory. Text has a built-in font of one size, because not every system has fonts.
 pub(super) struct Canvas<'a>(BitMapBackend<'a>);
 
 const TEXT: RasterHeight = RasterHeight::Size20;
 
-/// The pixels of a character, by rows, and how wide they are.
+/// Returns the width of a character and the coverage of its pixels, row by row.
 fn glyph(character: char) -> (usize, &'static [u8]) {
     let raster = get_raster(character, FontWeight::Regular, TEXT);
     let raster = raster.or_else(|| get_raster('?', FontWeight::Regular, TEXT));
@@ -159,7 +159,7 @@ impl<'a> DrawingBackend for Canvas<'a> {
     }
 }
 
-/// Pixels of a line of text.
+/// Returns the width and the height of a line of text in pixels.
 fn size(text: &str) -> (i32, i32) {
     (text.chars().map(|character| glyph(character).0 as i32).sum(), TEXT.val() as i32)
 }

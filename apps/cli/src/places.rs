@@ -9,30 +9,31 @@ use super::progress::Steps;
 use kauri::LonLat;
 use kauri::io::Table;
 
-/// The left table.
+/// Options of the left table.
 #[derive(Args)]
 pub(super) struct Left {
-    /// Left places: a CSV file with a header, or a Parquet or GeoParquet file
+    /// Table of the left places: a CSV file with a header line, or a Parquet or GeoParquet file
     #[arg(long, value_name = "FILE")]
     left: PathBuf,
-    /// Column of the left longitudes, in degrees [default: the points of a GeoParquet file, else lon, lng, long, longitude or x]
+    /// Column of the left longitudes, in degrees [default: the points of a GeoParquet file, or else the column named lon, lng, long,
+    /// longitude or x]
     #[arg(long, value_name = "COLUMN")]
     left_lon: Option<String>,
-    /// Column of the left latitudes, in degrees [default: lat, latitude or y]
+    /// Column of the left latitudes, in degrees [default: the points of a GeoParquet file, or else the column named lat, latitude or y]
     #[arg(long, value_name = "COLUMN")]
     left_lat: Option<String>,
 }
 
-/// The right table.
+/// Options of the right table.
 #[derive(Args)]
 pub(super) struct Right {
-    /// Right places, in the same formats as --left
+    /// Table of the right places, in any format of --left
     #[arg(long, value_name = "FILE")]
     right: PathBuf,
-    /// Column of the right longitudes
+    /// Column of the right longitudes, in degrees [default: as for --left-lon]
     #[arg(long, value_name = "COLUMN")]
     right_lon: Option<String>,
-    /// Column of the right latitudes
+    /// Column of the right latitudes, in degrees [default: as for --left-lat]
     #[arg(long, value_name = "COLUMN")]
     right_lat: Option<String>,
 }
@@ -83,7 +84,7 @@ impl Left {
 }
 
 impl Right {
-    /// As [`Left::read`].
+    /// Reads the table, and prints a warning for each column that it cannot read.
     pub(super) fn read(&self, steps: Steps, err: &mut dyn Write) -> Result<Places> {
         let (lon, lat) = (self.right_lon.as_deref(), self.right_lat.as_deref());
         Places::read(&Side { name: "right", path: &self.right, lon, lat }, steps, err)

@@ -25,33 +25,33 @@ use step::Step;
 #[derive(Args)]
 #[command(group = ArgGroup::new("mesh").required(true))]
 pub(super) struct Render {
-    /// Triangle mesh: a PLY or OBJ file
+    /// File of a triangle mesh: PLY or OBJ
     #[arg(group = "mesh")]
     file: Option<PathBuf>,
-    /// A generated mesh, in place of a file
+    /// Generate a mesh instead of reading a file
     #[arg(long, value_enum, group = "mesh")]
     model: Option<Model>,
-    /// Approximate number of triangles of a generated mesh
+    /// Approximate number of triangles of the generated mesh
     #[arg(long, value_name = "N", default_value_t = 100_000, conflicts_with = "file")]
     triangles: u32,
-    /// File of the picture
+    /// Write the picture to this file
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
     #[command(flatten)]
     device: DeviceOption,
-    /// Quality of the tree: exact takes longer to build and makes rays faster
+    /// Quality of the SAH k-d tree: an exact tree takes longer to build and makes rays faster
     #[arg(long, value_enum, default_value = "fast")]
     quality: TreeQuality,
     #[command(flatten)]
     look: Look,
-    /// Move the mesh, rebuild the tree for every frame, and write an animation (APNG)
+    /// Deform the mesh over time and write an animation (APNG); the tree is rebuilt for every frame
     #[arg(long, value_enum)]
     animate: Option<Animation>,
-    /// Number of frames of an animation
+    /// Number of frames of the animation
     #[arg(long, value_name = "N", default_value_t = 24, requires = "animate",
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     frames: u32,
-    /// Show no progress bar, which otherwise is shown on a terminal
+    /// Hide the progress bar (which is shown only on a terminal)
     #[arg(long)]
     quiet: bool,
 }
@@ -59,7 +59,9 @@ pub(super) struct Render {
 /// [`Quality`] on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum TreeQuality {
+    /// Splits large nodes in the middle and small nodes at the cheapest plane
     Fast,
+    /// Splits every node at the cheapest plane; the CPU builds the tree
     Exact,
 }
 

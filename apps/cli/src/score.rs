@@ -63,7 +63,7 @@ fn column(text: &str) -> Option<(usize, String)> {
         (_, Some(name)) => (1, name),
         _ => return None,
     };
-    // Another column behind this one needs something between them.
+    // A name that contains another column lacks an operator.
     let is_one = !name.is_empty() && ![" left.", " right."].iter().any(|next| name.contains(next));
     is_one.then(|| (side, name.to_owned()))
 }
@@ -78,7 +78,7 @@ fn weighted(text: &str) -> Option<ScoreText> {
             return None;
         }
         let term = rest.strip_prefix(['+', '-']).unwrap_or(rest).trim_start();
-        // The next sign is behind the column's name, or behind a number's exponent: it follows `right.` or `left.`.
+        // The next sign is searched after `left.` or `right.`, because a weight can have a sign in its exponent.
         let begin = term.find("left.").into_iter().chain(term.find("right.")).min()?;
         let end = term[begin..].find(['+', '-']).map_or(term.len(), |at| begin + at);
         let weight = match term[..begin].trim() {

@@ -1,26 +1,19 @@
 //! Text for people: numbers, times, tables.
 
+use indicatif::HumanCount;
 use std::time::Duration;
 
-/// An integer with thousands separators.
+/// Formats an integer with thousands separators.
 pub(super) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number as u64).to_string()
 }
 
-/// A time in milliseconds.
+/// Formats a time in milliseconds.
 pub(super) fn milliseconds(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// At most `width` characters of a text, the last one an ellipsis if there are more.
+/// Shortens a text to `width` characters; the last one is an ellipsis if the text is longer.
 pub(super) fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.into();
@@ -28,7 +21,7 @@ pub(super) fn shortened(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// Lines of columns, each as wide as its widest cell; the first line is the header.
+/// Formats rows as aligned columns. The first row is the header.
 pub(super) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
     let mut widths = [0; COLUMNS];
     for row in rows {

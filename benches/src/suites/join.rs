@@ -11,9 +11,10 @@ use crate::points::{self, noise};
 use crate::report::{Note, Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Score, ScoredPair, SelfPairs, Strategy,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Score, ScoredPair, SelfPairs, Strategy,
     TopKDistanceJoin,
 };
+use kauri::research::join::Lookup;
 use kauri::{Batches, Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
@@ -24,14 +25,14 @@ pub const NOTES: &[Note] = &[
         "pairs found by a tree built before*",
         "",
         0,
-        "a walk from node to node, of one point each, where kiddo looks through 32 points at a time; queries are put in order within the \
-         call; not profiled",
+        "a traversal of nodes with one point each, where kiddo tests the 32 points of a leaf; the call also sorts the queries; not \
+         profiled",
     ),
     Note::new(
         "pairs*",
         "f32 x 2, uniform, host memory",
         0,
-        "kiddo's tree has been built before, and where queries are sorted, they too; with \
+        "kiddo's tree is built before, and its sorted queries are sorted before; with \
          its tree built in the call it is slower",
     ),
     Note::new("top 16 within 0.01, filter", "", 0, FILTERED),
@@ -44,8 +45,8 @@ pub const NOTES: &[Note] = &[
         "top 16 within 0.001, *",
         "f32 x 2, u24, uniform, 100000000",
         0,
-        "both sets are put in order, with codes of 8 bytes, coordinates and scores, where the rival sorts numbers of 4; strategies that rise \
-         leave the larger one as it lies",
+        "both sets are sorted, with codes of 8 bytes, coordinates and scores, where the rival sorts numbers of 4 bytes; the strategies with \
+         a threshold leave the larger set unsorted",
     ),
     Note::new(
         "top 16 within *",
@@ -57,12 +58,12 @@ pub const NOTES: &[Note] = &[
         "top 16 within 0.001, *",
         "f32 x 2, u24, uniform, 1000 left",
         0,
-        "launches, of which a thousand points do not fill one",
+        "launches: a thousand points do not fill the device",
     ),
 ];
 
 const FILTERED: &str =
-    "all pairs are written, 16 bytes each, and read again, which a limit spares the other strategies";
+    "all pairs are written, 16 bytes each, and read again; the other strategies have a threshold";
 const SHARED: &str = "heaps in shared memory beside the rival's in registers; not profiled";
 
 /// Joins on a GPU, on the CPU, and of sets in host memory; the published experiments, and their joins for a profiler.
@@ -168,7 +169,7 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     Ok(())
 }
 
-/// Nearest points within a distance, in device memory: a grid against a tree, a comparison that Løvik 2020 left open.
+/// Nearest points within a distance, in device memory: a grid compared with a tree, a question that Løvik 2020 left open.
 fn nearest(
     settings: &Settings,
     gpu: &Gpu,

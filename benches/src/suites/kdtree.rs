@@ -13,9 +13,7 @@ mod within;
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::measure::Timing;
-use crate::points::{
-    Number, Uniform, {self},
-};
+use crate::points::{self, Number, Uniform};
 use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
 use kauri::kdtree::BuildAlgorithm;

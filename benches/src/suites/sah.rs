@@ -12,6 +12,7 @@ use kauri::device::{Buffer, Stream, Workspace};
 use kauri::io::read_mesh;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::render::{Camera, Frames, RenderOptions};
+use kauri::research::sah::{StagesOptions, Traversal};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error, Result};
 use rayon::prelude::*;
@@ -117,8 +118,8 @@ impl<'a> Bench<'a> {
             let tree = SahTree::build(&Device::cpu(), self.mesh, &fast.clone().quality(Quality::Exact))?;
             Some(tree.cost()?)
         };
-        let mut by_levels = fast.clone();
-        by_levels.stages.small_by_levels = true;
+        let by_levels = StagesOptions { small_by_levels: true, ..StagesOptions::default() };
+        let by_levels = fast.clone().stages(by_levels);
         let variants = [
             ("rebuild", fast.clone()),
             ("rebuild, clipped", fast.clone().clip(true)),
@@ -202,24 +203,20 @@ impl<'a> Bench<'a> {
         } else {
             Some(SahTree::build(&self.settings.device, self.mesh, &exact)?)
         };
+        let restart = default.clone().traversal(Traversal::Restart);
+        let variants =
+            [("", &default), (", stack of 0", &restart), (", sorted", &default.clone().sorted(true))];
         let kinds = [
-            ("primary rays, closest", &primary, true, &[4, 0][..]),
-            ("random rays, closest", &random, true, &[4, 0][..]),
-            ("shadow rays, any", &shadow, false, &[4, 0][..]),
-            ("occlusion rays, any", &occlusion, false, &[4, 0][..]),
-            ("occlusion rays, closest", &occlusion, true, &[4][..]),
+            ("primary rays, closest", &primary, true),
+            ("random rays, closest", &random, true),
+            ("shadow rays, any", &shadow, false),
+            ("occlusion rays, any", &occlusion, false),
+            ("occlusion rays, closest", &occlusion, true),
         ];
-        for (kind, rays, closest, stacks) in kinds {
+        for (kind, rays, closest) in kinds {
             let on_device = Buffer::from_slice(&self.stream, rays, "rays")?;
-            for (sorted, &stack) in [false, true].into_iter().flat_map(|s| stacks.iter().map(move |p| (s, p)))
-            {
-                if sorted && stack != 4 {
-                    continue;
-                }
-                let options = default.clone().sorted(sorted).stack(stack);
-                let how = if sorted { ", sorted" } else { "" };
-                let stack_name = if stack == 4 { String::new() } else { format!(", stack of {stack}") };
-                self.trace(report, &fast, format!("{kind}{how}{stack_name}"), &on_device, closest, &options)?;
+            for (variant, options) in variants {
+                self.trace(report, &fast, format!("{kind}{variant}"), &on_device, closest, options)?;
             }
             if let Some(best) = best.as_ref().filter(|_| closest) {
                 self.trace(report, best, format!("{kind}, the best tree"), &on_device, closest, &default)?;

@@ -2,6 +2,12 @@
 //!
 //! On a GPU three steps overlap: the device produces a batch, the previous batch is copied to pinned host memory, and the callback
 //! reads the one before. A call therefore takes little more time than the slowest of the three.
+//!
+//! | calls | batches of |
+//! |---|---|
+//! | [`SpatialIndex::nearest_batches`](crate::SpatialIndex::nearest_batches) | rows of `k` neighbors |
+//! | [`SpatialIndex::within_batches`](crate::SpatialIndex::within_batches) | rows of ids and distances |
+//! | [`DistanceJoin::rows_batches`](crate::DistanceJoin::rows_batches) | rows of ids |
 
 mod delivery;
 mod pipeline;
@@ -95,7 +101,20 @@ impl fmt::Debug for Batches<'_> {
     }
 }
 
-/// Counts of the rows that a call delivered in batches.
+/// Counts of the rows that a call delivered in [`Batches`].
+///
+/// ```
+/// use kauri::{Batches, Device, DistanceJoin};
+/// use std::ops::ControlFlow;
+/// let points = [[0.0f32], [1.0], [2.0], [3.0]];
+/// let mut batches = Batches::new().rows(2);
+/// let stop_at_once = |_: kauri::RowsBatch<'_>| ControlFlow::Break(());
+/// let delivered =
+///     DistanceJoin::new(1.0).rows_batches(&Device::cpu(), &points, &points, &mut batches, stop_at_once)?;
+/// assert_eq!((delivered.rows, delivered.items, delivered.bytes), (2, 5, 20));
+/// assert!(!delivered.is_complete);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Delivered {

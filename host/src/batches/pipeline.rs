@@ -26,7 +26,7 @@ const STAGED: usize = 1 << 20;
 
 /// Produces batches.
 pub(crate) trait BatchSource {
-    /// What the host knows of a batch besides its arrays.
+    /// The description of a batch for the host, besides its arrays.
     type Batch;
 
     /// Enqueues the kernels of the next batch without waiting for them. Returns false if there are no more batches.
@@ -177,12 +177,6 @@ struct MirroredBuffer {
     pinned: PinnedBuffer<u8>,
 }
 
-/// A batch that is being copied to the pinned memory of a slot.
-struct CopiedBatch<B> {
-    slot: usize,
-    batch: FinishedBatch<B>,
-}
-
 impl Pipeline {
     /// Creates the streams and slots; allocates no memory yet.
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
@@ -262,14 +256,18 @@ impl Pipeline {
         source.start(self.context(slot))
     }
 
-    /// Starts the copy of a slot's batch to pinned memory as soon as the size of the batch is known.
-    fn copy<S: BatchSource>(&mut self, source: &mut S, slot: usize) -> Result<CopiedBatch<S::Batch>> {
+    /// Starts the copy of a slot's batch to pinned memory as soon as the size of the batch is known. Returns the slot and the batch.
+    fn copy<S: BatchSource>(
+        &mut self,
+        source: &mut S,
+        slot: usize,
+    ) -> Result<(usize, FinishedBatch<S::Batch>)> {
         self.slots[slot].sent.synchronize()?;
         let word = self.slots[slot].word[0];
         let batch = source.finish(word, self.context(slot))?;
         self.kernels.record(&self.slots[slot].produced)?;
         self.slots[slot].copy(batch.bytes)?;
-        Ok(CopiedBatch { slot, batch })
+        Ok((slot, batch))
     }
 
     fn context(&mut self, slot: usize) -> BatchContext<'_> {
@@ -287,7 +285,7 @@ impl Pipeline {
     /// Waits until a batch is in pinned memory, and calls `visit` with it.
     fn visit<B>(
         &mut self,
-        CopiedBatch { slot, batch: FinishedBatch { bytes, batch } }: CopiedBatch<B>,
+        (slot, FinishedBatch { bytes, batch }): (usize, FinishedBatch<B>),
         visit: &mut impl FnMut(B, [&mut [u8]; NUM_ARRAYS]) -> ControlFlow<()>,
         waited: &mut Duration,
     ) -> Result<ControlFlow<()>> {

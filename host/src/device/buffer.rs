@@ -1,5 +1,6 @@
 //! Arrays in device memory.
 
+use super::driver::Memory;
 use super::gpu::Gpu;
 use super::stream::Stream;
 use crate::error::{Error, Result};
@@ -43,14 +44,8 @@ impl<T: DeviceCopy> Buffer<T> {
     /// [`Error::OutOfMemory`], and errors of the driver.
     pub fn uninitialized(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
         const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
-        const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
-        let bytes = len.checked_mul(size_of::<T>()).ok_or(Error::OutOfMemory {
-            memory: "device",
-            requested: u64::MAX,
-            free: 0,
-            label,
-        })?;
-        let address = if bytes == 0 { 0 } else { gpu.driver().alloc(bytes, label)? };
+        let bytes = checked_bytes::<T>(len, Memory::Device, label)?;
+        let address = if bytes == 0 { 0 } else { gpu.driver().alloc(Memory::Device, bytes, label)? };
         Ok(Self { gpu: gpu.clone(), address, len, _items: PhantomData })
     }
 
@@ -111,42 +106,25 @@ impl<T: DeviceCopy> Buffer<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::WrongDevice`], and errors of the driver.
     pub fn copy_from(&mut self, stream: &Stream, other: &Buffer<T>) -> Result<()> {
-        self.check_len("items copied between buffers", other.len)?;
-        let driver = self.checked_driver(stream)?;
-        other.checked_driver(stream)?;
-        if self.len > 0 {
-            // SAFETY: the sizes agree, and buffers wait for the device before they are freed.
-            unsafe {
-                driver.copy_on_device(self.address, other.address, self.len * size_of::<T>(), stream.raw())
-            }?;
-        }
-        Ok(())
+        other.check(stream, "items copied between buffers", self.len)?;
+        self.check_device(stream)?;
+        // SAFETY: the lengths agree, and buffers wait for the device before they are freed.
+        unsafe { stream.copy(self.slice_mut(), other.slice()) }
     }
 
     /// Sets every byte to `byte`, in stream order.
     ///
     /// # Errors
-    /// Errors of the driver.
+    /// [`Error::WrongDevice`], and errors of the driver.
     pub fn fill_bytes(&mut self, stream: &Stream, byte: u8) -> Result<()> {
-        if self.len == 0 {
-            return Ok(());
-        }
-        let driver = self.checked_driver(stream)?;
-        // SAFETY: within the buffer, which waits for the device before it is freed.
-        unsafe { driver.fill(self.address, byte, self.len * size_of::<T>(), stream.raw()) }
-    }
-
-    fn check_len(&self, what: &'static str, got: usize) -> Result<()> {
-        if got == self.len {
-            Ok(())
-        } else {
-            Err(Error::Shape { what, expected: self.len as u64, got: got as u64 })
-        }
+        self.check_device(stream)?;
+        // SAFETY: the buffer waits for the device before it is freed.
+        unsafe { stream.fill_bytes(self.slice_mut(), byte) }
     }
 
     /// Returns [`Error::WrongDevice`] unless buffer and stream belong to the same device.
     pub(crate) fn check_device(&self, stream: &Stream) -> Result<()> {
-        self.checked_driver(stream).map(|_| ())
+        self.gpu.check_same(stream.gpu())
     }
 
     /// Returns [`Error::Shape`] unless the buffer has `expected` items.
@@ -156,12 +134,6 @@ impl<T: DeviceCopy> Buffer<T> {
         } else {
             Err(Error::Shape { what, expected: expected as u64, got: self.len as u64 })
         }
-    }
-
-    /// Returns the driver, if buffer and stream belong to the same device.
-    fn checked_driver(&self, stream: &Stream) -> Result<&dyn super::driver::Driver> {
-        self.gpu.check_same(stream.gpu())?;
-        Ok(self.gpu.driver())
     }
 }
 
@@ -187,18 +159,11 @@ impl<T: DeviceCopy + NoUninit> Buffer<T> {
     /// Copies `items`, which has the buffer's length; returns when the copy is done.
     ///
     /// # Errors
-    /// [`Error::Shape`], and errors of the driver.
+    /// [`Error::Shape`], [`Error::WrongDevice`], and errors of the driver.
     pub fn copy_from_slice(&mut self, stream: &Stream, items: &[T]) -> Result<()> {
-        self.check_len("items copied to a buffer", items.len())?;
-        if !items.is_empty() {
-            let driver = self.checked_driver(stream)?;
-            // SAFETY: the sizes agree, and the copy is waited for while `items` is borrowed.
-            unsafe {
-                driver.copy_to_device(self.address, items.as_ptr().cast(), size_of_val(items), stream.raw())
-            }?;
-            stream.synchronize()?;
-        }
-        Ok(())
+        self.check_device(stream)?;
+        // SAFETY: the buffer waits for the device before it is freed.
+        unsafe { stream.upload(self.slice_mut(), items) }
     }
 }
 
@@ -230,14 +195,16 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// done.
     ///
     /// # Errors
-    /// [`Error::Shape`], and errors of the driver.
+    /// [`Error::Shape`], [`Error::WrongDevice`], and errors of the driver.
     pub fn copy_to_slice(&self, stream: &Stream, items: &mut [T]) -> Result<()> {
-        self.check_len("items copied from a buffer", items.len())?;
-        if !items.is_empty() {
-            // SAFETY: the sizes agree, and the copy is waited for while `items` is borrowed.
-            unsafe { self.read_into(stream, items.as_mut_ptr(), 0..self.len) }?;
+        if items.len() != self.len {
+            let (expected, got) = (self.len as u64, items.len() as u64);
+            return Err(Error::Shape { what: "items copied from a buffer", expected, got });
         }
-        Ok(())
+        self.check_device(stream)?;
+        // SAFETY: the buffer is alive, and the copy is waited for while `items` is borrowed.
+        unsafe { stream.start_reading(self.slice(), items) }?;
+        stream.synchronize()
     }
 
     /// Appends all items to `items`, which must have the capacity; returns when the copy is done.
@@ -250,15 +217,9 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
             let (expected, got) = (self.len as u64, free as u64);
             return Err(Error::Shape { what: "capacity for the items of a buffer", expected, got });
         }
-        if self.len > 0 {
-            let len = items.len();
-            // SAFETY: the capacity suffices, and all bits are a valid item.
-            unsafe {
-                self.read_into(stream, items.as_mut_ptr().add(len), 0..self.len)?;
-                items.set_len(len + self.len);
-            }
-        }
-        Ok(())
+        self.check_device(stream)?;
+        // SAFETY: the buffer is alive.
+        unsafe { stream.read_to(self.slice(), items) }
     }
 
     /// Returns all items, after all earlier work of the stream.
@@ -266,9 +227,7 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// # Errors
     /// [`Error::OutOfMemory`], and errors of the driver.
     pub fn to_vec(&self, stream: &Stream) -> Result<Vec<T>> {
-        let mut items = crate::memory::vec_with_capacity(self.len, "a copy of a buffer")?;
-        self.append_to(stream, &mut items)?;
-        Ok(items)
+        self.part_to_vec(stream, 0..self.len)
     }
 
     /// Returns the first `len` items, after all earlier work of the stream: for results that do not fill their buffer.
@@ -288,33 +247,23 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
             let (expected, got) = (self.len as u64, range.end as u64);
             return Err(Error::Shape { what: "the end of a part of a buffer", expected, got });
         }
-        let mut items = crate::memory::vec_with_capacity(range.len(), "a copy of a buffer")?;
-        if !range.is_empty() {
-            // SAFETY: the capacity suffices, and all bits are a valid item.
-            unsafe {
-                self.read_into(stream, items.as_mut_ptr(), range.clone())?;
-                items.set_len(range.len());
-            }
-        }
-        Ok(items)
+        self.check_device(stream)?;
+        // SAFETY: the buffer is alive.
+        unsafe { stream.read(self.slice().part(range.start.min(range.end), range.len())) }
     }
+}
 
-    /// # Safety
-    /// `to` is valid for the items of `range`, which is in the buffer and not empty.
-    unsafe fn read_into(&self, stream: &Stream, to: *mut T, range: Range<usize>) -> Result<()> {
-        let driver = self.checked_driver(stream)?;
-        let from = self.address + (range.start * size_of::<T>()) as u64;
-        // SAFETY: passed on to the caller; the copy is waited for.
-        unsafe { driver.copy_to_host(to.cast(), from, range.len() * size_of::<T>(), stream.raw()) }?;
-        stream.synchronize()
-    }
+/// Returns the bytes of `len` items, or [`Error::OutOfMemory`] if no memory is that large.
+pub(super) fn checked_bytes<T>(len: usize, memory: Memory, label: &'static str) -> Result<usize> {
+    const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
+    len.checked_mul(size_of::<T>()).ok_or_else(|| memory.exhausted(u64::MAX, 0, label))
 }
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.address != 0 {
             // SAFETY: the address comes from `alloc` and is freed once.
-            unsafe { self.gpu.driver().free(self.address) };
+            unsafe { self.gpu.driver().free(Memory::Device, self.address) };
         }
     }
 }

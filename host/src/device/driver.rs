@@ -1,12 +1,20 @@
 //! The driver interface of a GPU backend.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use cuda_std::kernel::Params;
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
 
-/// The properties of a GPU.
+/// The properties of a GPU: name, compute capability, memory.
+///
+/// ```
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let info = gpu.info();
+///     println!("{}: {} multiprocessors, {} bytes", info.name, info.num_sms, info.memory_bytes);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
@@ -52,10 +60,12 @@ pub(crate) struct RawEvent(pub(crate) usize);
 /// The arguments of a launch.
 pub(crate) struct Launch<'a> {
     pub(crate) name: &'a str,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA loads modules"))]
     pub(crate) family: &'static str,
     pub(crate) blocks: u32,
     pub(crate) threads_per_block: u32,
     pub(crate) shared_bytes: usize,
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA takes scalars"))]
     pub(crate) params: &'a Params,
     /// Runs the kernel function as one simulated thread.
     #[cfg_attr(
@@ -65,25 +75,67 @@ pub(crate) struct Launch<'a> {
     pub(crate) run: &'a dyn Fn(),
 }
 
+/// A kind of memory that a GPU reaches.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Memory {
+    Device,
+    PinnedHost,
+}
+
+impl Memory {
+    /// Returns the error of an allocation that fails with `free` bytes of this memory.
+    pub(crate) fn exhausted(self, requested: u64, free: u64, label: &'static str) -> Error {
+        let memory = match self {
+            Self::Device => "device",
+            Self::PinnedHost => "pinned host",
+        };
+        Error::OutOfMemory { memory, requested, free, label }
+    }
+}
+
+/// A copy or a fill of memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Transfer<'a> {
+    ToDevice {
+        to: u64,
+        from: *const u8,
+    },
+    /// `to` may be uninitialized.
+    ToHost {
+        to: *mut u8,
+        from: u64,
+    },
+    OnDevice {
+        to: u64,
+        from: u64,
+    },
+    /// From a peer for which [`Driver::can_reach`] has returned true.
+    FromPeer {
+        to: u64,
+        peer: &'a dyn Driver,
+        from: u64,
+    },
+    Fill {
+        to: u64,
+        byte: u8,
+    },
+}
+
 /// A GPU backend. Addresses are device addresses; sizes are bytes, and never 0.
 ///
 /// # Safety
-/// `alloc` and `alloc_pinned` return memory of the requested size, valid until it is freed.
+/// `alloc` returns memory of the requested size, valid until it is freed.
 pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// Returns the free bytes of device memory.
     fn free_memory(&self) -> Result<u64>;
 
-    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64>;
-    /// Frees memory after all work that may use it; silent if the context is lost.
+    fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64>;
+    /// Frees memory. Silent if the context is lost. Device memory waits for all work that may use it.
     ///
     /// # Safety
-    /// `address` comes from `alloc`.
-    unsafe fn free(&self, address: u64);
-    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8>;
-    /// # Safety
-    /// `pointer` comes from `alloc_pinned`, and no running copy uses it.
-    unsafe fn free_pinned(&self, pointer: *mut u8);
+    /// `address` comes from `alloc` of that memory. No running copy uses pinned memory.
+    unsafe fn free(&self, memory: Memory, address: u64);
 
     fn create_stream(&self) -> Result<RawStream>;
     fn destroy_stream(&self, stream: RawStream);
@@ -95,32 +147,14 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn synchronize_event(&self, event: RawEvent) -> Result<()>;
     fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32>;
 
-    /// # Safety
-    /// Both sides are valid for `bytes`, which are initialized in `from`, until the stream has done the copy.
-    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()>;
-    /// # Safety
-    /// Both sides are valid for `bytes` until the stream has done the copy; `to` may be uninitialized.
-    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()>;
-    /// # Safety
-    /// Like `copy_to_device`.
-    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()>;
     /// Enables direct copies from the memory of `peer`, and returns whether they are possible.
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool>;
-    /// Copies from the memory of a peer for which [`can_reach`](Self::can_reach) returned true.
+    /// Enqueues a transfer of `bytes` bytes.
     ///
     /// # Safety
-    /// Like `copy_to_device`; all work that writes the source has been waited for.
-    unsafe fn copy_from_peer(
-        &self,
-        to: u64,
-        peer: &dyn Driver,
-        from: u64,
-        bytes: usize,
-        stream: RawStream,
-    ) -> Result<()>;
-    /// # Safety
-    /// Like `copy_to_device`.
-    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()>;
+    /// Until the stream has done the transfer, the source is initialized and both sides are valid for `bytes`. All work
+    /// that writes the memory of a peer has been waited for.
+    unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()>;
 
     /// Returns true if the kernels of a family are loaded.
     fn has_module(&self, family: &str) -> bool;
@@ -129,4 +163,10 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     /// # Safety
     /// The safety conditions of the kernel.
     unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()>;
+}
+
+/// Returns a peer of the same backend, or [`Error::WrongDevice`].
+pub(super) fn peer_of<'a, D: Driver>(driver: &D, peer: &'a dyn Driver) -> Result<&'a D> {
+    let wrong = || Error::WrongDevice { buffer: peer.info().id.clone(), stream: driver.info().id.clone() };
+    (peer as &dyn Any).downcast_ref().ok_or_else(wrong)
 }

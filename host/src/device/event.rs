@@ -5,7 +5,23 @@ use super::gpu::Gpu;
 use crate::error::Result;
 use std::time::Duration;
 
-/// A mark in a stream, set by [`Stream::record`](super::Stream::record).
+/// A mark in a stream, set by [`Stream::record`](super::Stream::record): the host or another stream waits for it, and two of
+/// them measure time on the device.
+///
+/// ```
+/// use kauri::device::{Buffer, Event, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let (stream, start, end) = (Stream::new(gpu)?, Event::new(gpu)?, Event::new(gpu)?);
+///     let mut buffer = Buffer::<u32>::uninitialized(gpu, 1 << 20, "zeros")?;
+///     stream.record(&start)?;
+///     buffer.fill_bytes(&stream, 0)?;
+///     stream.record(&end)?;
+///     end.synchronize()?;
+///     println!("filled in {:?}", end.elapsed_since(&start)?);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Event {
     gpu: Gpu,

@@ -8,7 +8,20 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A handle of a GPU, real or simulated. Clones refer to the same device and share its memory accounting.
+/// A handle of a GPU, real or simulated: the device of streams, buffers and your own kernels. Clones refer to the same
+/// device and share its memory accounting.
+///
+/// ```
+/// use kauri::device::{Buffer, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     // At most a gigabyte for the buffers of this handle.
+///     let gpu = gpu.with_memory_limit(1 << 30);
+///     let buffer = Buffer::from_slice(&Stream::new(&gpu)?, &[1u32, 2, 3], "numbers")?;
+///     assert_eq!(gpu.memory_use().live_bytes, 12);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Gpu {
     driver: Arc<InstrumentedDriver>,
@@ -91,8 +104,8 @@ impl Gpu {
         self.driver.load_module(family, &|| ptx::find(family, self.info().capability))
     }
 
-    pub(super) fn driver(&self) -> &dyn Driver {
-        &*self.driver
+    pub(super) fn driver(&self) -> &InstrumentedDriver {
+        &self.driver
     }
 
     /// Returns the driver itself, without instrumentation, as a peer of another one.

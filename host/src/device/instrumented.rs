@@ -2,9 +2,10 @@
 //!
 //! Tests use it to cover exhausted memory and failing calls on any device.
 
-use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use super::driver::{Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer};
 use crate::error::{Error, Result};
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -26,11 +27,19 @@ pub enum FaultCall {
     Any,
 }
 
-/// The driver calls that fail: the `nth` call of a kind, counted from 1, and, with `repeat`, all later ones.
+/// The driver calls that fail on the handle of [`Gpu::with_faults`](super::Gpu::with_faults): the `nth` call of a kind, counted
+/// from 1, and, with `repeat`, all later ones.
 ///
 /// ```
-/// use kauri::device::{FaultCall, FaultPlan};
-/// let plan = FaultPlan { call: FaultCall::Alloc, nth: 3, repeat: false };
+/// use kauri::device::{Buffer, FaultCall, FaultPlan, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let gpu = gpu.with_faults(FaultPlan { call: FaultCall::Alloc, nth: 1, repeat: false });
+///     let stream = Stream::new(&gpu)?;
+///     assert!(Buffer::from_slice(&stream, &[1u32], "first").is_err());
+///     assert!(Buffer::from_slice(&stream, &[1u32], "second").is_ok());
+/// }
+/// # Ok::<(), kauri::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultPlan {
@@ -42,7 +51,8 @@ pub struct FaultPlan {
     pub repeat: bool,
 }
 
-/// The memory that a device handle uses.
+/// The memory that a device handle uses, from [`Gpu::memory_use`](super::Gpu::memory_use): device memory and page-locked host
+/// memory together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
@@ -77,8 +87,8 @@ struct MemoryAccount {
     used: MemoryUse,
     /// The bytes of allocations in progress, which other threads cannot use.
     pending_bytes: u64,
-    device: HashMap<u64, u64>,
-    pinned: HashMap<usize, u64>,
+    /// The bytes of each allocation.
+    sizes: HashMap<(Memory, u64), u64>,
 }
 
 impl InstrumentedDriver {
@@ -122,185 +132,98 @@ impl InstrumentedDriver {
         }
         Ok(())
     }
-
-    /// Calls `alloc` if `bytes` more are within the limit and the fault plan lets it succeed. `record` adds the result
-    /// to the account.
-    fn allocate<A: Copy>(
-        &self,
-        memory: &'static str,
-        bytes: usize,
-        label: &'static str,
-        alloc: impl FnOnce() -> Result<A>,
-        record: impl FnOnce(&mut MemoryAccount, A),
-    ) -> Result<A> {
-        let fails = self.fails(FaultCall::Alloc);
-        {
-            let mut account = self.account();
-            let free = self
-                .restrictions
-                .memory_limit
-                .saturating_sub(account.used.live_bytes + account.pending_bytes);
-            if fails || bytes as u64 > free {
-                return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
-            }
-            account.pending_bytes += bytes as u64;
-        }
-        let allocated = alloc();
-        let mut account = self.account();
-        account.pending_bytes -= bytes as u64;
-        let address = allocated?;
-        account.add(bytes);
-        record(&mut account, address);
-        Ok(address)
-    }
 }
 
-impl MemoryAccount {
-    fn add(&mut self, bytes: usize) {
-        self.used.live_bytes += bytes as u64;
-        self.used.peak_bytes = self.used.peak_bytes.max(self.used.live_bytes);
-        self.used.allocations += 1;
-    }
-}
-
-// SAFETY: allocations are passed through from the inner driver.
-unsafe impl Driver for InstrumentedDriver {
-    fn info(&self) -> &DeviceInfo {
-        self.inner.info()
-    }
-
-    fn free_memory(&self) -> Result<u64> {
+/// The calls of a [`Driver`] that are accounted for or may fail. All others are those of the driver itself.
+impl InstrumentedDriver {
+    pub(super) fn free_memory(&self) -> Result<u64> {
         let allowed = self.restrictions.memory_limit.saturating_sub(self.account().used.live_bytes);
         Ok(self.inner.free_memory()?.min(allowed))
     }
 
-    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
-        let record = |account: &mut MemoryAccount, address| {
-            account.device.insert(address, bytes as u64);
-        };
-        self.allocate("device", bytes, label, || self.inner.alloc(bytes, label), record)
+    pub(super) fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
+        let requested = bytes as u64;
+        let fails = self.fails(FaultCall::Alloc);
+        {
+            let mut account = self.account();
+            let used = account.used.live_bytes + account.pending_bytes;
+            let free = self.restrictions.memory_limit.saturating_sub(used);
+            if fails || requested > free {
+                return Err(memory.exhausted(requested, free, label));
+            }
+            account.pending_bytes += requested;
+        }
+        let allocated = self.inner.alloc(memory, bytes, label);
+        let mut account = self.account();
+        account.pending_bytes -= requested;
+        let address = allocated?;
+        account.used.live_bytes += requested;
+        account.used.peak_bytes = account.used.peak_bytes.max(account.used.live_bytes);
+        account.used.allocations += 1;
+        account.sizes.insert((memory, address), requested);
+        Ok(address)
     }
 
-    unsafe fn free(&self, address: u64) {
+    /// # Safety
+    /// Like [`Driver::free`].
+    pub(super) unsafe fn free(&self, memory: Memory, address: u64) {
         let mut account = self.account();
-        let bytes = account.device.remove(&address).unwrap_or(0);
+        let bytes = account.sizes.remove(&(memory, address)).unwrap_or(0);
         account.used.live_bytes -= bytes;
         drop(account);
         // SAFETY: passed on to the caller.
-        unsafe { self.inner.free(address) }
+        unsafe { self.inner.free(memory, address) }
     }
 
-    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        let record = |account: &mut MemoryAccount, pointer| {
-            account.pinned.insert(pointer as usize, bytes as u64);
-        };
-        self.allocate("pinned host", bytes, label, || self.inner.alloc_pinned(bytes, label), record)
-    }
-
-    unsafe fn free_pinned(&self, pointer: *mut u8) {
-        let mut account = self.account();
-        let bytes = account.pinned.remove(&(pointer as usize)).unwrap_or(0);
-        account.used.live_bytes -= bytes;
-        drop(account);
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.free_pinned(pointer) }
-    }
-
-    fn create_stream(&self) -> Result<RawStream> {
-        self.inner.create_stream()
-    }
-
-    fn destroy_stream(&self, stream: RawStream) {
-        self.inner.destroy_stream(stream)
-    }
-
-    fn synchronize(&self, stream: RawStream) -> Result<()> {
+    pub(super) fn synchronize(&self, stream: RawStream) -> Result<()> {
         // Waits even if the call is to fail: memory that the work uses may be freed after the error.
         let done = self.inner.synchronize(stream);
         self.inject_fault(FaultCall::Synchronize, "synchronize")?;
         done
     }
 
-    fn create_event(&self) -> Result<RawEvent> {
-        self.inner.create_event()
-    }
-
-    fn destroy_event(&self, event: RawEvent) {
-        self.inner.destroy_event(event)
-    }
-
-    fn record(&self, event: RawEvent, stream: RawStream) -> Result<()> {
-        self.inner.record(event, stream)
-    }
-
-    fn wait(&self, stream: RawStream, event: RawEvent) -> Result<()> {
-        self.inner.wait(stream, event)
-    }
-
-    fn synchronize_event(&self, event: RawEvent) -> Result<()> {
+    pub(super) fn synchronize_event(&self, event: RawEvent) -> Result<()> {
         let done = self.inner.synchronize_event(event);
         self.inject_fault(FaultCall::Synchronize, "synchronize")?;
         done
     }
 
-    fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
-        self.inner.elapsed_ms(start, end)
-    }
-
-    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "copy")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_to_device(to, from, bytes, stream) }
-    }
-
-    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "copy")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_to_host(to, from, bytes, stream) }
-    }
-
-    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "copy")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_on_device(to, from, bytes, stream) }
-    }
-
-    fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
+    pub(super) fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
         if self.restrictions.peer_copies { self.inner.can_reach(peer) } else { Ok(false) }
     }
 
-    unsafe fn copy_from_peer(
+    /// # Safety
+    /// Like [`Driver::transfer`].
+    pub(super) unsafe fn transfer(
         &self,
-        to: u64,
-        peer: &dyn Driver,
-        from: u64,
+        transfer: Transfer<'_>,
         bytes: usize,
         stream: RawStream,
     ) -> Result<()> {
         self.inject_fault(FaultCall::Copy, "copy")?;
         // SAFETY: passed on to the caller.
-        unsafe { self.inner.copy_from_peer(to, peer, from, bytes, stream) }
+        unsafe { self.inner.transfer(transfer, bytes, stream) }
     }
 
-    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.inject_fault(FaultCall::Copy, "fill")?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.fill(to, byte, bytes, stream) }
-    }
-
-    fn has_module(&self, family: &str) -> bool {
-        self.inner.has_module(family)
-    }
-
-    fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
+    pub(super) fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
         self.inject_fault(FaultCall::LoadModule, "load module")?;
         self.inner.load_module(family, ptx)
     }
 
-    unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {
+    /// # Safety
+    /// Like [`Driver::launch`].
+    pub(super) unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {
         self.inject_fault(FaultCall::Launch, "launch")?;
         // SAFETY: passed on to the caller.
         unsafe { self.inner.launch(launch, stream) }
+    }
+}
+
+impl Deref for InstrumentedDriver {
+    type Target = dyn Driver;
+
+    fn deref(&self) -> &dyn Driver {
+        &*self.inner
     }
 }
 

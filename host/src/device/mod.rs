@@ -10,6 +10,56 @@
 //! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA through
 //! `cust`, or the simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices
 //! at once.
+//!
+//! # Your own kernels
+//! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
+//! arguments. This one runs in the simulator; on a GPU, [`Gpu::load_module`] first loads the PTX that `cuda_builder` makes
+//! of the kernel crate.
+//!
+//! ```
+//! use cuda_std::prelude::*;
+//! use kauri::Device;
+//! use kauri::device::{Buffer, Stream};
+//!
+//! /// Samples, and the factor that scales them.
+//! #[derive(Clone, Copy, KernelArgs)]
+//! pub struct Samples<'a, T> {
+//!     pub values: Slice<'a, T>,
+//!     pub factor: f64,
+//! }
+//!
+//! /// Scales one sample a thread.
+//! ///
+//! /// # Safety
+//! /// `scaled` is at most as long as the samples.
+//! #[kernel(block = 128)]
+//! #[instances(T = [f32, u32])]
+//! pub unsafe fn scale<T: Copy + Into<f64> + 'static>(samples: Samples<'_, T>, scaled: SliceMut<f64>) {
+//!     let i = thread::index_1d() as usize;
+//!     if i < scaled.len() {
+//!         scaled.store(i, samples.factor * samples.values.load(i).into());
+//!     }
+//! }
+//!
+//! # if !cfg!(feature = "sim") {
+//! #     return Ok(());
+//! # }
+//! let device = Device::from_name("sim")?;
+//! let gpu = device.gpu().expect("the simulator is a GPU");
+//! let stream = Stream::new(gpu)?;
+//! let values = Buffer::from_slice(&stream, &[1.0f32, 2.0, 3.0], "values")?;
+//! let mut scaled = Buffer::uninitialized(gpu, 3, "scaled values")?;
+//! let samples = Samples { values: values.slice(), factor: 2.0 };
+//! // SAFETY: both buffers have three items, and live until the result is read.
+//! unsafe { stream.launch_items::<scale<f32>>(3, (samples, scaled.slice_mut()))? };
+//! assert_eq!(scaled.to_vec(&stream)?, [2.0, 4.0, 6.0]);
+//! # Ok::<(), kauri::Error>(())
+//! ```
+
+#![cfg_attr(
+    not(any(feature = "cuda", feature = "sim")),
+    allow(dead_code, reason = "a build without GPUs has no driver")
+)]
 
 mod buffer;
 #[cfg(feature = "cuda")]
@@ -60,20 +110,15 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Device {
-    kind: Kind,
+    /// `None` for the CPU.
+    gpu: Option<Gpu>,
     reason: Arc<str>,
-}
-
-#[derive(Clone, Debug)]
-enum Kind {
-    Cpu,
-    Gpu(Gpu),
 }
 
 impl Device {
     /// Returns this machine's CPU. Work runs on the threads of the current rayon pool.
     pub fn cpu() -> Self {
-        Self { kind: Kind::Cpu, reason: "requested".into() }
+        Self { gpu: None, reason: "requested".into() }
     }
 
     /// Returns the first CUDA device, or the CPU if there is no driver or no device. [`reason`](Self::reason) tells
@@ -82,18 +127,14 @@ impl Device {
     /// # Errors
     /// A device that exists but cannot be used is an error; the CPU does not replace it.
     pub fn best() -> Result<Self> {
-        match Self::cuda(0) {
-            Ok(device) => Ok(Self { reason: "the first CUDA device".into(), ..device }),
-            Err(why @ (Error::NoDevice | Error::DriverMissing { .. } | Error::CudaDisabled)) => {
-                let why = match why {
-                    Error::NoDevice => "the CUDA driver finds no device",
-                    Error::DriverMissing { .. } => "there is no CUDA driver",
-                    _ => "this build has no CUDA support",
-                };
-                Ok(Self { kind: Kind::Cpu, reason: why.into() })
-            }
-            Err(other) => Err(other),
-        }
+        let reason = match Self::cuda(0) {
+            Ok(device) => return Ok(device.with_reason("the first CUDA device".into())),
+            Err(Error::NoDevice) => "the CUDA driver finds no device",
+            Err(Error::DriverMissing { .. }) => "there is no CUDA driver",
+            Err(Error::CudaDisabled) => "this build has no CUDA support",
+            Err(other) => return Err(other),
+        };
+        Ok(Self::cpu().with_reason(reason.into()))
     }
 
     /// Opens CUDA device `ordinal`, counted from 0 as by the driver (`CUDA_VISIBLE_DEVICES` applies).
@@ -116,7 +157,7 @@ impl Device {
 
     /// Wraps a handle of a GPU, such as one with a memory limit.
     pub fn from_gpu(gpu: Gpu) -> Self {
-        Self { kind: Kind::Gpu(gpu), reason: "requested".into() }
+        Self { gpu: Some(gpu), reason: "requested".into() }
     }
 
     /// Creates a simulated GPU, whose kernels run on this CPU and are checked. It is slow: for small cases, tests and
@@ -179,15 +220,12 @@ impl Device {
 
     /// Returns true if this is the CPU.
     pub fn is_cpu(&self) -> bool {
-        matches!(self.kind, Kind::Cpu)
+        self.gpu.is_none()
     }
 
     /// Returns the GPU, if this is one.
     pub fn gpu(&self) -> Option<&Gpu> {
-        match &self.kind {
-            Kind::Cpu => None,
-            Kind::Gpu(gpu) => Some(gpu),
-        }
+        self.gpu.as_ref()
     }
 
     /// Returns the reason for the choice of this device.
@@ -198,9 +236,9 @@ impl Device {
 
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kind {
-            Kind::Cpu => write!(f, "cpu ({} threads)", rayon::current_num_threads()),
-            Kind::Gpu(gpu) => write!(f, "{}", gpu.info()),
+        match &self.gpu {
+            None => write!(f, "cpu ({} threads)", rayon::current_num_threads()),
+            Some(gpu) => write!(f, "{}", gpu.info()),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Copies between devices.
 
+use super::driver::Transfer;
 use super::pinned::PinnedBuffer;
 use super::stream::Stream;
 use crate::error::Result;
@@ -24,16 +25,13 @@ impl Stream {
     ) -> Result<()> {
         debug_assert_eq!(to.len(), from.len());
         let (to, from, bytes) = (to.as_ptr() as u64, from.as_ptr() as u64, to.len() * size_of::<T>());
-        if bytes == 0 {
-            return Ok(());
-        }
-        let (gpu, peer) = (self.gpu(), source.gpu());
+        let (gpu, peer) = (self.gpu(), source.gpu().peer());
         // SAFETY: passed on to the caller.
         unsafe {
-            if gpu.same(peer) {
-                gpu.driver().copy_on_device(to, from, bytes, self.raw())
-            } else if gpu.driver().can_reach(peer.peer())? {
-                gpu.driver().copy_from_peer(to, peer.peer(), from, bytes, self.raw())
+            if gpu.same(source.gpu()) {
+                self.transfer(Transfer::OnDevice { to, from }, bytes)
+            } else if bytes == 0 || gpu.driver().can_reach(peer)? {
+                self.transfer(Transfer::FromPeer { to, peer, from }, bytes)
             } else {
                 self.copy_staged(to, source, from, bytes)
             }
@@ -52,9 +50,9 @@ impl Stream {
             // SAFETY: passed on to the caller; each copy is waited for before the stage is used again or freed.
             unsafe {
                 let (to, from, at) = (to + begin as u64, from + begin as u64, stage.as_mut_ptr());
-                let read = source.gpu().driver().copy_to_host(at, from, len, reading.raw());
+                let read = reading.transfer(Transfer::ToHost { to: at, from }, len);
                 reading.synchronize().and(read)?;
-                let written = self.gpu().driver().copy_to_device(to, at, len, self.raw());
+                let written = self.transfer(Transfer::ToDevice { to, from: at }, len);
                 self.synchronize().and(written)?;
             }
         }

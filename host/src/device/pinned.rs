@@ -1,15 +1,29 @@
 //! Page-locked host memory, which the GPU copies at full speed.
 
-use super::buffer::ALIGNMENT;
+use super::buffer::checked_bytes;
+use super::driver::Memory;
 use super::gpu::Gpu;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use bytemuck::Zeroable;
 use cuda_std::mem::SliceMut;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// An array in page-locked host memory; used as a slice.
+/// An array in page-locked host memory, which the GPU copies at full speed and without a wait of the host. It is used as a
+/// slice.
+///
+/// ```
+/// use kauri::device::{Buffer, PinnedBuffer, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let mut numbers = PinnedBuffer::<u32>::zeroed(gpu, 1000, "numbers")?;
+///     numbers[7] = 1;
+///     let on_device = Buffer::from_slice(&Stream::new(gpu)?, &numbers, "numbers")?;
+///     assert_eq!(on_device.len(), 1000);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 pub struct PinnedBuffer<T> {
     gpu: Gpu,
     /// Dangling for an empty buffer.
@@ -26,15 +40,13 @@ impl<T: Copy + Zeroable> PinnedBuffer<T> {
     /// Allocates `len` zeroed items. `label` names the purpose in errors.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and errors of the driver.
+    /// [`OutOfMemory`](crate::Error::OutOfMemory), and errors of the driver.
     pub fn zeroed(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
-        const { assert!(align_of::<T>() <= ALIGNMENT, "items of a buffer are aligned to 256 bytes at most") };
-        let too_large = Error::OutOfMemory { memory: "pinned host", requested: u64::MAX, free: 0, label };
-        let bytes = len.checked_mul(size_of::<T>()).ok_or(too_large)?;
+        let bytes = checked_bytes::<T>(len, Memory::PinnedHost, label)?;
         let pointer = if bytes == 0 {
             NonNull::dangling()
         } else {
-            let pointer = gpu.driver().alloc_pinned(bytes, label)?;
+            let pointer = gpu.driver().alloc(Memory::PinnedHost, bytes, label)? as *mut u8;
             // SAFETY: fresh memory of that size; all-zero bits are a T.
             unsafe { pointer.write_bytes(0, bytes) };
             NonNull::new(pointer.cast()).expect("drivers do not return null for success")
@@ -70,8 +82,8 @@ impl<T> DerefMut for PinnedBuffer<T> {
 impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if self.len * size_of::<T>() != 0 {
-            // SAFETY: the pointer comes from `alloc_pinned` and is freed once; copies are waited for before they return.
-            unsafe { self.gpu.driver().free_pinned(self.pointer.as_ptr().cast()) };
+            // SAFETY: the pointer comes from `alloc` and is freed once; copies are waited for before they return.
+            unsafe { self.gpu.driver().free(Memory::PinnedHost, self.pointer.as_ptr() as u64) };
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use crate::error::{Error, Result};
 use std::borrow::Cow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// An embedded PTX.
 struct Embedded {
@@ -25,50 +26,39 @@ pub fn embedded_kernels() -> impl Iterator<Item = (&'static str, u32)> {
 /// If the environment variable `KAURI_PTX_DIR` names a folder, its `<family>.sm_<arch>.ptx` files are used instead, so
 /// that changed or checked kernels run without a rebuild of the host.
 pub(super) fn find(family: &'static str, capability: (u32, u32)) -> Result<Cow<'static, str>> {
+    let refuse = |advice: String| Error::NoPtx { family, capability, advice };
     let device = capability.0 * 10 + capability.1;
-    if let Some(dir) = std::env::var_os("KAURI_PTX_DIR") {
-        return from_dir(PathBuf::from(dir), family, device, capability);
+    if let Some(dir) = std::env::var_os("KAURI_PTX_DIR").map(PathBuf::from) {
+        let advice = || format!("KAURI_PTX_DIR ({}) has no PTX that this device can run", dir.display());
+        let path = best_in(&dir, family, device)
+            .map_err(|source| Error::Io { path: dir.clone(), source })?
+            .ok_or_else(|| refuse(advice()))?;
+        return Ok(fs::read_to_string(&path).map_err(|source| Error::Io { path, source })?.into());
     }
-    let usable = EMBEDDED.iter().filter(|p| p.family == family && p.arch <= device);
-    let Some(best) = usable.max_by_key(|p| p.arch) else {
-        let mut built: Vec<_> = EMBEDDED.iter().filter(|p| p.family == family).map(|p| p.arch).collect();
-        built.sort_unstable();
-        let advice = match built.first() {
+    let built = || EMBEDDED.iter().filter(|ptx| ptx.family == family);
+    let Some(best) = built().filter(|ptx| ptx.arch <= device).max_by_key(|ptx| ptx.arch) else {
+        return Err(refuse(match built().map(|ptx| ptx.arch).min() {
             None => "this build has no kernels; run `cargo xtask ptx` and build again".into(),
             Some(least) => format!("the oldest architecture in this build is sm_{least}; use a newer device"),
-        };
-        return Err(Error::NoPtx { family, capability, advice });
+        }));
     };
-    let broken = |what: String| Error::NoPtx {
-        family,
-        capability,
-        advice: format!("the embedded PTX is damaged: {what}"),
-    };
-    let text = miniz_oxide::inflate::decompress_to_vec(best.deflated).map_err(|e| broken(e.to_string()))?;
-    Ok(String::from_utf8(text).map_err(|e| broken(e.to_string()))?.into())
+    let damaged = |what: String| refuse(format!("the embedded PTX is damaged: {what}"));
+    let text = miniz_oxide::inflate::decompress_to_vec(best.deflated).map_err(|e| damaged(e.to_string()))?;
+    Ok(String::from_utf8(text).map_err(|e| damaged(e.to_string()))?.into())
 }
 
-fn from_dir(
-    dir: PathBuf,
-    family: &'static str,
-    device: u32,
-    capability: (u32, u32),
-) -> Result<Cow<'static, str>> {
+/// Returns the file `<family>.sm_<arch>.ptx` with the highest architecture that the device can run.
+fn best_in(dir: &Path, family: &str, device: u32) -> io::Result<Option<PathBuf>> {
     let arch_of = |name: &str| {
         name.strip_prefix(family)?.strip_prefix(".sm_")?.strip_suffix(".ptx")?.parse::<u32>().ok()
     };
-    let io = |source| Error::Io { path: dir.clone(), source };
     let mut best = None;
-    for entry in std::fs::read_dir(&dir).map_err(io)? {
-        let entry = entry.map_err(io)?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
         let arch = entry.file_name().to_str().and_then(arch_of);
-        best = best.max(arch.filter(|&a| a <= device).map(|a| (a, entry.path())));
+        best = best.max(arch.filter(|&arch| arch <= device).map(|arch| (arch, entry.path())));
     }
-    let Some((_, path)) = best else {
-        let advice = format!("KAURI_PTX_DIR ({}) has no PTX that this device can run", dir.display());
-        return Err(Error::NoPtx { family, capability, advice });
-    };
-    Ok(std::fs::read_to_string(&path).map_err(|source| Error::Io { path, source })?.into())
+    Ok(best.map(|(_, path)| path))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 //!
 //! Work is done immediately, so streams need no ordering, and an event is a point in time.
 
-use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use super::driver::{DeviceInfo, Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer, peer_of};
 use crate::error::{Error, Result};
-use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo, SimError};
+use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,18 @@ use std::time::Instant;
 
 pub use cuda_sim::Options as Schedule;
 
-/// The properties and the schedule of a simulated device.
+/// The properties and the schedule of a simulated device, for [`Device::sim`](super::Device::sim).
+///
+/// ```
+/// use kauri::device::SimOptions;
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+///
+/// // Schedule 3 of the standard ones; a failure reports the seed and the order that replay it.
+/// let device = Device::sim(SimOptions::nth_order(3, 1))?;
+/// let tree = KdTree::build(&device, &[[0.0f32, 0.0], [3.0, 4.0]], &KdTreeOptions::default())?;
+/// assert_eq!(tree.nearest(&[[2.9, 4.0]], 1)?.row(0).ids(), [1]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SimOptions {
@@ -79,19 +90,6 @@ impl SimDriver {
     }
 }
 
-/// Converts an error of the simulator.
-fn from_sim(label: &'static str) -> impl Fn(SimError) -> Error {
-    from_sim_alloc("device", label)
-}
-
-/// Converts an error of the simulator for an allocation of a kind of memory.
-fn from_sim_alloc(memory: &'static str, label: &'static str) -> impl Fn(SimError) -> Error {
-    move |error| match error.kind() {
-        &Kind::OutOfMemory { requested, free, .. } => Error::OutOfMemory { memory, requested, free, label },
-        _ => Error::Simulator(error),
-    }
-}
-
 // SAFETY: the machine's memory has the requested size and lives until it is freed.
 unsafe impl Driver for SimDriver {
     fn info(&self) -> &DeviceInfo {
@@ -102,23 +100,20 @@ unsafe impl Driver for SimDriver {
         Ok(self.info.memory_bytes - self.machine.live_bytes())
     }
 
-    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
-        self.machine.alloc(bytes as u64, label).map_err(from_sim(label))
+    fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
+        let allocated = match memory {
+            Memory::Device => self.machine.alloc(bytes as u64, label),
+            Memory::PinnedHost => self.machine.alloc_host(bytes as u64, label),
+        };
+        allocated.map_err(|error| match *error.kind() {
+            Kind::OutOfMemory { requested, free, .. } => memory.exhausted(requested, free, label),
+            _ => Error::Simulator(error),
+        })
     }
 
-    unsafe fn free(&self, address: u64) {
+    unsafe fn free(&self, _: Memory, address: u64) {
         // Freeing an allocation cannot fail.
         let _ = self.machine.free(address);
-    }
-
-    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        let address = self.machine.alloc_host(bytes as u64, label);
-        address.map(|address| address as *mut u8).map_err(from_sim_alloc("pinned host", label))
-    }
-
-    unsafe fn free_pinned(&self, pointer: *mut u8) {
-        // Freeing an allocation cannot fail.
-        let _ = self.machine.free(pointer as u64);
     }
 
     fn create_stream(&self) -> Result<RawStream> {
@@ -165,49 +160,36 @@ unsafe impl Driver for SimDriver {
         Ok(elapsed.unwrap_or_default().as_secs_f32() * 1e3)
     }
 
-    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, _: RawStream) -> Result<()> {
-        // SAFETY: the caller passes `bytes` initialized bytes.
-        let from = unsafe { std::slice::from_raw_parts(from, bytes) };
-        self.machine.copy_to_device(to, from).map_err(from_sim("copy"))
-    }
-
-    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, _: RawStream) -> Result<()> {
-        // SAFETY: passed on to the caller. The bytes may be uninitialized, so they are set before they become a slice.
-        let to = unsafe {
-            to.write_bytes(0, bytes);
-            std::slice::from_raw_parts_mut(to, bytes)
-        };
-        self.machine.copy_to_host(to, from).map_err(from_sim("copy"))
-    }
-
-    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, _: RawStream) -> Result<()> {
-        self.machine.copy_on_device(to, from, bytes).map_err(from_sim("copy"))
-    }
-
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
         Ok((peer as &dyn Any).is::<Self>())
     }
 
-    unsafe fn copy_from_peer(
-        &self,
-        to: u64,
-        peer: &dyn Driver,
-        from: u64,
-        bytes: usize,
-        _: RawStream,
-    ) -> Result<()> {
-        let Some(peer) = (peer as &dyn Any).downcast_ref::<Self>() else {
-            return Err(Error::WrongDevice { buffer: peer.info().id.clone(), stream: self.info.id.clone() });
-        };
-        // Simulated machines share no memory.
-        let mut items = crate::memory::vec_with_capacity(bytes, "a copy between devices")?;
-        items.resize(bytes, 0);
-        peer.machine.copy_to_host(&mut items, from).map_err(from_sim("copy"))?;
-        self.machine.copy_to_device(to, &items).map_err(from_sim("copy"))
-    }
-
-    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, _: RawStream) -> Result<()> {
-        self.machine.fill(to, byte, bytes).map_err(from_sim("fill"))
+    unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, _: RawStream) -> Result<()> {
+        let machine = &self.machine;
+        match transfer {
+            Transfer::ToDevice { to, from } => {
+                // SAFETY: the caller passes `bytes` initialized bytes.
+                machine.copy_to_device(to, unsafe { std::slice::from_raw_parts(from, bytes) })
+            }
+            Transfer::ToHost { to, from } => {
+                // SAFETY: passed on to the caller. The bytes may be uninitialized, so they are set before they become a slice.
+                let to = unsafe {
+                    to.write_bytes(0, bytes);
+                    std::slice::from_raw_parts_mut(to, bytes)
+                };
+                machine.copy_to_host(to, from)
+            }
+            Transfer::OnDevice { to, from } => machine.copy_on_device(to, from, bytes),
+            Transfer::FromPeer { to, peer, from } => {
+                let peer = peer_of(self, peer)?;
+                // Simulated machines share no memory.
+                let mut items = crate::memory::vec_with_capacity(bytes, "a copy between devices")?;
+                items.resize(bytes, 0);
+                peer.machine.copy_to_host(&mut items, from).and_then(|()| machine.copy_to_device(to, &items))
+            }
+            Transfer::Fill { to, byte } => machine.fill(to, byte, bytes),
+        }
+        .map_err(Error::Simulator)
     }
 
     fn has_module(&self, family: &str) -> bool {
@@ -223,7 +205,7 @@ unsafe impl Driver for SimDriver {
     unsafe fn launch(&self, launch: &Launch<'_>, _: RawStream) -> Result<()> {
         let Launch { name, blocks, threads_per_block, shared_bytes, run, .. } = *launch;
         let spec = LaunchSpec::new(name, blocks, threads_per_block, shared_bytes, run);
-        self.machine.launch(&spec).map_err(from_sim("launch"))?;
+        self.machine.launch(&spec).map_err(Error::Simulator)?;
         Ok(())
     }
 }

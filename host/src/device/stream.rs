@@ -1,6 +1,6 @@
 //! Streams: in-order queues of GPU work.
 
-use super::driver::{Launch, RawStream};
+use super::driver::{Launch, RawStream, Transfer};
 use super::event::Event;
 use super::gpu::Gpu;
 use crate::error::{Error, Result};
@@ -14,6 +14,21 @@ use std::sync::{Arc, OnceLock};
 const MAX_BLOCKS: u64 = i32::MAX as u64;
 
 /// An in-order queue of work on a GPU. Work of different streams can overlap. A clone refers to the same stream.
+///
+/// Calls return as soon as their work is enqueued, except those that return results to the host.
+///
+/// ```
+/// use kauri::device::{Buffer, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let (first, second) = (Stream::new(gpu)?, Stream::new(gpu)?);
+///     let mut buffer = Buffer::<u32>::uninitialized(gpu, 4, "zeros")?;
+///     buffer.fill_bytes(&first, 0)?;
+///     second.wait_for(&first)?;
+///     assert_eq!(buffer.to_vec(&second)?, [0; 4]);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stream {
     handle: Arc<Handle>,
@@ -181,16 +196,25 @@ impl Stream {
         unsafe { self.gpu().driver().launch(&launch, self.raw()) }
     }
 
+    /// Enqueues a transfer of `bytes` bytes, which may be 0.
+    ///
+    /// # Safety
+    /// That of [`Driver::transfer`](super::driver::Driver::transfer).
+    pub(super) unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: passed on to the caller.
+        unsafe { self.gpu().driver().transfer(transfer, bytes, self.raw()) }
+    }
+
     /// Sets every byte of a view, in stream order.
     ///
     /// # Safety
     /// The view must be of device memory that stays alive until the work is done.
     pub(crate) unsafe fn fill_bytes<T>(&self, to: SliceMut<'_, T>, byte: u8) -> Result<()> {
-        if to.is_empty() {
-            return Ok(());
-        }
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().fill(to.as_ptr() as u64, byte, to.len() * size_of::<T>(), self.raw()) }
+        unsafe { self.transfer(Transfer::Fill { to: to.as_ptr() as u64, byte }, to.len() * size_of::<T>()) }
     }
 
     /// Copies `items` to a view; returns when the copy is done.
@@ -208,9 +232,9 @@ impl Stream {
         if items.is_empty() {
             return Ok(());
         }
-        let (address, bytes) = (to.as_ptr() as u64, size_of_val(items));
+        let copy = Transfer::ToDevice { to: to.as_ptr() as u64, from: items.as_ptr().cast() };
         // SAFETY: passed on to the caller; the copy is waited for while `items` is borrowed.
-        unsafe { self.gpu().driver().copy_to_device(address, items.as_ptr().cast(), bytes, self.raw()) }?;
+        unsafe { self.transfer(copy, size_of_val(items)) }?;
         self.synchronize()
     }
 
@@ -220,12 +244,9 @@ impl Stream {
     /// Like [`fill_bytes`](Self::fill_bytes), for both views.
     pub(crate) unsafe fn copy<T>(&self, to: SliceMut<'_, T>, from: Slice<'_, T>) -> Result<()> {
         debug_assert_eq!(to.len(), from.len());
-        if to.is_empty() {
-            return Ok(());
-        }
-        let (to_address, bytes) = (to.as_ptr() as u64, to.len() * size_of::<T>());
+        let copy = Transfer::OnDevice { to: to.as_ptr() as u64, from: from.as_ptr() as u64 };
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().copy_on_device(to_address, from.as_ptr() as u64, bytes, self.raw()) }
+        unsafe { self.transfer(copy, to.len() * size_of::<T>()) }
     }
 
     /// Returns the items of a view, after all earlier work of the stream.
@@ -233,17 +254,33 @@ impl Stream {
     /// # Safety
     /// The view is in device memory that earlier work has written.
     pub(crate) unsafe fn read<T: AnyBitPattern>(&self, from: Slice<'_, T>) -> Result<Vec<T>> {
-        let mut items: Vec<T> = crate::memory::vec_with_capacity(from.len(), "a copy of device memory")?;
-        if !from.is_empty() {
-            let (to, bytes) = (items.as_mut_ptr(), from.len() * size_of::<T>());
-            // SAFETY: the capacity suffices, the copy is waited for, and all bits are a valid item; the rest is passed on to the caller.
-            unsafe {
-                self.gpu().driver().copy_to_host(to.cast(), from.as_ptr() as u64, bytes, self.raw())?;
-                self.synchronize()?;
-                items.set_len(from.len());
-            }
-        }
+        let mut items = crate::memory::vec_with_capacity(from.len(), "a copy of device memory")?;
+        // SAFETY: passed on to the caller.
+        unsafe { self.read_to(from, &mut items) }?;
         Ok(items)
+    }
+
+    /// Appends the items of a view to `items`, which has the capacity, after all earlier work of the stream.
+    ///
+    /// # Safety
+    /// The view is in device memory that earlier work has written.
+    pub(super) unsafe fn read_to<T: AnyBitPattern>(
+        &self,
+        from: Slice<'_, T>,
+        items: &mut Vec<T>,
+    ) -> Result<()> {
+        if from.is_empty() {
+            return Ok(());
+        }
+        let to = &mut items.spare_capacity_mut()[..from.len()];
+        let copy = Transfer::ToHost { to: to.as_mut_ptr().cast(), from: from.as_ptr() as u64 };
+        // SAFETY: the copy is waited for, and all bits are a valid item; the rest is passed on to the caller.
+        unsafe {
+            self.transfer(copy, size_of_val(to))?;
+            self.synchronize()?;
+            items.set_len(items.len() + from.len());
+        }
+        Ok(())
     }
 
     /// Enqueues a copy of a view to host memory of the same length. Does not wait if the host memory is pinned.
@@ -256,12 +293,9 @@ impl Stream {
         to: &mut [T],
     ) -> Result<()> {
         debug_assert_eq!(from.len(), to.len());
-        if from.is_empty() {
-            return Ok(());
-        }
-        let (to, bytes) = (to.as_mut_ptr().cast(), size_of_val(to));
+        let copy = Transfer::ToHost { to: to.as_mut_ptr().cast(), from: from.as_ptr() as u64 };
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().copy_to_host(to, from.as_ptr() as u64, bytes, self.raw()) }
+        unsafe { self.transfer(copy, size_of_val(to)) }
     }
 
     /// Enqueues a copy of pinned memory to a view of the same size, without waiting.
@@ -271,12 +305,9 @@ impl Stream {
     /// work uses.
     pub(crate) unsafe fn start_writing<T>(&self, to: SliceMut<'_, T>, bytes: &[u8]) -> Result<()> {
         debug_assert_eq!(to.len() * size_of::<T>(), bytes.len());
-        if bytes.is_empty() {
-            return Ok(());
-        }
-        let to = to.as_ptr() as u64;
+        let copy = Transfer::ToDevice { to: to.as_ptr() as u64, from: bytes.as_ptr() };
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().copy_to_device(to, bytes.as_ptr(), bytes.len(), self.raw()) }
+        unsafe { self.transfer(copy, bytes.len()) }
     }
 
     pub(super) fn raw(&self) -> RawStream {

@@ -11,7 +11,17 @@ use std::marker::PhantomData;
 /// The alignment of regions, which equals that of fresh allocations.
 const ALIGNMENT: u64 = super::buffer::ALIGNMENT as u64;
 
-/// A plan of temporary memory: the arrays to carve from one allocation, and its size.
+/// A plan of temporary memory: the arrays to carve from one allocation, and its size. [`Workspace`] has an example.
+///
+/// ```
+/// use kauri::device::Layout;
+///
+/// let mut layout = Layout::new();
+/// layout.reserve::<u32>(1000);
+/// layout.reserve::<u64>(3);
+/// // Every array begins at a multiple of 256 bytes.
+/// assert_eq!(layout.bytes(), 4096 + 256);
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     bytes: u64,
@@ -19,7 +29,7 @@ pub struct Layout {
     regions: Vec<(u64, u64)>,
 }
 
-/// An array of a [`Layout`].
+/// An array of a [`Layout`]: its place in the plan, which [`Temp::view`] turns into memory.
 #[derive(Debug)]
 pub struct Region<T> {
     offset: u64,

@@ -10,7 +10,20 @@ use crate::point::LonLat;
 const NAME: [&str; 1] = ["name"];
 const CODE: [&str; 2] = ["iata", "code"];
 
-/// Places read from a table, in row order.
+/// Places read from a table, in row order. [`read_lonlat`] returns it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("airports.csv");
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+///
+/// std::fs::write(&path, "iata,lon,lat\nARN,17.92,59.65\nHEL,24.96,60.32\n").unwrap();
+/// let airports = kauri::io::read_lonlat(&path)?;
+/// let tree = KdTree::build(&Device::cpu(), &airports.points, &KdTreeOptions::default())?;
+/// let nearest = tree.nearest(&[kauri::LonLat::new(24.94, 60.17)], 1)?;
+/// assert_eq!(airports.codes.unwrap()[nearest.ids()[0] as usize], "HEL");
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct LonLatTable {
@@ -22,7 +35,7 @@ pub struct LonLatTable {
     pub codes: Option<Vec<String>>,
 }
 
-/// Reads the places of a file in any format of [`Table`].
+/// Reads the places of a CSV, Parquet or GeoParquet file (see [`Table`]).
 ///
 /// Columns are found by name, ignoring case: `lon`, `lng`, `long`, `longitude` or `x`, and `lat`, `latitude` or `y`, in
 /// degrees; `name`, and `iata` or `code` are optional; other columns are ignored. A GeoParquet file gives its points.

@@ -1,4 +1,4 @@
-//! Files of triangle meshes.
+//! Reads files of triangle meshes.
 
 mod obj;
 mod ply;
@@ -16,8 +16,8 @@ use crate::mesh::Mesh;
 /// | OBJ (Wavefront; any other file) | lines `v`, optionally with a weight or a color, and `f`, including indices that count back from the last vertex; objects, groups, materials, normals and textures are ignored. The vertices that faces use, in the order of their first use |
 ///
 /// Polygons become fans of triangles around their first corner, which is right for convex polygons; faces with fewer
-/// than three corners are skipped. Coordinates are rounded to `f32`. The file is held in memory while it is read. Sizes
-/// in the file are trusted only as far as the file has bytes.
+/// than three corners are skipped. Coordinates are rounded to `f32`. While it is read, the file is held in memory, an OBJ
+/// file twice. Sizes in the file are trusted only as far as the file has bytes.
 ///
 /// # Errors
 /// [`Error::Io`] if the file cannot be read; [`Error::InvalidFile`], with the line or element if known, if it is empty,
@@ -39,46 +39,27 @@ pub fn read_mesh(path: impl AsRef<Path>) -> Result<Mesh> {
 }
 
 fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh> {
-    let read = if bytes.is_empty() {
-        Err(ReadError::whole("the file is empty; expected a mesh, PLY or OBJ"))
+    let file = MeshFile { path, bytes };
+    if bytes.is_empty() {
+        Err(file.invalid(FileLocation::Whole, "the file is empty; expected a mesh, PLY or OBJ"))
     } else if bytes.starts_with(b"ply") {
-        ply::read(bytes)
+        ply::read(file)
     } else {
-        obj::read(bytes)
-    };
-    read.map_err(|error| error.into_error(path))
-}
-
-/// The error of reading a mesh, without the path.
-enum ReadError {
-    /// The file is invalid.
-    File { location: FileLocation, what: String },
-    /// Another error.
-    Other(Error),
-}
-
-impl ReadError {
-    fn at(location: FileLocation, what: impl Into<String>) -> Self {
-        Self::File { location, what: what.into() }
-    }
-
-    fn whole(what: impl Into<String>) -> Self {
-        Self::at(FileLocation::Whole, what)
-    }
-
-    fn into_error(self, path: &Path) -> Error {
-        match self {
-            Self::File { location, what } => {
-                Error::InvalidFile { path: path.into(), location, column: None, what }
-            }
-            Self::Other(error) => error,
-        }
+        obj::read(file)
     }
 }
 
-impl From<Error> for ReadError {
-    fn from(error: Error) -> Self {
-        Self::Other(error)
+/// The file of a mesh.
+#[derive(Clone, Copy)]
+struct MeshFile<'a> {
+    path: &'a Path,
+    bytes: &'a [u8],
+}
+
+impl MeshFile<'_> {
+    /// Returns the error of invalid content.
+    fn invalid(self, location: FileLocation, what: impl Into<String>) -> Error {
+        Error::InvalidFile { path: self.path.into(), location, column: None, what: what.into() }
     }
 }
 
@@ -127,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_found_by_what_they_begin_with() {
+    fn the_first_bytes_select_the_format() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("mesh");
         std::fs::write(&path, "v 0 0 0\nf 1 1 1\n").unwrap();

@@ -1,8 +1,23 @@
 //! Files: tables of points, meshes, pairs of rows, and saved indexes. Needs the feature `io`.
 //!
-//! Indexes are saved and loaded with their own methods: [`KdTree::save`](crate::KdTree::save), `write_to`, `load`,
-//! `read_from` and `map`. All index files have the same little-endian format: a header of 128 bytes, a section table,
-//! and the sections, each at the next multiple of 64 bytes.
+//! | task | call | memory |
+//! |---|---|---|
+//! | read longitudes and latitudes | [`read_lonlat`] | as [`Table`], and 16 bytes for each place |
+//! | read any column as numbers or text | [`Table`] | CSV: the file and 8 bytes for each row; Parquet: a column at a time |
+//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the text or the columns of both tables; independent of the number of pairs |
+//! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
+//! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
+//! | load an index | [`KdTree::load`](crate::KdTree::load), `read_from` | the file, up to three times its size for a stream |
+//! | share an index between processes | [`KdTree::map`](crate::KdTree::map) (unsafe) | the pages of the file, shared |
+//! | read only the header of an index file | [`index_info`] | less than 1 KiB |
+//! | replace a file completely or not at all | [`write_atomically`] | 64 KiB |
+//!
+//! No file makes a reader panic, abort or allocate much more than its data need: an invalid file is a typed
+//! [`Error`](crate::Error) with the path and the line, row or byte.
+//!
+//! # Index files
+//! All indexes have the same little-endian file format: a header of 128 bytes, a section table, and the sections, each at
+//! the next multiple of 64 bytes.
 //!
 //! | byte | field |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Output of pairs of rows of two tables, as a table.
+//! Writes the pairs of rows of two tables as a table.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -17,12 +17,18 @@ use crate::stored::write_atomically_or;
 /// File name extensions of Parquet files.
 const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 
-/// Two tables whose rows are paired, for example by a join.
+/// Writes pairs of rows of two tables, for example the pairs of a join, as CSV or GeoParquet.
 ///
-/// The output has the columns `left_row` and `right_row`, counted from 0, `distance_m`, `score` if there are scores,
-/// and the columns of both tables with the prefixes `left.` and `right.`. Parquet output keeps the types of the
-/// columns; columns of CSV files get the type that all their fields have. It has the left places as `geometry`, and is
-/// GeoParquet 1.1.0.
+/// | column of the output | content |
+/// |---|---|
+/// | `left_row`, `right_row` | row numbers, from 0 |
+/// | `distance_m` | the distance in meters |
+/// | `score` | the score, if pairs have scores |
+/// | `left.NAME`, `right.NAME` | all columns of both tables |
+/// | `geometry` (Parquet only) | the left place |
+///
+/// Parquet output (GeoParquet 1.1.0) keeps the types of Parquet columns. A CSV column becomes integers or floats if all its
+/// fields are numbers, else text.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("kauri-pairs-{}", std::process::id()));
@@ -53,7 +59,16 @@ pub struct PairTable<'a> {
     pub places: &'a [LonLat],
 }
 
-/// A batch of pairs of rows. All batches of a table have scores of the same type, or no scores.
+/// A batch of pairs of rows for [`PairTable`]. All batches of an output have scores of the same type, or no scores.
+///
+/// ```
+/// use kauri::io::{Numbers, Pairs};
+///
+/// let scores = Numbers::Integers(vec![984_137]);
+/// // Left row 0 and right row 2 are 35.8 km apart.
+/// let batch = Pairs { rows: &[[0, 2]], meters: &[35_800.0], scores: Some(&scores) };
+/// assert_eq!(batch.rows.len(), batch.meters.len());
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a> {
     /// The left and the right row of each pair.
@@ -64,7 +79,7 @@ pub struct Pairs<'a> {
     pub scores: Option<&'a Numbers>,
 }
 
-/// The callback that writes a batch of pairs.
+/// The callback of [`PairTable::write`] that writes a batch of pairs.
 pub type TakePairs<'t> = dyn FnMut(Pairs<'_>) -> Result<()> + 't;
 
 /// An output format of pairs.
@@ -82,9 +97,8 @@ impl<'a> PairTable<'a> {
         PARQUET.iter().any(|known| extension.eq_ignore_ascii_case(known))
     }
 
-    /// Writes the batches of pairs that `find` passes to its argument: a Parquet file if the name ends in `.parquet` or
-    /// `.geoparquet`, else a CSV file. The file is written atomically; see
-    /// [`write_atomically`](super::write_atomically).
+    /// Writes the batches of pairs that `find` passes to its argument. A name that ends in `.parquet` or `.geoparquet` is a
+    /// Parquet file, any other name a CSV file. The file is replaced [atomically](super::write_atomically).
     ///
     /// Memory does not depend on the number of pairs. CSV output takes the text of both tables and 8 bytes per row;
     /// Parquet output takes all columns of both tables, and a column of up to a million rows of a batch.
@@ -100,10 +114,17 @@ impl<'a> PairTable<'a> {
     ) -> Result<(), E> {
         let path = path.as_ref();
         write_atomically_or(path, |file| {
-            if Self::is_parquet(path) {
-                return self.parquet(path, file, find);
+            if !Self::is_parquet(path) {
+                return self.write_all(csv::CsvPairs::new(*self, path, file), find);
             }
-            self.write_all(csv::CsvPairs::new(*self, path, file), find)
+            #[cfg(feature = "parquet")]
+            return self.write_all(parquet::ParquetPairs::new(*self, path, file)?, find);
+            #[cfg(not(feature = "parquet"))]
+            {
+                let what = "kauri writes Parquet files if it is built with the feature `parquet`";
+                let source = io::Error::new(io::ErrorKind::Unsupported, what);
+                Err(Error::Io { path: path.into(), source }.into())
+            }
         })
     }
 
@@ -117,30 +138,6 @@ impl<'a> PairTable<'a> {
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         self.write_all(csv::CsvPairs::new(*self, Path::new(""), to), find)
-    }
-
-    #[cfg(feature = "parquet")]
-    fn parquet<E: From<Error>>(
-        &self,
-        path: &Path,
-        file: &mut (dyn Write + Send),
-        find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        self.write_all(parquet::ParquetPairs::new(*self, path, file)?, find)
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn parquet<E: From<Error>>(
-        &self,
-        path: &Path,
-        _: &mut (dyn Write + Send),
-        _: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let source = io::Error::new(
-            io::ErrorKind::Unsupported,
-            "kauri writes Parquet files if it is built with the feature `parquet`",
-        );
-        Err(Error::Io { path: path.into(), source }.into())
     }
 
     /// Checks all batches, and passes them to an output format.

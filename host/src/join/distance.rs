@@ -2,7 +2,7 @@
 
 use super::estimate::Sample;
 use super::params::{JoinParams, Lookup};
-use super::sets::{sides_on_device, with_sides};
+use super::sets::{HostSets, UploadedSides, sides_on_device};
 use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Stream, Workspace};
@@ -10,7 +10,6 @@ use crate::error::Result;
 use crate::memory;
 use crate::point::Point;
 use crate::rows::{Rows, RowsBatch};
-use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::Curve;
 use kauri_kernels::thread::coord::Coord;
@@ -18,6 +17,15 @@ use kauri_kernels::thread::measure::Norm;
 use std::ops::ControlFlow;
 
 /// Which pairs of two points of one set a self join has. A point is never paired with itself.
+///
+/// ```
+/// use kauri::join::SelfPairs;
+/// use kauri::{Device, DistanceJoin};
+/// let points = [[0.0f32], [1.0], [2.0]];
+/// let count = |pairs| DistanceJoin::new(1.0).self_count(&Device::cpu(), &points, pairs);
+/// assert_eq!([count(SelfPairs::Once)?, count(SelfPairs::Both)?], [2, 4]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SelfPairs {
     /// Each pair once: a point is paired with the points of smaller ids.
@@ -36,6 +44,14 @@ impl SelfPairs {
 }
 
 /// Distance join: all pairs of a left and a right point within a distance, or of two points of one set.
+///
+/// | method | result | of one set | in device memory |
+/// |---|---|---|---|
+/// | [`count`](Self::count) | the number of pairs | [`self_count`](Self::self_count) | [`count_on`](Self::count_on) |
+/// | [`estimate`](Self::estimate) | an estimate of this number | [`self_estimate`](Self::self_estimate) | |
+/// | [`rows`](Self::rows) | a row of right ids for each left point | [`self_rows`](Self::self_rows) | [`rows_on`](Self::rows_on) |
+/// | [`rows_batches`](Self::rows_batches) | the rows, part by part | [`self_rows_batches`](Self::self_rows_batches) | |
+/// | [`plan`](Self::plan) | method and memory of `rows` | | |
 ///
 /// ```
 /// use kauri::join::SelfPairs;
@@ -76,6 +92,7 @@ impl<C: Coord> DistanceJoin<C> {
     }
 
     /// Sets how a GPU finds the points of cells; results do not depend on it.
+    #[cfg(feature = "research")]
     pub fn lookup(mut self, lookup: Lookup) -> Self {
         self.lookup = lookup;
         self
@@ -88,7 +105,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn count<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<u64> {
-        self.run_count(device, left, Some(right), Pairing::All)
+        self.count_sets(device, HostSets::two(left, right))
     }
 
     /// Counts the pairs of two points of one set.
@@ -101,7 +118,7 @@ impl<C: Coord> DistanceJoin<C> {
         points: &[P],
         pairs: SelfPairs,
     ) -> Result<u64> {
-        self.run_count(device, points, None, pairs.pairing())
+        self.count_sets(device, HostSets::one(points, pairs.pairing()))
     }
 
     /// Estimates the number of pairs from the pairs of about `sample` left points, evenly spaced by id. The result is exact if there
@@ -125,7 +142,7 @@ impl<C: Coord> DistanceJoin<C> {
         right: &[P],
         sample: usize,
     ) -> Result<u64> {
-        self.run_estimate(device, left, Some(right), Pairing::All, sample)
+        self.estimate_sets(device, HostSets::two(left, right), sample)
     }
 
     /// Estimates the number of pairs of two points of one set, as [`estimate`](Self::estimate).
@@ -139,7 +156,7 @@ impl<C: Coord> DistanceJoin<C> {
         pairs: SelfPairs,
         sample: usize,
     ) -> Result<u64> {
-        self.run_estimate(device, points, None, pairs.pairing(), sample)
+        self.estimate_sets(device, HostSets::one(points, pairs.pairing()), sample)
     }
 
     /// Finds the pairs: for each left point a row with the ids of the right points near it.
@@ -150,7 +167,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// # Errors
     /// The errors of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
     pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Rows> {
-        self.run_rows(device, left, Some(right), Pairing::All)
+        self.rows_of_sets(device, HostSets::two(left, right))
     }
 
     /// Finds the pairs of two points of one set: for each point a row with the ids of the other points near it.
@@ -163,7 +180,7 @@ impl<C: Coord> DistanceJoin<C> {
         points: &[P],
         pairs: SelfPairs,
     ) -> Result<Rows> {
-        self.run_rows(device, points, None, pairs.pairing())
+        self.rows_of_sets(device, HostSets::one(points, pairs.pairing()))
     }
 
     /// Finds the pairs as [`rows`](Self::rows), and delivers the rows in batches, in order. The number of pairs may exceed 2^32 and
@@ -196,7 +213,7 @@ impl<C: Coord> DistanceJoin<C> {
         batches: &mut Batches<'_>,
         callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        self.run_batches(device, left, Some(right), Pairing::All, batches, callback)
+        self.deliver_sets(device, HostSets::two(left, right), batches, callback)
     }
 
     /// Finds the pairs as [`self_rows`](Self::self_rows), and delivers them in batches as [`rows_batches`](Self::rows_batches).
@@ -211,31 +228,7 @@ impl<C: Coord> DistanceJoin<C> {
         batches: &mut Batches<'_>,
         callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        self.run_batches(device, points, None, pairs.pairing(), batches, callback)
-    }
-
-    fn run_batches<P: Point<Coord = C>>(
-        &self,
-        device: &Device,
-        left: &[P],
-        right: Option<&[P]>,
-        pairing: Pairing,
-        batches: &mut Batches<'_>,
-        mut callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
-    ) -> Result<Delivered> {
-        let _span = tracing::debug_span!("distance_join_batches", left = left.len()).entered();
-        let params = self.params::<P>(pairing)?;
-        with_sides(left, right, |coords| {
-            Delivery::run(batches, device, left.len(), |delivery| {
-                let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
-                    callback(RowsBatch::new(first_row, offsets, ids))
-                };
-                match device.gpu() {
-                    None => cpu::deliver(P::DIMS, coords, &params, delivery, visit),
-                    Some(gpu) => gpu::deliver(gpu, P::DIMS, coords, &params, delivery, visit),
-                }
-            })
-        })
+        self.deliver_sets(device, HostSets::one(points, pairs.pairing()), batches, callback)
     }
 
     /// Counts the pairs of two sets of points of type `P` in the memory of a GPU, or of the left set with itself, each pair in both
@@ -250,9 +243,8 @@ impl<C: Coord> DistanceJoin<C> {
         left: &Buffer<C>,
         right: Option<&Buffer<C>>,
     ) -> Result<u64> {
-        let params = self.params::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        let sets = sides_on_device(stream, P::DIMS, left, right)?;
-        gpu::count(stream, workspace, P::DIMS, sets, &params)
+        let params = self.params::<P>(pairing_of(right))?;
+        gpu::count(stream, workspace, sides_on_device(stream, P::DIMS, left, right)?, &params)
     }
 
     /// Finds the pairs of sets as in [`count_on`](Self::count_on). Returns the offsets and ids of [`rows`](Self::rows) in the memory of
@@ -267,59 +259,59 @@ impl<C: Coord> DistanceJoin<C> {
         left: &Buffer<C>,
         right: Option<&Buffer<C>>,
     ) -> Result<(Buffer<u64>, Buffer<u32>)> {
-        let params = self.params::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        let sets = sides_on_device(stream, P::DIMS, left, right)?;
-        gpu::rows(stream, workspace, P::DIMS, sets, &params)
+        let params = self.params::<P>(pairing_of(right))?;
+        gpu::rows(stream, workspace, sides_on_device(stream, P::DIMS, left, right)?, &params)
     }
 
-    fn run_estimate<P: Point<Coord = C>>(
+    fn count_sets<P: Point<Coord = C>>(&self, device: &Device, sets: HostSets<'_, P>) -> Result<u64> {
+        let _span = tracing::debug_span!("distance_join_count", left = sets.left.len()).entered();
+        let params = self.params::<P>(sets.pairing)?;
+        count_pairs(device, sets.validate()?.slices(), &params)
+    }
+
+    fn estimate_sets<P: Point<Coord = C>>(
         &self,
         device: &Device,
-        left: &[P],
-        right: Option<&[P]>,
-        pairing: Pairing,
+        sets: HostSets<'_, P>,
         sample: usize,
     ) -> Result<u64> {
-        let params = self.params::<P>(pairing)?;
-        with_sides(left, right, |[build, probe]| {
-            let sample = Sample::new(P::DIMS, probe, sample, &params)?;
-            let count = count_pairs(device, P::DIMS, [build, &sample.coords], &sample.params(&params))?;
-            Ok(sample.extrapolate(count, left.len()))
-        })
+        let params = self.params::<P>(sets.pairing)?;
+        let sides = sets.validate()?;
+        let [build, probe] = sides.slices();
+        let sample = Sample::new(probe, sample, &params)?;
+        let count = count_pairs(device, [build, &sample.coords], &sample.params(&params))?;
+        Ok(sample.extrapolate(count, sets.left.len()))
     }
 
-    fn run_count<P: Point<Coord = C>>(
-        &self,
-        device: &Device,
-        left: &[P],
-        right: Option<&[P]>,
-        pairing: Pairing,
-    ) -> Result<u64> {
-        let _span = tracing::debug_span!("distance_join_count", left = left.len()).entered();
-        let params = self.params::<P>(pairing)?;
-        with_sides(left, right, |coords| count_pairs(device, P::DIMS, coords, &params))
+    fn rows_of_sets<P: Point<Coord = C>>(&self, device: &Device, sets: HostSets<'_, P>) -> Result<Rows> {
+        let _span = tracing::debug_span!("distance_join_rows", left = sets.left.len()).entered();
+        let params = self.params::<P>(sets.pairing)?;
+        let sides = sets.validate()?;
+        let Some(gpu) = device.gpu() else { return cpu::rows(sides.slices(), &params) };
+        let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+        let uploaded = UploadedSides::new(&stream, sides.slices(), params.is_self_join())?;
+        let (offsets, ids) = gpu::rows(&stream, &mut workspace, uploaded.slices(), &params)?;
+        let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
+        memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
+        Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
     }
 
-    fn run_rows<P: Point<Coord = C>>(
+    fn deliver_sets<P: Point<Coord = C>>(
         &self,
         device: &Device,
-        left: &[P],
-        right: Option<&[P]>,
-        pairing: Pairing,
-    ) -> Result<Rows> {
-        let _span = tracing::debug_span!("distance_join_rows", left = left.len()).entered();
-        let params = self.params::<P>(pairing)?;
-        with_sides(left, right, |coords| match device.gpu() {
-            None => cpu::rows(P::DIMS, coords, &params),
-            Some(gpu) => {
-                let stream = Stream::new(gpu)?;
-                let sets = UploadedSides::new(&stream, coords, params.is_self_join())?;
-                let mut workspace = Workspace::new(gpu);
-                let (offsets, ids) = gpu::rows(&stream, &mut workspace, P::DIMS, sets.slices(), &params)?;
-                let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
-                memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
-                Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
-            }
+        sets: HostSets<'_, P>,
+        batches: &mut Batches<'_>,
+        mut callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        let _span = tracing::debug_span!("distance_join_batches", left = sets.left.len()).entered();
+        let params = self.params::<P>(sets.pairing)?;
+        let sides = sets.validate()?;
+        let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
+            callback(RowsBatch::new(first_row, offsets, ids))
+        };
+        Delivery::run(batches, device, sets.left.len(), |delivery| match device.gpu() {
+            None => cpu::deliver(sides.slices(), &params, delivery, visit),
+            Some(gpu) => gpu::deliver(gpu, sides.slices(), &params, delivery, visit),
         })
     }
 
@@ -329,34 +321,15 @@ impl<C: Coord> DistanceJoin<C> {
     }
 }
 
+/// Returns the pairs of a join with the right set, or of the left set with itself.
+pub(super) fn pairing_of<T>(right: Option<T>) -> Pairing {
+    if right.is_some() { Pairing::All } else { Pairing::Both }
+}
+
 /// Counts the pairs of sets in host memory, given as [build, probe].
-fn count_pairs<C: Coord>(
-    device: &Device,
-    dims: usize,
-    coords: [&[C]; 2],
-    params: &JoinParams<C>,
-) -> Result<u64> {
-    let Some(gpu) = device.gpu() else { return cpu::count(dims, coords, params) };
-    let stream = Stream::new(gpu)?;
-    let sets = UploadedSides::new(&stream, coords, params.is_self_join())?;
-    gpu::count(&stream, &mut Workspace::new(gpu), dims, sets.slices(), params)
-}
-
-/// The two sides of a join on the device.
-struct UploadedSides<C> {
-    /// `None` if a set is joined with itself.
-    build: Option<Buffer<C>>,
-    probe: Buffer<C>,
-}
-
-impl<C: Coord> UploadedSides<C> {
-    fn new(stream: &Stream, [build, probe]: [&[C]; 2], is_self_join: bool) -> Result<Self> {
-        let buffer = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
-        let build = if is_self_join { None } else { Some(buffer(build)?) };
-        Ok(Self { build, probe: buffer(probe)? })
-    }
-
-    fn slices(&self) -> [Slice<'_, C>; 2] {
-        [self.build.as_ref().unwrap_or(&self.probe).slice(), self.probe.slice()]
-    }
+fn count_pairs<C: Coord>(device: &Device, coords: [&[C]; 2], params: &JoinParams<C>) -> Result<u64> {
+    let Some(gpu) = device.gpu() else { return cpu::count(coords, params) };
+    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    let sides = UploadedSides::new(&stream, coords, params.is_self_join())?;
+    gpu::count(&stream, &mut workspace, sides.slices(), params)
 }

@@ -22,7 +22,8 @@ impl<C: Copy> Sample<C> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(super) fn new(dims: usize, probe: &[C], max_rows: usize, params: &JoinParams<C>) -> Result<Self> {
+    pub(super) fn new(probe: &[C], max_rows: usize, params: &JoinParams<C>) -> Result<Self> {
+        let dims = params.dims;
         let stride = (probe.len() / dims).div_ceil(max_rows.max(1)).max(1);
         let strides = probe.chunks(dims * stride);
         let mut coords = memory::vec_with_capacity(strides.len() * dims, "a sample of a join")?;

@@ -14,14 +14,12 @@ pub(super) struct GridOf<const D: usize> {
 
 /// Returns the grid for sets with these bounding boxes, or `None` if no pair is possible.
 pub(super) fn grid_of<C: Coord, const D: usize>(
-    dims: usize,
-    left: [[C; D]; 2],
-    right: [[C; D]; 2],
+    [left, right]: [[[C; D]; 2]; 2],
     params: &JoinParams<C>,
 ) -> Option<GridOf<D>> {
     let reach = reach(params);
     let (mut low, mut high, mut has_all) = ([0.0; D], [0.0; D], true);
-    for axis in 0..dims {
+    for axis in 0..D {
         let [lows, highs] = [0, 1].map(|corner| [left[corner][axis], right[corner][axis]].map(Coord::to_f64));
         // A little more than the distance, because of rounding.
         let beyond = reach * (1.0 + 1e-6);
@@ -35,7 +33,7 @@ pub(super) fn grid_of<C: Coord, const D: usize>(
         }
         has_all &= low[axis] <= f64::min(lows[0], lows[1]) && high[axis] >= f64::max(highs[0], highs[1]);
     }
-    Some(GridOf { grid: Grid::new(dims, low, high, reach, params.curve), has_all })
+    Some(GridOf { grid: Grid::new(D, low, high, reach, params.curve), has_all })
 }
 
 /// Returns the largest difference of two near points along an axis.

@@ -1,10 +1,15 @@
 //! Joins of two sets of points by distance.
 //!
-//! | join | result |
-//! |---|---|
-//! | [`TopKDistanceJoin`] | the `k` best-scored pairs of points within a distance |
-//! | [`KnnJoin`] | for each point of one set the `k` nearest points of another, optionally within a distance |
-//! | [`DistanceJoin`] | all pairs of points within a distance, or their number; of two sets or of one with itself |
+//! | join | result | 1M points of each set | scratch memory per point |
+//! |---|---|---|---|
+//! | [`TopKDistanceJoin`] | the `k` best-scored pairs of points within a distance | 0.14 ms (16 pairs) | 1 MB in all, or 45 bytes |
+//! | [`KnnJoin`] | for each point of one set the `k` nearest points of another, optionally within a distance | 0.46 ms (nearest of 4) | 33 bytes |
+//! | [`DistanceJoin::count`] | the number of all pairs within a distance, of two sets or of one with itself | 0.42 ms (60 per point) | 37 bytes |
+//! | [`DistanceJoin::rows`] | these pairs | 1.8 ms (60 per point) | 37 bytes, and 4 per pair |
+//! | [`DistanceJoin::rows_batches`] | these pairs, part by part | 7.7 ms (60 per point, from and to host memory) | two batches |
+//!
+//! The times are those of uniform `f32` x 2 in the memory of an H200 (benches/results/join-h200.md); [`Strategy`] compares the algorithms
+//! of the top-k distance join.
 //!
 //! The sets are points of 1 to 6 dimensions or longitudes and latitudes, and need no index. The points of one set, the *build side*, are
 //! sorted by grid cell along a [`Curve`]; the grid itself is not stored. Each point of the other set, the *probe side*, finds the points
@@ -33,7 +38,7 @@ mod estimate;
 mod gpu;
 mod grid;
 mod nearest;
-mod params;
+pub(crate) mod params;
 mod plan;
 mod rows;
 mod scored;
@@ -48,7 +53,6 @@ pub use kauri_kernels::join::score::ScoreFunction;
 pub use kauri_kernels::join::threshold::CustomScoreLaunch;
 pub use kauri_kernels::thread::measure::Norm;
 pub use nearest::{KnnIndex, KnnJoin};
-pub use params::Lookup;
 pub use plan::{JoinMethod, JoinPlan};
 pub use scored::{PairScore, Score, Scored, ScoredPair};
 pub use strategy::Strategy;

@@ -1,16 +1,21 @@
 //! The parameters that every join has: distance, norm, order of cells.
 
+use super::strategy::Strategy;
 use crate::error::Result;
 use crate::point::{Point, dims};
 use crate::query::checked_bound;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
+use kauri_kernels::join::score::{ScoreType, Scoring};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::{Norm, along};
+use kauri_kernels::thread::words::Bits128;
 
 /// The validated parameters of a join.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JoinParams<C> {
+    /// Number of dimensions.
+    pub(crate) dims: usize,
     /// The largest distance of a pair, squared under the Euclidean norm.
     pub(crate) bound: C,
     pub(crate) norm: Norm,
@@ -20,14 +25,27 @@ pub(crate) struct JoinParams<C> {
 }
 
 /// How a GPU finds the points of a range of cells. Results do not depend on it.
+///
+/// ```
+/// # #[cfg(feature = "research")] {
+/// use kauri::research::join::Lookup;
+/// use kauri::{Device, DistanceJoin};
+/// let points = [[0.0f32], [0.5], [9.0]];
+/// let join = DistanceJoin::new(1.0).lookup(Lookup::Cells);
+/// assert_eq!(join.count(&Device::cpu(), &points, &points)?, 5);
+/// # }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
+#[cfg_attr(not(feature = "research"), allow(unreachable_pub))]
 pub enum Lookup {
     /// Binary search in the cell codes of all points. A directory of the highest bits of the codes narrows the search.
     #[default]
     Points,
     /// Binary search in a list of the cells that are not empty (Gowanlock, Karsin 2018, *GPU accelerated self-join for the distance
-    /// similarity metric*), which takes 12 bytes per point. On an H200 it was as fast at 19 points per cell, and slower otherwise.
+    /// similarity metric*), which takes 12 bytes per point.
+    #[cfg(feature = "research")]
     Cells,
 }
 
@@ -51,7 +69,7 @@ impl<C: Coord> JoinParams<C> {
         pairing: Pairing,
     ) -> Result<Self> {
         let bound = checked_bound::<P>(epsilon, norm, "distance")?;
-        Ok(Self { bound, norm, curve, pairing, lookup: Lookup::Points })
+        Ok(Self { dims: P::DIMS, bound, norm, curve, pairing, lookup: Lookup::Points })
     }
 
     /// True if the points are within the distance of each other.
@@ -64,4 +82,22 @@ impl<C: Coord> JoinParams<C> {
     pub(super) fn is_self_join(&self) -> bool {
         matches!(self.pairing, Pairing::Both | Pairing::Once)
     }
+}
+
+/// The validated parameters of a top-k distance join.
+#[derive(Clone, Copy)]
+pub(super) struct TopKParams<C> {
+    pub(super) join: JoinParams<C>,
+    pub(super) scoring: Scoring,
+    pub(super) score_type: ScoreType,
+    /// At most the number of all pairs.
+    pub(super) k: usize,
+    pub(super) strategy: Strategy,
+    /// Points of each set that are joined first for a threshold; `None` for the default.
+    pub(super) best_points: Option<usize>,
+    /// Most bytes for the heaps of a batch of right points.
+    #[cfg(feature = "research")]
+    pub(super) heap_bytes: u64,
+    /// Pairs after this one are not in the result.
+    pub(super) threshold: Bits128,
 }

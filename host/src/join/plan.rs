@@ -1,25 +1,31 @@
 //! Plans of joins: method and memory, before a join runs.
 
 use super::cpu;
-use super::distance::DistanceJoin;
-use super::gpu::{MemoryPlan, TopKPlan};
-use super::nearest::{KnnIndex, KnnJoin};
-use super::params::JoinParams;
+use super::distance::{DistanceJoin, pairing_of};
+use super::gpu::MemoryPlan;
+use super::nearest::KnnJoin;
 use super::scored::{Score, Scored};
-use super::sets::{checked_sets, with_sides};
+use super::sets::{HostSets, checked_sets};
 use super::strategy::Strategy;
 use super::top_k::TopKDistanceJoin;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::point::Point;
-use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use std::fmt;
 
-/// The method and the memory of a join. Its text has a line for each field.
+/// The method and the memory of a join, known before it runs. Its text has a line for each field.
+///
+/// ```
+/// use kauri::{Device, DistanceJoin};
+/// let points: Vec<[f32; 2]> = (0..1000).map(|i| [i as f32, 0.0]).collect();
+/// let plan = DistanceJoin::new(2.0).plan(&Device::cpu(), &points, None)?;
+/// assert!(plan.temp_bytes > 20_000 && plan.pair_bytes == 8);
+/// println!("{plan}");
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct JoinPlan {
@@ -39,7 +45,7 @@ pub struct JoinPlan {
     pub pair_bytes: u64,
 }
 
-/// How a join finds its pairs.
+/// How a join finds its pairs: the [`JoinPlan::method`] of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinMethod {
@@ -57,9 +63,11 @@ impl fmt::Display for JoinMethod {
             Self::Best(Strategy::Threshold) => f.write_str("points with the best scores first, then cells"),
             Self::Best(Strategy::NestedLoop) => f.write_str("all pairs, without a grid"),
             Self::Best(Strategy::Filter) => f.write_str("all pairs of cells, then the best"),
+            #[cfg(feature = "research")]
             Self::Best(Strategy::RegisterHeap) => {
                 f.write_str("cells, the best of each right point in registers")
             }
+            #[cfg(feature = "research")]
             Self::Best(Strategy::SharedHeap) => {
                 f.write_str("cells, the best of each right point in shared memory")
             }
@@ -103,73 +111,34 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// The sets of a join to plan.
-struct PlannedSets<C> {
-    device: String,
-    num_points: [usize; 2],
-    dims: usize,
-    memory: MemoryPlan,
-    is_on_gpu: bool,
-    is_converted: bool,
-    coord: std::marker::PhantomData<C>,
-}
-
-impl<C: Coord> PlannedSets<C> {
-    fn new<P: Point<Coord = C>>(
-        device: &Device,
-        [left, right]: [&[P]; 2],
-        params: &JoinParams<C>,
-    ) -> Result<Self> {
-        let [left, right] = checked_sets(left, right)?;
-        Ok(Self::of_coordinates::<P>(device, [&left, &right], params))
-    }
-
-    /// Takes validated coordinates.
-    fn of_coordinates<P: Point<Coord = C>>(
-        device: &Device,
-        coords: [&[C]; 2],
-        params: &JoinParams<C>,
-    ) -> Self {
-        Self {
-            device: device.to_string(),
-            num_points: coords.map(|coords| coords.len() / P::DIMS),
-            dims: P::DIMS,
-            memory: MemoryPlan::new(P::DIMS, coords, params),
-            is_on_gpu: !device.is_cpu(),
-            is_converted: P::CONVERTED,
-            coord: std::marker::PhantomData,
-        }
-    }
-
-    /// Returns the plan of a join by a method, which takes `temp_bytes` on a GPU. `num_sets` is 1 for a self join.
-    fn plan(
-        self,
-        method: JoinMethod,
-        num_sets: usize,
-        score_bytes: usize,
-        [temp_bytes, pair_bytes]: [u64; 2],
-    ) -> JoinPlan {
-        let Self { device, num_points, dims, memory, .. } = self;
-        let point_bytes = dims * size_of::<C>();
-        let copied = if self.is_on_gpu || self.is_converted { point_bytes } else { 0 };
-        let copied = copied + if self.is_on_gpu { score_bytes } else { 0 };
-        let bytes = |of_point: usize, len: usize| (len as u64).saturating_mul(of_point as u64);
-        // Code, id, coordinates and score of each point in the order of cells; the pairs to sort, of one set at a time; and the trees of
-        // overfull cells, which may contain all points of the build side.
-        let in_order =
-            size_of::<u64>() + size_of::<u32>() + point_bytes + if score_bytes > 0 { 8 } else { 0 };
-        let sorted = bytes(size_of::<(u64, u32)>(), num_points[0].max(num_points[1]));
-        let trees = bytes(cpu::tree_bytes::<C>(dims), num_points[0]);
-        let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted + trees;
-        JoinPlan {
-            device,
-            num_points,
-            grid: memory.grid().filter(|_| method != JoinMethod::Best(Strategy::NestedLoop)),
-            method: if self.is_on_gpu { method } else { JoinMethod::Cells },
-            input_bytes: num_points[..num_sets].iter().map(|&len| bytes(copied, len)).sum(),
-            temp_bytes: if self.is_on_gpu { temp_bytes } else { on_cpu },
-            pair_bytes,
-        }
+/// Returns the plan of a join by a method, which takes `temp_bytes` on a GPU.
+fn plan_of<P: Point>(
+    device: &Device,
+    memory: &MemoryPlan<P::Coord>,
+    method: JoinMethod,
+    score_bytes: usize,
+    [temp_bytes, pair_bytes]: [u64; 2],
+) -> JoinPlan {
+    let (is_on_gpu, num_points) = (!device.is_cpu(), memory.lens);
+    let num_sets = if memory.params.is_self_join() { 1 } else { 2 };
+    let point_bytes = P::DIMS * size_of::<P::Coord>();
+    let copied = if is_on_gpu || P::CONVERTED { point_bytes } else { 0 };
+    let copied = copied + if is_on_gpu { score_bytes } else { 0 };
+    let bytes = |of_point: usize, len: usize| (len as u64).saturating_mul(of_point as u64);
+    // Code, id, coordinates and score of each point in the order of cells; the pairs to sort, of one set at a time; and the trees of
+    // overfull cells, which may contain all points of the build side.
+    let in_order = size_of::<u64>() + size_of::<u32>() + point_bytes + if score_bytes > 0 { 8 } else { 0 };
+    let sorted = bytes(size_of::<(u64, u32)>(), num_points[0].max(num_points[1]));
+    let trees = bytes(cpu::tree_bytes::<P::Coord>(P::DIMS), num_points[0]);
+    let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted + trees;
+    JoinPlan {
+        device: device.to_string(),
+        num_points,
+        grid: memory.grid().filter(|_| method != JoinMethod::Best(Strategy::NestedLoop)),
+        method: if is_on_gpu { method } else { JoinMethod::Cells },
+        input_bytes: num_points[..num_sets].iter().map(|&len| bytes(copied, len)).sum(),
+        temp_bytes: if is_on_gpu { temp_bytes } else { on_cpu },
+        pair_bytes,
     }
 }
 
@@ -195,18 +164,18 @@ impl<C: Coord> TopKDistanceJoin<C> {
         left: Scored<'_, P, S>,
         right: Scored<'_, P, S>,
     ) -> Result<JoinPlan> {
-        let (params, scoring) = (self.params::<P>()?, self.scoring::<S>()?);
-        let sets = PlannedSets::new(device, [left.points(), right.points()], &params)?;
-        let &Self { k, strategy, result_bytes, best_points, .. } = self;
-        let top_k =
-            TopKPlan { k, strategy, result_bytes, best_points, scoring: &scoring, score_type: S::TYPE };
-        let (strategy, temp_bytes) = sets.memory.of_top_k::<C>(&top_k)?;
+        let lens = [left.points().len(), right.points().len()];
+        let params = self.params::<P, S>(lens)?;
+        let coords = checked_sets(left.points(), right.points())?;
+        let memory = MemoryPlan::new([&coords[0], &coords[1]], &params.join);
+        let params = params.choose_strategy(lens)?;
         // All pairs, and a second copy where they are sorted.
-        let has_all_pairs = sets.is_on_gpu && strategy == Strategy::Filter;
+        let has_all_pairs = !device.is_cpu() && params.strategy == Strategy::Filter;
         let pair_bytes = if has_all_pairs { 2 * size_of::<Bits128>() as u64 } else { 0 };
-        let mut plan = sets.plan(JoinMethod::Best(strategy), 2, size_of::<S>(), [temp_bytes, pair_bytes]);
+        let (method, bytes) = (JoinMethod::Best(params.strategy), [memory.of_top_k(&params), pair_bytes]);
+        let mut plan = plan_of::<P>(device, &memory, method, size_of::<S>(), bytes);
         if device.is_cpu() {
-            plan.temp_bytes = plan.temp_bytes.saturating_add(cpu::best_bytes(k, plan.num_points));
+            plan.temp_bytes = plan.temp_bytes.saturating_add(cpu::best_bytes(params.k, lens));
         }
         Ok(plan)
     }
@@ -223,14 +192,13 @@ impl<C: Coord> DistanceJoin<C> {
         left: &[P],
         right: Option<&[P]>,
     ) -> Result<JoinPlan> {
-        let params = self.params::<P>(if right.is_some() { Pairing::All } else { Pairing::Both })?;
-        let sets =
-            with_sides(left, right, |coords| Ok(PlannedSets::of_coordinates::<P>(device, coords, &params)))?;
-        let temp_bytes = sets.memory.of_rows::<C>(params.is_self_join());
+        let pairing = pairing_of(right);
+        let params = self.params::<P>(pairing)?;
+        let sets = right.map_or(HostSets::one(left, pairing), |right| HostSets::two(left, right));
+        let memory = MemoryPlan::new(sets.validate()?.slices(), &params);
         // The CPU keeps two copies of the ids of short rows while it runs.
         let pair_bytes = if device.is_cpu() { 2 } else { 1 } * size_of::<u32>() as u64;
-        let num_sets = if right.is_some() { 2 } else { 1 };
-        let mut plan = sets.plan(JoinMethod::Cells, num_sets, 0, [temp_bytes, pair_bytes]);
+        let mut plan = plan_of::<P>(device, &memory, JoinMethod::Cells, 0, [memory.of_rows(), pair_bytes]);
         plan.num_points.reverse();
         Ok(plan)
     }
@@ -245,17 +213,14 @@ impl<C: Coord> KnnJoin<C> {
         let result = (right.len() as u64)
             .saturating_mul(self.k as u64)
             .saturating_mul((size_of::<u32>() + size_of::<C>()) as u64);
-        // Validated as by `run`, on every device and by every method.
-        let params = self.within.map(|epsilon| self.params::<P>(epsilon)).transpose()?;
-        let may_use_grid = P::DIMS <= MAX_DIMS && self.k > 0 && self.index != KnnIndex::Tree;
-        if let Some(params) = params.filter(|_| may_use_grid && !device.is_cpu()) {
-            let sets = PlannedSets::new(device, [left, right], &params)?;
-            if self.index == KnnIndex::Grid || !sets.memory.is_dense(self.k) {
-                let temp_bytes = sets.memory.of_nearest::<C>().saturating_add(result);
-                return Ok(sets.plan(JoinMethod::Cells, 2, 0, [temp_bytes, 0]));
+        let params = self.grid_params::<P>()?;
+        let coords = checked_sets(left, right)?;
+        if let Some(params) = params.filter(|_| !device.is_cpu()) {
+            let memory = MemoryPlan::new([&coords[0], &coords[1]], &params);
+            if memory.density() <= self.max_density() {
+                let temp_bytes = memory.of_nearest().saturating_add(result);
+                return Ok(plan_of::<P>(device, &memory, JoinMethod::Cells, 0, [temp_bytes, 0]));
             }
-        } else {
-            checked_sets(left, right)?;
         }
         let tree = KdTree::<P>::plan(device, left.len(), &KdTreeOptions::default());
         let queries = (right.len() * P::DIMS * size_of::<C>()) as u64;

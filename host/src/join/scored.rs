@@ -10,25 +10,26 @@ use kauri_kernels::thread::words::Bits128;
 const SEQUENTIAL: usize = 1 << 16;
 
 /// A type of scores: `u32`, `i64`, `f32` or `f64`. The trait is sealed.
-pub trait Score: private::Sealed + crate::primitives::top_k::RankKey {
-    #[doc(hidden)]
-    const TYPE: ScoreType;
-
-    /// Returns the rank of the score among all `i64` or `f64`: greater scores have greater ranks.
-    #[doc(hidden)]
-    fn score_rank(self) -> u64;
-    #[doc(hidden)]
-    fn as_f64(self) -> f64;
-}
+///
+/// Scores of pairs are `i64` for integers, and `f64` for floats ([`PairScore`]).
+pub trait Score: private::RankedScore + crate::primitives::top_k::RankKey {}
 
 mod private {
-    pub trait Sealed {}
+    use kauri_kernels::join::score::ScoreType;
+
+    pub trait RankedScore {
+        const TYPE: ScoreType;
+
+        /// Returns the rank of the score among all `i64` or `f64`: greater scores have greater ranks.
+        fn score_rank(self) -> u64;
+        fn as_f64(self) -> f64;
+    }
 }
 
 macro_rules! scores {
     ($($t:ty: $of:ident, |$x:ident| $rank:expr;)*) => { $(
-        impl private::Sealed for $t {}
-        impl Score for $t {
+        impl Score for $t {}
+        impl private::RankedScore for $t {
             const TYPE: ScoreType = ScoreType::$of;
 
             fn score_rank(self) -> u64 {
@@ -48,19 +49,21 @@ scores! {
     f64: F64, |x| Coord::key(x);
 }
 
-/// Points, each with a score.
-#[derive(Debug)]
+/// Points in host memory, each with a score: a set of a [`TopKDistanceJoin`](super::TopKDistanceJoin).
+///
+/// ```
+/// use kauri::join::Scored;
+/// let hotels = [[0.0f32, 0.0], [5.0, 5.0]];
+/// let set = Scored::new(&hotels, &[4.5f32, 3.0])?;
+/// assert_eq!((set.points().len(), set.scores()[0]), (2, 4.5));
+/// assert!(Scored::new(&hotels, &[f32::NAN, 3.0]).is_err());
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
 pub struct Scored<'a, P, S> {
     points: &'a [P],
     scores: &'a [S],
 }
-
-impl<P, S> Clone for Scored<'_, P, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<P, S> Copy for Scored<'_, P, S> {}
 
 impl<'a, P: Point, S: Score> Scored<'a, P, S> {
     /// Combines points with their scores.
@@ -91,7 +94,13 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
     }
 }
 
-/// The score of a pair.
+/// The score of a pair, in the type that follows from the type of the points' scores.
+///
+/// ```
+/// use kauri::join::PairScore;
+/// assert!(PairScore::Integer(3) < PairScore::Integer(5));
+/// assert_eq!(PairScore::Integer(3).to_f64(), 3.0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub enum PairScore {
     /// The score of integer scores; it saturates on overflow.
@@ -110,7 +119,7 @@ impl PairScore {
     }
 }
 
-/// A pair of points and its score.
+/// A pair of points and its score, as [`TopKDistanceJoin::run`](super::TopKDistanceJoin::run) returns it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredPair {
     /// Id in the left set.

@@ -4,6 +4,7 @@ use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::point::{Point, checked_coordinates};
 use cuda_std::mem::Slice;
+use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
@@ -23,21 +24,69 @@ pub(super) fn checked_sets<'a, P: Point>(left: &'a [P], right: &'a [P]) -> Resul
     Ok([checked_coordinates(left, "left point")?, checked_coordinates(right, "right point")?])
 }
 
-/// Validates a left and a right set, or the left one alone for a self join, and calls `run` with the coordinates of the build side, the
-/// right set, and of the probe side, the left set.
-pub(super) fn with_sides<P: Point, R>(
-    left: &[P],
-    right: Option<&[P]>,
-    run: impl FnOnce([&[P::Coord]; 2]) -> Result<R>,
-) -> Result<R> {
-    check_count(left.len())?;
-    let probe = checked_coordinates(left, if right.is_some() { "left point" } else { "point" })?;
-    match right {
-        None => run([&probe, &probe]),
-        Some(right) => {
+/// The points of a distance join in host memory.
+#[derive(Clone, Copy)]
+pub(super) struct HostSets<'a, P> {
+    pub(super) left: &'a [P],
+    /// `None` if the left set is joined with itself.
+    right: Option<&'a [P]>,
+    pub(super) pairing: Pairing,
+}
+
+impl<'a, P: Point> HostSets<'a, P> {
+    pub(super) fn two(left: &'a [P], right: &'a [P]) -> Self {
+        Self { left, right: Some(right), pairing: Pairing::All }
+    }
+
+    pub(super) fn one(left: &'a [P], pairing: Pairing) -> Self {
+        Self { left, right: None, pairing }
+    }
+
+    /// Validates the points.
+    pub(super) fn validate(self) -> Result<HostSides<'a, P::Coord>> {
+        let Self { left, right, .. } = self;
+        check_count(left.len())?;
+        let probe = checked_coordinates(left, if right.is_some() { "left point" } else { "point" })?;
+        let right = right.map(|right| {
             check_count(right.len())?;
-            run([&checked_coordinates(right, "right point")?, &probe])
-        }
+            checked_coordinates(right, "right point")
+        });
+        Ok(HostSides { build: right.transpose()?, probe })
+    }
+}
+
+/// The validated coordinates of a distance join in host memory: the right set is the build side, the left set the probe side.
+pub(super) struct HostSides<'a, C: Coord> {
+    /// `None` if a set is joined with itself.
+    build: Option<Cow<'a, [C]>>,
+    probe: Cow<'a, [C]>,
+}
+
+impl<C: Coord> HostSides<'_, C> {
+    /// Returns the coordinates as [build, probe].
+    pub(super) fn slices(&self) -> [&[C]; 2] {
+        [self.build.as_ref().unwrap_or(&self.probe), &self.probe]
+    }
+}
+
+/// The two sides of a join, uploaded to the device.
+pub(super) struct UploadedSides<C> {
+    /// `None` if a set is joined with itself.
+    build: Option<Buffer<C>>,
+    probe: Buffer<C>,
+}
+
+impl<C: Coord> UploadedSides<C> {
+    /// Uploads coordinates given as [build, probe]; the points of a self join only once.
+    pub(super) fn new(stream: &Stream, [build, probe]: [&[C]; 2], is_self_join: bool) -> Result<Self> {
+        let upload = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
+        let build = if is_self_join { None } else { Some(upload(build)?) };
+        Ok(Self { build, probe: upload(probe)? })
+    }
+
+    /// Returns the coordinates as [build, probe].
+    pub(super) fn slices(&self) -> [Slice<'_, C>; 2] {
+        [self.build.as_ref().unwrap_or(&self.probe).slice(), self.probe.slice()]
     }
 }
 

@@ -1,11 +1,32 @@
 //! Strategies of the top-k distance join.
 
-use crate::error::{Error, Result};
-use kauri_kernels::join::heaps::{MAX_K_REGISTERS, MAX_K_SHARED};
-use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
+#[cfg(feature = "research")]
+use super::gpu::check_heap_len;
+use super::params::TopKParams;
+use crate::error::Result;
+use kauri_kernels::join::score::{ScoreFunction, ScoreType};
 use kauri_kernels::policy::JOIN;
 
-/// How a GPU finds the best pairs. All strategies return the same result.
+/// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin). All strategies return the same result; the CPU ignores
+/// them.
+///
+/// Milliseconds for the 16 best pairs within 0.001 of two sets of uniform points on an H200 (benches/results/join-h200.md):
+///
+/// | | 1M points | 100M points | temporary memory |
+/// |---|---|---|---|
+/// | [`Threshold`](Self::Threshold) | 0.140 | 0.398 | that of [`Cells`](Self::Cells), unless the best-scored points suffice |
+/// | [`Cells`](Self::Cells) | 0.364 | 22.4 | 41 to 45 bytes per point |
+/// | [`Filter`](Self::Filter) | 0.62 | does not fit | 16 bytes per pair within the distance |
+/// | [`NestedLoop`](Self::NestedLoop) | for small sets | for small sets | 0.5 MiB |
+///
+/// ```
+/// use kauri::join::{Scored, Strategy, TopKDistanceJoin};
+/// let points = [[0.0f32, 0.0], [0.5, 0.0], [9.0, 9.0]];
+/// let set = Scored::new(&points, &[3u32, 5, 4])?;
+/// let join = TopKDistanceJoin::new(1.0, 2).strategy(Strategy::Cells);
+/// assert_eq!(join.run(&kauri::Device::cpu(), set, set)?.pairs().len(), 2);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Strategy {
@@ -23,49 +44,43 @@ pub enum Strategy {
     /// the build side.
     Cells,
     /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64.
+    #[cfg(feature = "research")]
     RegisterHeap,
     /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 64.
+    #[cfg(feature = "research")]
     SharedHeap,
     /// Writes all pairs, then selects the best (Løvik's baseline, with a selection in place of the sort).
     Filter,
 }
 
-impl Strategy {
-    /// Returns the strategy for the best `k` pairs of sets of `lens` points: for [`Auto`](Self::Auto) the cheapest one. `k` is at most the
-    /// number of all pairs.
+impl<C> TopKParams<C> {
+    /// Replaces [`Strategy::Auto`] by the cheapest strategy for sets of `lens` points, and a strategy that the score function excludes.
     ///
     /// # Errors
-    /// [`Error::StrategyLimit`] if the strategy keeps fewer than `k` pairs.
-    pub(super) fn choose(
-        self,
-        scoring: &Scoring,
-        score_type: ScoreType,
-        lens: [usize; 2],
-        k: usize,
-    ) -> Result<Self> {
-        let refuse =
-            |strategy, most: usize| Err(Error::StrategyLimit { strategy, k: k as u64, most: most as u64 });
-        Ok(match self {
-            Self::RegisterHeap if k > MAX_K_REGISTERS => return refuse("RegisterHeap", MAX_K_REGISTERS),
-            Self::SharedHeap if k > MAX_K_SHARED => return refuse("SharedHeap", MAX_K_SHARED),
+    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer than `k` pairs.
+    pub(super) fn choose_strategy(self, lens: [usize; 2]) -> Result<Self> {
+        let strategy = match self.strategy {
+            #[cfg(feature = "research")]
+            heaps @ (Strategy::RegisterHeap | Strategy::SharedHeap) => check_heap_len(heaps, self.k)?,
             // Tested first, because all other strategies allocate memory for k pairs, however few pairs there are.
-            Self::Auto if k > JOIN.most_kept => Self::Filter,
-            Self::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Self::NestedLoop,
-            Self::Auto if is_monotone(scoring, score_type) && are_many(lens, k) => Self::Threshold,
-            Self::Auto => Self::Cells,
+            Strategy::Auto if self.k > JOIN.most_kept => Strategy::Filter,
+            Strategy::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Strategy::NestedLoop,
+            Strategy::Auto if self.is_monotone() && are_many(lens, self.k) => Strategy::Threshold,
+            Strategy::Auto => Strategy::Cells,
             // For other functions the best-scored points give no bound on the other pairs.
-            Self::Threshold if !is_monotone(scoring, score_type) => Self::Cells,
+            Strategy::Threshold if !self.is_monotone() => Strategy::Cells,
             strategy => strategy,
-        })
+        };
+        Ok(Self { strategy, ..self })
+    }
+
+    /// True if the score of a pair is monotone in the score of each point.
+    fn is_monotone(&self) -> bool {
+        self.scoring.function != ScoreFunction::Product || self.score_type == ScoreType::U32
     }
 }
 
 /// True if the best-scored points are a small part of both sets.
 fn are_many(lens: [usize; 2], k: usize) -> bool {
     lens.iter().all(|&len| len / JOIN.threshold_from >= JOIN.best_points(k))
-}
-
-/// True if the score of a pair is monotone in the score of each point.
-fn is_monotone(scoring: &Scoring, score_type: ScoreType) -> bool {
-    scoring.function != ScoreFunction::Product || score_type == ScoreType::U32
 }

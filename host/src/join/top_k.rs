@@ -1,8 +1,8 @@
 //! The top-k distance join: the `k` best-scored pairs of points within a distance.
 
 use super::cpu;
-use super::gpu::{self, DeviceScored, PreparedJoin};
-use super::params::{JoinParams, Lookup};
+use super::gpu::{self, DeviceScored};
+use super::params::{JoinParams, Lookup, TopKParams};
 use super::scored::{Score, Scored, ScoredPair};
 use super::sets::{check_count, checked_sets, sides_on_device};
 use super::strategy::Strategy;
@@ -25,6 +25,13 @@ use kauri_kernels::thread::words::Bits128;
 /// Pairs of equal scores are ordered by left id, then by right id. The result is therefore unique, and every device and [`Strategy`]
 /// returns it.
 ///
+/// | method | sets | result |
+/// |---|---|---|
+/// | [`run`](Self::run) | in host memory, also if they exceed the memory of a GPU | [`TopPairs`] |
+/// | [`run_on`](Self::run_on) | in the memory of a GPU | a vector of [`ScoredPair`] |
+/// | [`run_custom_on`](Self::run_custom_on) | in the memory of a GPU; the caller's kernel computes the scores | a vector of [`RankedPair`] |
+/// | [`plan`](Self::plan) | in host memory | strategy and memory of `run` |
+///
 /// ```
 /// use kauri::join::{PairScore, Scored, TopKDistanceJoin};
 /// use kauri::Device;
@@ -41,19 +48,20 @@ use kauri_kernels::thread::words::Bits128;
 #[derive(Clone, Debug)]
 pub struct TopKDistanceJoin<C> {
     epsilon: C,
-    pub(super) k: usize,
+    k: usize,
     function: ScoreFunction,
     weights: [f64; 2],
     norm: Norm,
     curve: Curve,
     lookup: Lookup,
-    pub(super) strategy: Strategy,
-    pub(super) result_bytes: u64,
-    pub(super) best_points: Option<usize>,
+    strategy: Strategy,
+    best_points: Option<usize>,
+    #[cfg(feature = "research")]
+    heap_bytes: u64,
     device_bytes: Option<u64>,
 }
 
-/// A pair of points and the rank of its custom score.
+/// A pair of points and the rank of its custom score, as [`TopKDistanceJoin::run_custom_on`] returns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankedPair {
     /// Id in the left set.
@@ -64,7 +72,18 @@ pub struct RankedPair {
     pub rank: u64,
 }
 
-/// The best pairs in order, the best first.
+/// The result of a [`TopKDistanceJoin`]: the best pairs in order, the best first.
+///
+/// ```
+/// use kauri::join::{Scored, TopKDistanceJoin};
+/// let points = [[0.0f32], [1.0], [5.0]];
+/// let set = Scored::new(&points, &[0.5f32, 0.25, 2.0])?;
+/// let best = TopKDistanceJoin::new(1.0, 2).run(&kauri::Device::cpu(), set, set)?;
+/// let scores: Vec<f64> = best.iter().map(|pair| pair.score.to_f64()).collect();
+/// assert_eq!(scores, [4.0, 1.0]);
+/// println!("{:?}", best.stats().phases);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct TopPairs {
     pairs: Vec<ScoredPair>,
@@ -124,8 +143,9 @@ impl<C: Coord> TopKDistanceJoin<C> {
             curve: Curve::Linear,
             lookup: Lookup::Points,
             strategy: Strategy::Auto,
-            result_bytes: 4 << 30,
             best_points: None,
+            #[cfg(feature = "research")]
+            heap_bytes: 4 << 30,
             device_bytes: None,
         }
     }
@@ -155,6 +175,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 
     /// Sets how a GPU finds the points of cells; results do not depend on it.
+    #[cfg(feature = "research")]
     pub fn lookup(mut self, lookup: Lookup) -> Self {
         self.lookup = lookup;
         self
@@ -166,9 +187,11 @@ impl<C: Coord> TopKDistanceJoin<C> {
         self
     }
 
-    /// Limits the memory of strategies that keep the best pairs of each right point; 4 GiB by default.
-    pub fn result_bytes(mut self, bytes: u64) -> Self {
-        self.result_bytes = bytes;
+    /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`]; 4 GiB by default. The right
+    /// points are joined in batches whose heaps fit.
+    #[cfg(feature = "research")]
+    pub fn heap_bytes(mut self, bytes: u64) -> Self {
+        self.heap_bytes = bytes;
         self
     }
 
@@ -179,8 +202,9 @@ impl<C: Coord> TopKDistanceJoin<C> {
         self
     }
 
-    /// Sets how many points of each set [`Strategy::Threshold`] joins first: for tests with few points.
-    #[doc(hidden)]
+    /// Sets how many of the best-scored points of each set [`Strategy::Threshold`] joins first, at least 1. By default 4096 for up to 16
+    /// pairs, twice as many for each further factor of 4, at most 65,536.
+    #[cfg(feature = "research")]
     pub fn best_points(mut self, points: usize) -> Self {
         self.best_points = Some(points.max(1));
         self
@@ -200,30 +224,24 @@ impl<C: Coord> TopKDistanceJoin<C> {
     ) -> Result<TopPairs> {
         let _span = tracing::debug_span!("top_k_distance_join", k = self.k).entered();
         let mut stats = Stats::new(device);
-        let (params, scoring) = (self.params::<P>()?, self.scoring::<S>()?);
-        let coords = checked_sets(left.points(), right.points())?;
-        let (coords, scores) = ([&coords[0][..], &coords[1][..]], [left.scores(), right.scores()]);
+        let (coords, scores) = ([left.points(), right.points()], [left.scores(), right.scores()]);
+        let params = self.params::<P, S>(scores.map(<[S]>::len))?;
+        let coords = checked_sets(coords[0], coords[1])?;
+        let coords = [&coords[0][..], &coords[1][..]];
         let pairs = match device.gpu() {
-            None => stats.phase("join", || cpu::top_k(P::DIMS, coords, scores, &params, &scoring, self.k))?,
+            _ if params.k == 0 => stats.phase("join", Vec::new),
+            None => stats.phase("join", || cpu::top_k(coords, scores, &params))?,
             Some(gpu) => {
                 let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-                let prepared = self.prepare(&stream, P::DIMS, scores.map(<[S]>::len), &params, &scoring);
-                let pairs = stats.phase("join", || match prepared {
-                    Some(prepared) => gpu::top_k_from_host(
-                        prepared,
-                        &mut workspace,
-                        coords,
-                        scores,
-                        self.strategy,
-                        self.device_bytes,
-                    ),
-                    None => Ok(Vec::new()),
+                let params = params.choose_strategy(scores.map(<[S]>::len))?;
+                let pairs = stats.phase("join", || {
+                    gpu::top_k_from_host(&stream, &mut workspace, params, coords, scores, self.device_bytes)
                 })?;
                 stats.temp_bytes = workspace.bytes();
                 pairs
             }
         };
-        Ok(TopPairs { pairs: as_scored(&pairs, &scoring)?, stats })
+        Ok(TopPairs { pairs: as_scored(&pairs, &params.scoring)?, stats })
     }
 
     /// Joins two sets of points of type `P` in the memory of a GPU, and waits for the pairs.
@@ -240,18 +258,17 @@ impl<C: Coord> TopKDistanceJoin<C> {
         left: DeviceScored<'_, C, S>,
         right: DeviceScored<'_, C, S>,
     ) -> Result<Vec<ScoredPair>> {
-        let (params, scoring) = (self.params::<P>()?, self.scoring::<S>()?);
+        let lens = [left.scores.len(), right.scores.len()];
+        let params = self.params::<P, S>(lens)?;
         for set in [left, right] {
             set.check(stream, P::DIMS)?;
             check_count(set.scores.len())?;
         }
-        let lens = [left.scores.len(), right.scores.len()];
-        let Some(prepared) = self.prepare(stream, P::DIMS, lens, &params, &scoring) else {
+        if params.k == 0 {
             return Ok(Vec::new());
-        };
-        let strategy = self.strategy.choose(&scoring, S::TYPE, lens, prepared.k)?;
-        let pairs = gpu::top_k(prepared, workspace, [left, right], strategy)?;
-        as_scored(&pairs, &scoring)
+        }
+        let pairs = gpu::top_k(stream, workspace, params.choose_strategy(lens)?, [left, right])?;
+        as_scored(&pairs, &params.scoring)
     }
 
     /// Joins two sets of points of type `P` in the memory of a GPU by a custom score. `launch` gets a number of blocks and the arguments
@@ -269,48 +286,34 @@ impl<C: Coord> TopKDistanceJoin<C> {
         launch: impl FnMut(u64, CustomScoreLaunch<'_, C>) -> Result<()>,
     ) -> Result<Vec<RankedPair>> {
         let sides = sides_on_device(stream, P::DIMS, right, Some(left))?;
-        let (params, scoring) = (self.params::<P>()?, self.scoring::<i64>()?);
-        let lens = sides.map(|coords| coords.len() / P::DIMS);
-        let Some(prepared) = self.prepare(stream, P::DIMS, lens, &params, &scoring) else {
+        let params = self.params::<P, i64>(sides.map(|coords| coords.len() / P::DIMS))?;
+        if params.k == 0 {
             return Ok(Vec::new());
-        };
-        let pairs = gpu::top_k_by_custom_score(&prepared, workspace, sides, launch)?;
+        }
+        let pairs = gpu::top_k_by_custom_score(stream, workspace, &params, sides, launch)?;
         let ranked =
             |bits: Bits128| RankedPair { left: (bits.1 >> 32) as u32, right: bits.1 as u32, rank: !bits.0 };
         Ok(pairs.into_iter().map(ranked).collect())
     }
 
-    /// Prepares a join of sets of `lens` points, or returns `None` if its result is empty.
-    fn prepare<'a>(
-        &self,
-        stream: &'a Stream,
-        dims: usize,
-        lens: [usize; 2],
-        params: &'a JoinParams<C>,
-        scoring: &'a Scoring,
-    ) -> Option<PreparedJoin<'a, C>> {
-        let k = usize::try_from(lens[0] as u128 * lens[1] as u128).map_or(self.k, |all| self.k.min(all));
-        let &Self { result_bytes, best_points, .. } = self;
-        let threshold = Bits128::LAST;
-        let prepared =
-            PreparedJoin { stream, dims, params, scoring, k, result_bytes, best_points, threshold };
-        (k > 0).then_some(prepared)
-    }
-
-    pub(super) fn params<P: Point<Coord = C>>(&self) -> Result<JoinParams<C>> {
-        let params = JoinParams::new::<P>(self.epsilon, self.norm, self.curve, Pairing::All)?;
-        Ok(JoinParams { lookup: self.lookup, ..params })
-    }
-
-    pub(super) fn scoring<S: Score>(&self) -> Result<Scoring> {
-        match self.weights.iter().position(|weight| !weight.is_finite()) {
-            Some(index) => Err(Error::NonFiniteScore { index: index as u64, value: self.weights[index] }),
-            None => Ok(Scoring {
-                of_integers: S::TYPE.is_integer(),
-                function: self.function,
-                weights: self.weights,
-            }),
+    /// Validates the parameters of a join of sets of `lens` points.
+    pub(super) fn params<P: Point<Coord = C>, S: Score>(&self, lens: [usize; 2]) -> Result<TopKParams<C>> {
+        let &Self { epsilon, norm, curve, lookup, function, weights, .. } = self;
+        let join = JoinParams::new::<P>(epsilon, norm, curve, Pairing::All)?;
+        if let Some(index) = weights.iter().position(|weight| !weight.is_finite()) {
+            return Err(Error::NonFiniteScore { index: index as u64, value: weights[index] });
         }
+        Ok(TopKParams {
+            join: JoinParams { lookup, ..join },
+            scoring: Scoring { of_integers: S::TYPE.is_integer(), function, weights },
+            score_type: S::TYPE,
+            k: usize::try_from(lens[0] as u128 * lens[1] as u128).map_or(self.k, |all| self.k.min(all)),
+            strategy: self.strategy,
+            best_points: self.best_points,
+            #[cfg(feature = "research")]
+            heap_bytes: self.heap_bytes,
+            threshold: Bits128::LAST,
+        })
     }
 }
 

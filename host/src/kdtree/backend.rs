@@ -3,10 +3,17 @@
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::options::BuildAlgorithm;
-#[cfg(feature = "io")]
-use crate::kdtree::sections::Sections;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
+
+/// The arrays of a tree that a file stores, in level order.
+#[cfg(feature = "io")]
+pub(crate) struct Sections<'a, C> {
+    pub(crate) coords: &'a [C],
+    pub(crate) ids: &'a [u32],
+    /// The split axes of the inner nodes; empty if levels split on axes in turn.
+    pub(crate) axes: &'a [u8],
+}
 
 /// A left-balanced tree on its device.
 pub(crate) trait Backend<C: Coord>: Send + Sync {
@@ -18,9 +25,9 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn verify(&self) -> Result<()>;
     /// Returns the ids in level order.
     fn node_ids(&self) -> Result<Vec<u32>>;
-    /// Returns the arrays that a file stores.
+    /// Calls `write` with the arrays that a file stores.
     #[cfg(feature = "io")]
-    fn sections(&self) -> Result<Sections<'_, C>>;
+    fn sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()>;
 }
 
 /// A left-balanced tree in device memory.

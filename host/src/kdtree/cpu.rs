@@ -1,21 +1,25 @@
 //! Left-balanced trees on the CPU.
 
 mod build;
-pub(crate) mod cell;
+mod varying;
 mod verify;
 
 use crate::error::Result;
 use crate::kdtree::backend::Backend;
+#[cfg(feature = "io")]
+use crate::kdtree::backend::Sections;
 use crate::kdtree::options::SplitRule;
 #[cfg(feature = "io")]
-use crate::kdtree::sections::{LoadedSections, Sections};
+use crate::kdtree::stored::LoadedSections;
 use crate::memory;
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::{CpuIndex, points};
 use crate::stats::Stats;
-use build::Built;
 use kauri_kernels::thread::coord::Coord;
+#[cfg(feature = "io")]
+use varying::varying_axes;
+pub(crate) use verify::out_of_turn;
 
 /// Builds the tree over validated coordinates (one point after another).
 pub(crate) fn build<C: Coord>(
@@ -24,17 +28,18 @@ pub(crate) fn build<C: Coord>(
     rule: SplitRule,
     stats: &mut Stats,
 ) -> Result<CpuIndex<C>> {
-    with_dims!(dims, D => {
-        let Built { nodes, ids, axes } = build::build(points::<C, D>(coords), rule, stats)?;
-        Ok(CpuIndex::new(dims, nodes.into_flattened().into(), ids.into(), axes.into(), None))
-    })
+    with_dims!(dims, D => build::build(points::<C, D>(coords), rule, stats))
 }
 
 /// Makes the tree of the arrays of a file.
 #[cfg(feature = "io")]
 pub(crate) fn from_sections<C: Coord>(sections: LoadedSections<C>, dims: usize) -> CpuIndex<C> {
     let LoadedSections { coords, ids, axes } = sections;
-    CpuIndex::new(dims, coords, ids, axes, None)
+    let mut index = CpuIndex::new(dims, coords, ids, axes, None);
+    if index.axes.is_empty() {
+        index.cycle = with_dims!(dims, D => varying_axes(points::<C, D>(&index.coords)));
+    }
+    index
 }
 
 impl<C: Coord> Backend<C> for CpuIndex<C> {
@@ -53,9 +58,8 @@ impl<C: Coord> Backend<C> for CpuIndex<C> {
     }
 
     #[cfg(feature = "io")]
-    fn sections(&self) -> Result<Sections<'_, C>> {
-        let (coords, ids, axes) = (&*self.coords, &*self.ids, &*self.axes);
-        Ok(Sections { coords: coords.into(), ids: ids.into(), axes: axes.into() })
+    fn sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()> {
+        write(Sections { coords: &self.coords, ids: &self.ids, axes: &self.axes })
     }
 
     fn num_points(&self) -> usize {

@@ -4,29 +4,29 @@ mod axes;
 mod selection;
 #[cfg(feature = "io")]
 mod stored;
+#[cfg(feature = "research")]
 mod swaps;
+#[cfg(feature = "research")]
 mod tags;
 mod verify;
 
-use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
+use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+#[cfg(feature = "io")]
+use crate::kdtree::backend::Sections;
 use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
-#[cfg(feature = "io")]
-use crate::kdtree::sections::Sections;
 use crate::memory;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::{BucketIndex, NodesMut, index_bytes};
 use crate::stats::Stats;
-use axes::{PointBounds, SplitAxes};
-use cuda_std::mem::Slice;
+use axes::{PointBounds, SplitAxes, write_varying_axes};
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use selection::Selection;
-use swaps::Swaps;
-use tags::Tags;
 
 /// A left-balanced tree in device memory. The index stores the nodes in in-order sequence.
 pub(crate) struct GpuTree<C> {
@@ -34,71 +34,84 @@ pub(crate) struct GpuTree<C> {
     rule: SplitRule,
 }
 
-/// The scratch memory of a build.
-struct BuildPlan<C: Coord> {
-    /// The bounding box of the points, if nodes split on the widest axis of their cell.
-    bounds: Option<PointBounds<C>>,
-    algorithm: AlgorithmPlan<C>,
+/// A build algorithm with its planned scratch memory.
+trait Algorithm<C: Coord> {
+    /// Returns true if the build expects the points in the memory of the nodes.
+    fn is_in_place(&self) -> bool;
+
+    /// Writes the nodes and their axes.
+    ///
+    /// # Safety
+    /// The number of points is the planned one. Points and nodes do not overlap, unless the build is in place. Nothing else uses the memory
+    /// until the stream has done the work.
+    unsafe fn run(&self, build: Build<'_, C>) -> Result<()>;
 }
 
-enum AlgorithmPlan<C: Coord> {
-    Tags(Tags<C>),
-    Swaps(Swaps),
-    Selection(Selection<C>),
+/// The memory of a build.
+#[derive(Clone, Copy)]
+struct Build<'a, C> {
+    stream: &'a Stream,
+    temp: &'a Temp<'a>,
+    /// The coordinates of the points.
+    coords: Slice<'a, C>,
+    nodes: NodesMut<'a, C>,
+    splits: SplitAxes<'a, C>,
+    /// The memory of the boxes, which are computed after the nodes.
+    boxes: SliceMut<'a, C>,
+}
+
+/// The scratch memory of a build.
+struct BuildPlan<C: Coord> {
+    layout: Layout,
+    /// The bounding box of the points, if nodes split on the widest axis of their cell.
+    bounds: Option<PointBounds<C>>,
+    algorithm: Box<dyn Algorithm<C>>,
 }
 
 impl<C: Coord> BuildPlan<C> {
-    fn new(
-        layout: &mut Layout,
-        num_points: usize,
-        dims: usize,
-        algorithm: BuildAlgorithm,
-        rule: SplitRule,
-    ) -> Self {
-        let bounds = PointBounds::plan(layout, dims, rule);
-        let algorithm = match algorithm {
-            BuildAlgorithm::Selection | BuildAlgorithm::SelectionInPlace => {
-                let in_place = algorithm == BuildAlgorithm::SelectionInPlace;
-                AlgorithmPlan::Selection(Selection::plan(layout, num_points, dims, rule, in_place))
-            }
-            BuildAlgorithm::Tags => AlgorithmPlan::Tags(Tags::plan(layout, num_points, dims)),
-            BuildAlgorithm::TagsInPlace => AlgorithmPlan::Swaps(Swaps::plan(layout, num_points)),
+    fn new(num_points: usize, dims: usize, algorithm: BuildAlgorithm, rule: SplitRule) -> Self {
+        let mut layout = Layout::new();
+        let bounds = PointBounds::plan(&mut layout, dims, rule);
+        let mut selection = |in_place| Selection::<C>::plan(&mut layout, num_points, dims, rule, in_place);
+        let algorithm: Box<dyn Algorithm<C>> = match algorithm {
+            BuildAlgorithm::Selection => Box::new(selection(false)),
+            BuildAlgorithm::SelectionInPlace => Box::new(selection(true)),
+            #[cfg(feature = "research")]
+            BuildAlgorithm::Tags => Box::new(tags::Tags::<C>::plan(&mut layout, num_points, dims)),
+            #[cfg(feature = "research")]
+            BuildAlgorithm::TagsInPlace => Box::new(swaps::Swaps::plan(&mut layout, num_points)),
         };
-        Self { bounds, algorithm }
+        Self { layout, bounds, algorithm }
     }
 
-    /// Returns true if the build expects the points in the memory of the nodes.
-    fn is_in_place(&self) -> bool {
-        match &self.algorithm {
-            AlgorithmPlan::Tags(_) => false,
-            AlgorithmPlan::Swaps(_) => true,
-            AlgorithmPlan::Selection(selection) => selection.is_in_place(),
-        }
+    /// Plans the build over points in host memory, and reserves memory to upload them, unless the build is in place.
+    fn with_upload(num_points: usize, dims: usize, options: &KdTreeOptions) -> (Self, Option<Region<C>>) {
+        let mut plan = Self::new(num_points, dims, options.algorithm, options.split);
+        let uploaded = (!plan.algorithm.is_in_place()).then(|| plan.layout.reserve(num_points * dims));
+        (plan, uploaded)
     }
 }
 
 /// Returns the temporary device bytes of a build over points in device memory.
 pub(crate) fn build_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdTreeOptions) -> u64 {
-    let mut layout = Layout::new();
-    BuildPlan::<C>::new(&mut layout, num_points, dims, options.algorithm, options.split);
-    layout.bytes()
+    BuildPlan::<C>::new(num_points, dims, options.algorithm, options.split).layout.bytes()
 }
 
 /// Returns the temporary device bytes of a build over points in host memory: scratch memory, and the uploaded points unless the algorithm
 /// works in place.
 pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdTreeOptions) -> u64 {
-    let mut layout = Layout::new();
-    let plan = BuildPlan::<C>::new(&mut layout, num_points, dims, options.algorithm, options.split);
-    if !plan.is_in_place() {
-        layout.reserve::<C>(num_points * dims);
-    }
-    layout.bytes()
+    BuildPlan::<C>::with_upload(num_points, dims, options).0.layout.bytes()
 }
 
-/// Returns the bytes of a finished tree.
-pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
-    let n = num_points as u32;
-    index_bytes::<C>(num_points, dims, levels(n))
+/// Returns the bytes of a finished tree, without the axes of its nodes.
+pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize, rule: SplitRule) -> u64 {
+    let mask_bytes = (num_masks(rule) * size_of::<u32>()) as u64;
+    index_bytes::<C>(num_points, dims, levels(num_points as u32)) + mask_bytes
+}
+
+/// Returns the number of bit masks of axes that a tree stores.
+fn num_masks(rule: SplitRule) -> usize {
+    usize::from(rule == SplitRule::RoundRobin)
 }
 
 impl<C: Coord> GpuTree<C> {
@@ -106,6 +119,7 @@ impl<C: Coord> GpuTree<C> {
     pub(crate) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
         let mut index = BucketIndex::with_slots(gpu, num_points, dims, levels(num_points as u32))?;
         index.axes = Buffer::uninitialized(gpu, rule.num_stored_axes(num_points), "k-d tree axes")?;
+        index.varying_axes = Buffer::uninitialized(gpu, num_masks(rule), "k-d tree axes that vary")?;
         Ok(Self { index, rule })
     }
 
@@ -123,15 +137,13 @@ impl<C: Coord> GpuTree<C> {
             return Ok(tree);
         }
         let stream = Stream::new(gpu)?;
-        let mut layout = Layout::new();
-        let plan = BuildPlan::<C>::new(&mut layout, num_points, dims, options.algorithm, options.split);
-        let uploaded = layout.reserve(if plan.is_in_place() { 0 } else { coords.len() });
+        let (plan, uploaded) = BuildPlan::<C>::with_upload(num_points, dims, options);
         let mut workspace = Workspace::new(gpu);
-        let temp = workspace.carve(&stream, &layout, "k-d tree build")?;
+        let temp = workspace.carve(&stream, &plan.layout, "k-d tree build")?;
         // SAFETY: the points are uploaded to scratch memory, or to the memory of the nodes. The stream is synchronized before either is
         // freed.
         unsafe {
-            let points = (!plan.is_in_place()).then(|| temp.view(uploaded));
+            let points = uploaded.map(|uploaded| temp.view(uploaded));
             let to = points.unwrap_or_else(|| tree.index.padded_coords.slice_mut().part(0, coords.len()));
             stats.phase("upload", || temp.upload(&stream, to, coords))?;
             stats.phase("build", || {
@@ -158,17 +170,18 @@ impl<C: Coord> GpuTree<C> {
         unsafe {
             let nodes =
                 NodesMut::new(stream, index.dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
-            let points = points.unwrap_or(nodes.coords.read_only());
+            let coords = points.unwrap_or(nodes.coords.read_only());
             let bounds = plan.bounds.as_ref();
-            let bounds = bounds.map(|bounds| bounds.run(stream, temp, points, index.dims)).transpose()?;
-            let splits = SplitAxes { bounds, axes: index.axes.slice_mut() };
-            match &plan.algorithm {
-                AlgorithmPlan::Tags(tags) => tags.run(stream, temp, points, nodes, splits)?,
-                AlgorithmPlan::Swaps(swaps) => swaps.run(stream, temp, index.dims, nodes, splits)?,
-                AlgorithmPlan::Selection(selection) => {
-                    selection.run(stream, temp, points, nodes, splits, index.boxes.slice_mut())?
-                }
-            }
+            let bounds = bounds.map(|bounds| bounds.run(stream, temp, coords, index.dims)).transpose()?;
+            write_varying_axes(stream, coords, index.dims, index.varying_axes.slice_mut())?;
+            let splits = SplitAxes {
+                dims: index.dims,
+                bounds,
+                axes: index.axes.slice_mut(),
+                varying: index.varying_axes.slice(),
+            };
+            let boxes = index.boxes.slice_mut();
+            plan.algorithm.run(Build { stream, temp, coords, nodes, splits, boxes })?;
             index.build_boxes(stream)
         }
     }
@@ -192,8 +205,8 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     }
 
     #[cfg(feature = "io")]
-    fn sections(&self) -> Result<Sections<'_, C>> {
-        self.copy_sections()
+    fn sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()> {
+        self.copy_sections(write)
     }
 }
 
@@ -215,15 +228,13 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         if self.index.num_points() == 0 {
             return Ok(());
         }
-        let mut layout = Layout::new();
-        let (num_points, dims) = (self.index.num_points(), self.index.dims);
-        let plan = BuildPlan::<C>::new(&mut layout, num_points, dims, algorithm, self.rule);
-        let temp = workspace.carve(stream, &layout, "k-d tree build")?;
+        let plan = BuildPlan::<C>::new(self.index.num_points(), self.index.dims, algorithm, self.rule);
+        let temp = workspace.carve(stream, &plan.layout, "k-d tree build")?;
         self.index.wait(stream)?;
         self.index.built_on = Some(stream.clone());
         // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
         unsafe {
-            if plan.is_in_place() {
+            if plan.algorithm.is_in_place() {
                 stream.copy(self.index.padded_coords.slice_mut().part(0, coords.len()), coords)?;
                 return self.launch_build(&plan, stream, &temp, None);
             }

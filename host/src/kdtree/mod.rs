@@ -5,22 +5,29 @@
 //! set of points determine the left-balanced tree, and every backend builds it to the last bit.
 //!
 //! The table shows what each [`BuildAlgorithm`] costs on a GPU: 10M uniform points on an H200, run in `benches/results`. `w` is the number
-//! of 4-byte words of a point's coordinates, `D` the number of dimensions. Temporary bytes do not include the points and the tree.
+//! of 4-byte words of a point's coordinates. Temporary bytes do not include the points and the tree.
 //!
 //! | algorithm | passes over the points | temporary bytes per point | `f32` x 3 | `f32` x 3, [`SplitRule::Widest`] |
 //! |---|---|---|---|---|
-//! | [`Selection`](BuildAlgorithm::Selection) | one per level down to subtrees of 2047 points (1023 for `f64` or 5 and more dimensions), then one | 4 w + 4, plus about 2.3 | 6.5 ms | 7.1 ms |
+//! | [`Selection`](BuildAlgorithm::Selection) | one per level down to subtrees of 2047 points (1023 for `f64` or 5 and more dimensions), then one | 4 w + 4, plus about 2.3 | 6.5 ms | 7.2 ms |
 //! | [`SelectionInPlace`](BuildAlgorithm::SelectionInPlace) | the passes of `Selection` over ids, then one per word | 4 | 7.8 ms | |
-//! | [`Tags`](BuildAlgorithm::Tags) | a sort of 5 to 8 passes per level | 4 D + 24, plus about 0.3 | 20 ms | |
-//! | [`TagsInPlace`](BuildAlgorithm::TagsInPlace) | a sort of O(log^2 n) passes per level | 4 | 247 ms | |
+//!
+//! The feature `research` adds the algorithms of Wald's paper (`kauri::research::kdtree`).
+//!
+//! ```
+//! use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+//! let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+//! let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+//! assert_eq!(tree.node_ids()?, [2, 0, 1]);
+//! assert_eq!(tree.nearest_one(&[2.0, 3.0])?.map(|nearest| nearest.id), Some(1));
+//! # Ok::<(), kauri::Error>(())
+//! ```
 
 mod backend;
 pub(crate) mod cpu;
 mod gpu;
 mod on_device;
 mod options;
-#[cfg(feature = "io")]
-mod sections;
 #[cfg(feature = "io")]
 pub(crate) mod stored;
 
@@ -32,6 +39,7 @@ use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
+    with_coordinate,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::on_device::Identity;
@@ -80,7 +88,7 @@ impl PerCoordinate for Storages {
 impl<P: Point> KdTree<P> {
     /// Builds the tree over `points` on `device`.
     ///
-    /// - Cost: O(n log n); O(n log^2 n) with [`BuildAlgorithm::Tags`] on a GPU. [`KdTree::plan`] returns the memory.
+    /// - Cost: O(n log n). [`KdTree::plan`] returns the memory.
     /// - Result: the same bits on every backend and in every run. Equal coordinates are ordered by id; -0.0 equals 0.0.
     /// - Degenerate input: no points, one point, equal points and points on a line are valid.
     ///
@@ -144,7 +152,7 @@ impl<P: Point> KdTree<P> {
         let tree_bytes = options.split.num_stored_axes(num_points) as u64
             + match device.gpu() {
                 None => coords_bytes + (num_points * size_of::<u32>()) as u64,
-                Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
+                Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS, options.split),
             };
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + build_bytes }
     }
@@ -250,18 +258,20 @@ fn build(
     options: &KdTreeOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(match (coords, device.gpu()) {
-        (Coords::F32(coords), Some(gpu)) => {
-            Typed::F32(Storage::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)))
-        }
-        (Coords::F64(coords), Some(gpu)) => {
-            Typed::F64(Storage::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)))
-        }
-        (Coords::F32(coords), None) => {
-            Typed::F32(Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)))
-        }
-        (Coords::F64(coords), None) => {
-            Typed::F64(Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)))
-        }
-    })
+    Ok(with_coordinate!(coords, C, coords => Storage::<C>::build(device, coords, dims, options, stats)?))
+}
+
+impl<C: Coord> Storage<C> {
+    fn build(
+        device: &Device,
+        coords: &[C],
+        dims: usize,
+        options: &KdTreeOptions,
+        stats: &mut Stats,
+    ) -> Result<Self> {
+        Ok(match device.gpu() {
+            Some(gpu) => Self::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
+            None => Self::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
+        })
+    }
 }

@@ -4,16 +4,15 @@
 
 mod within;
 
-use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::GpuBackend;
-use crate::kdtree::gpu;
+use crate::kdtree::gpu::{self, GpuTree};
 use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
-use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims};
+use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
 use crate::query::backend::DeviceQueryBackend;
 use crate::query::on_device::{DeviceQueries, PreparedQuery};
 use crate::query::options::{QueryOptions, ValidatedOptions};
@@ -25,6 +24,18 @@ impl<P: Point> KdTree<P> {
     ///
     /// The host does not check the coordinates. If one is not finite or is too large, queries may miss points, and nothing worse happens.
     /// The tree is complete when the stream has done the work.
+    ///
+    /// ```no_run
+    /// use kauri::device::{Buffer, Stream, Workspace};
+    /// use kauri::{Device, KdTree, KdTreeOptions};
+    /// let device = Device::from_name("cuda")?;
+    /// let gpu = device.gpu().expect("the device is a GPU");
+    /// let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    /// let coords = Buffer::from_slice(&stream, &[0.0f32, 0.0, 3.0, 4.0], "coordinates of the points")?;
+    /// let tree = KdTree::<[f32; 2]>::build_on(&stream, &mut workspace, &coords, &KdTreeOptions::default())?;
+    /// assert_eq!(tree.len(), 2);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of coordinates is not a multiple of the dimensions; [`Error::TooManyItems`];
@@ -134,14 +145,7 @@ fn allocate(
     dims: usize,
     rule: SplitRule,
 ) -> Result<Typed<Storages>> {
-    Ok(match coordinate {
-        Typed::F32(()) => Typed::F32(Storage::uninitialized(gpu, num_points, dims, rule)?),
-        Typed::F64(()) => Typed::F64(Storage::uninitialized(gpu, num_points, dims, rule)?),
-    })
-}
-
-impl<C: Coord> Storage<C> {
-    fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
-        Ok(Self::Gpu(Box::new(gpu::GpuTree::uninitialized(gpu, num_points, dims, rule)?)))
-    }
+    Ok(with_coordinate!(coordinate, C, () => {
+        Storage::Gpu(Box::new(GpuTree::<C>::uninitialized(gpu, num_points, dims, rule)?))
+    }))
 }

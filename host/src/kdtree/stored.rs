@@ -4,13 +4,21 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::device::Device;
 use crate::error::Result;
+use crate::kdtree::backend::Sections;
 use crate::kdtree::gpu::GpuTree;
-use crate::kdtree::sections::{LoadedSections, Sections};
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu};
-use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable};
+use crate::memory::Items;
+use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
+
+/// The arrays of a tree, read from a file and checked: each id occurs once, coordinates are within their limits, axes exist.
+pub(crate) struct LoadedSections<C> {
+    pub(crate) coords: Items<C>,
+    pub(crate) ids: Items<u32>,
+    pub(crate) axes: Items<u8>,
+}
 
 impl<C: Coord> LoadedSections<C> {
     /// Reads and checks the arrays of a file.
@@ -50,15 +58,16 @@ impl<P: Point> Stored for KdTree<P> {
     type Point = P;
 
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Sections { coords, ids, axes } = self.backend().sections()?;
-        write(&Contents {
-            num_points: ids.len(),
-            num_nodes: ids.len(),
-            sections: &[
-                ("coords", bytemuck::cast_slice(&coords)),
-                ("ids", bytemuck::cast_slice(&ids)),
-                ("axes", &axes),
-            ],
+        self.backend().sections(&mut |Sections { coords, ids, axes }| {
+            write(&Contents {
+                num_points: ids.len(),
+                num_nodes: ids.len(),
+                sections: &[
+                    ("coords", bytemuck::cast_slice(coords)),
+                    ("ids", bytemuck::cast_slice(ids)),
+                    ("axes", axes),
+                ],
+            })
         })
     }
 
@@ -76,10 +85,7 @@ fn load(
     dims: usize,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(match coordinate {
-        Typed::F32(()) => Typed::F32(Storage::load(device, file, dims, stats)?),
-        Typed::F64(()) => Typed::F64(Storage::load(device, file, dims, stats)?),
-    })
+    Ok(with_coordinate!(coordinate, C, () => Storage::<C>::load(device, file, dims, stats)?))
 }
 
 impl<C: Coord> Storage<C> {

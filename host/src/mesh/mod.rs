@@ -1,8 +1,11 @@
 //! Triangle meshes, the input of [`SahTree`](crate::SahTree).
 //!
-//! Meshes come from files (`kauri::io::read_mesh`, with the feature `mesh`), from memory ([`Mesh::new`]), or from
-//! generators: [`shapes`] have any number of triangles and are the same on every machine, for tests, benchmarks and
-//! demonstrations. A [`Motion`] moves their vertices.
+//! | source of a mesh | cost |
+//! |---|---|
+//! | `kauri::io::read_mesh`, with the feature `mesh` | reads and validates a file |
+//! | [`Mesh::new`] | validates vertices and indices in memory |
+//! | [`shapes`] | generates any number of triangles, the same on every machine, for tests, benchmarks and demonstrations |
+//! | [`Motion::apply`] | moves the vertices of a mesh, without allocation |
 //!
 //! ```
 //! use kauri::mesh::{Mesh, Motion, shapes};
@@ -27,3 +30,4 @@ mod triangle_mesh;
 
 pub use motion::Motion;
 pub use triangle_mesh::Mesh;
+pub(crate) use triangle_mesh::around;

@@ -14,9 +14,19 @@ const NUM_WAVES: f64 = 3.0;
 /// Maximum rotation of each end by [`Motion::Twist`], in turns.
 const TWIST: f64 = 0.25;
 
-/// A periodic motion, the same to the last bit on every machine.
+/// A periodic motion of a mesh, the same to the last bit on every machine.
 ///
 /// It depends on the [`bounds`](Mesh::bounds) of the mesh at rest. Vertices move, triangles keep their vertex indices.
+///
+/// ```
+/// use kauri::mesh::{Motion, shapes};
+/// let terrain = shapes::terrain(16, 1)?;
+/// let mut moved = terrain.clone();
+/// Motion::Waves.apply(&terrain, 0.25, &mut moved)?;
+/// assert_eq!(moved.triangles(), terrain.triangles());
+/// assert_ne!(moved.vertices(), terrain.vertices());
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Motion {
@@ -29,8 +39,8 @@ pub enum Motion {
 }
 
 impl Motion {
-    /// Writes the vertices of `mesh` at a time from 0 to 1 to `moved`, which must start as a clone of the mesh. Of other
-    /// times the fractional part counts; a non-finite time counts as 0.
+    /// Writes the vertices of `mesh` at a time from 0 to 1 to `moved`, which must start as a clone of the mesh. A time outside
+    /// that range counts as its fractional part, and a non-finite time as 0.
     ///
     /// # Errors
     /// [`Error::Shape`] if the meshes have different numbers of vertices.

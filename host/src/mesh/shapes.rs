@@ -8,6 +8,13 @@
 //! | [`terrain`] | a surface that fills its box on two axes |
 //! | [`soup`] | unconnected triangles that fill the scene |
 //!
+//! ```
+//! use kauri::mesh::shapes;
+//! let sphere = shapes::sphere(32, 16)?;
+//! assert_eq!(sphere.len(), 2 * 32 * 15);
+//! # Ok::<(), kauri::Error>(())
+//! ```
+//!
 //! All return [`Error::TooManyItems`] for more than `u32::MAX - 1` triangles or `u32::MAX` vertices, and
 //! [`Error::OutOfMemory`].
 

@@ -7,10 +7,19 @@ use crate::point::{Point, check_each};
 
 /// Maximum number of triangles: ids have 32 bits, and one value stands for no triangle.
 const MAX_TRIANGLES: u64 = u32::MAX as u64 - 1;
-/// Triangles that one task processes.
+/// Number of triangles that one task processes.
 pub(super) const TASK_TRIANGLES: usize = 1 << 14;
 
 /// A mesh of triangles that share vertices.
+///
+/// ```
+/// use kauri::mesh::Mesh;
+/// let square = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]];
+/// let mesh = Mesh::new(square.to_vec(), vec![[0, 1, 2], [0, 2, 3]])?;
+/// assert_eq!(mesh.corners(1), [[0.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0]]);
+/// assert_eq!(mesh.bounds(), Some([[0.0; 3], [1.0, 1.0, 0.0]]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 ///
 /// Triangles may be degenerate, without area or duplicate, and vertices may be unused. Nothing is assumed about adjacency or
 /// orientation.
@@ -78,7 +87,7 @@ impl Mesh {
 }
 
 /// Returns the bounding box of two boxes.
-fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
+pub(crate) fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32; 3]; 2]) -> [[f32; 3]; 2] {
     let each = |of: fn(f32, f32) -> f32, a: [f32; 3], b: [f32; 3]| [0, 1, 2].map(|axis| of(a[axis], b[axis]));
     [each(f32::min, low, other_low), each(f32::max, high, other_high)]
 }

@@ -7,7 +7,7 @@
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-/// The type of the coordinates inside an index: `f32` or `f64`. Only kauri implements it:
+/// The type of the coordinates inside an index, of distances and of radii: `f32` or `f64`. Only kauri implements it:
 ///
 /// ```compile_fail,E0277
 /// impl kauri::Coordinate for u32 {}

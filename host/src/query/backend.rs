@@ -1,132 +1,160 @@
 //! Backend traits: the queries that every index implements on its device. Arguments are already validated.
 //!
-//! Indexes are generic over their points, so their methods are compiled in every crate that uses them. The code behind this trait is
+//! Indexes are generic over their points, so their methods are compiled in every crate that uses them. The code behind these traits is
 //! generic over coordinates alone and compiled once.
+//!
+//! | backend | answers queries to |
+//! |---|---|
+//! | [`CpuTree`](crate::query::cpu::backend::CpuTree) | trees in host memory: k-d trees, balanced trees, quadtrees |
+//! | [`BucketIndex`](crate::query::gpu::BucketIndex) | every tree on one GPU |
+//! | [`UnionIndex`](crate::query::union::UnionIndex) | trees on several GPUs |
 
 use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
-use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
+use crate::query::batches::{VisitNearest, VisitRange, deliver_nearest, deliver_range};
 use crate::query::gpu::device_options::DeviceOptions;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
-use crate::query::{PointMask, result_rows};
+use crate::query::{item_bytes, result_rows};
 use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
 
 /// Validated queries.
 #[derive(Clone, Copy)]
-pub enum ValidatedQueries<'a, C> {
-    /// Points in host memory.
-    Points {
-        /// The coordinates, point after point.
-        coords: &'a [C],
-        /// Query `i` excludes the point with this id plus `i`.
-        first_excluded: Option<u32>,
-    },
-    /// All points of the index.
-    SelfQuery {
-        /// A point is its own neighbor; otherwise it is excluded from its row.
-        include_self: bool,
-    },
+pub struct ValidatedQueries<'a, C> {
+    /// The coordinates, point after point; `None` for all points of the index in the order of their ids.
+    pub(crate) coords: Option<&'a [C]>,
+    /// Query `i` excludes the point with this id plus `i`.
+    pub(crate) first_excluded: Option<u32>,
+    /// Number of queries.
+    pub(crate) len: usize,
+    /// Number of dimensions.
+    pub(crate) dims: usize,
 }
 
-impl<'a, C> ValidatedQueries<'a, C> {
-    /// Queries that exclude no point.
-    pub(crate) fn points(coords: &'a [C]) -> Self {
-        Self::Points { coords, first_excluded: None }
+impl<'a, C: Coord> ValidatedQueries<'a, C> {
+    /// Returns the coordinates that a self-query needs; `None` for other queries, and where the backend reads its own points.
+    pub(crate) fn self_coords<'b>(&self, backend: &'b dyn QueryBackend<C>) -> Result<Option<Cow<'b, [C]>>> {
+        if self.coords.is_some() { Ok(None) } else { backend.self_coords() }
     }
 
-    /// Turns a self-query into a query of `coords`, the coordinates of the index's points by id.
-    pub(crate) fn with_self_coords(self, coords: &'a [C]) -> Self {
-        match self {
-            Self::SelfQuery { include_self } => {
-                Self::Points { coords, first_excluded: (!include_self).then_some(0) }
+    /// Turns a self-query into a query of these coordinates, the index's points by id, if there are any.
+    pub(crate) fn with_self_coords(self, coords: &'a Option<Cow<'_, [C]>>) -> Self {
+        Self { coords: self.coords.or(coords.as_deref()), ..self }
+    }
+
+    /// Returns a range of the queries, which are not a self-query.
+    pub(crate) fn part(self, range: Range<usize>) -> Self {
+        let Self { coords, first_excluded, dims, .. } = self;
+        Self {
+            coords: coords.map(|coords| &coords[range.start * dims..range.end * dims]),
+            first_excluded: first_excluded.map(|first| first + range.start as u32),
+            len: range.len(),
+            dims,
+        }
+    }
+}
+
+/// A query for the `k` nearest points of each of some queries.
+#[derive(Clone, Copy)]
+pub struct NearestQuery<'a, C> {
+    pub(crate) queries: ValidatedQueries<'a, C>,
+    pub(crate) k: usize,
+    pub(crate) options: &'a ValidatedOptions<C>,
+}
+
+/// Rows of `k` nearest points, one behind the other: ids and distances.
+pub(crate) type NearestRows<C> = (Vec<u32>, Vec<C>);
+
+/// A range query: a row of points for each query or box.
+#[derive(Clone, Copy)]
+pub struct RangeQuery<'a, C> {
+    pub(crate) regions: Regions<'a, C>,
+    /// Only their mask is used for boxes.
+    pub(crate) options: &'a ValidatedOptions<C>,
+}
+
+/// The region of each row of a range query.
+#[derive(Clone, Copy)]
+pub(crate) enum Regions<'a, C> {
+    /// The points within the options' bound of each query.
+    Within(ValidatedQueries<'a, C>),
+    /// The points in each box: the least and then the greatest corner of each box, and the number of dimensions.
+    InBoxes(&'a [C], usize),
+}
+
+impl<'a, C: Coord> RangeQuery<'a, C> {
+    /// Number of rows.
+    pub(crate) fn num_rows(&self) -> usize {
+        match self.regions {
+            Regions::Within(queries) => queries.len,
+            Regions::InBoxes(corners, dims) => corners.len() / (2 * dims),
+        }
+    }
+
+    /// Returns a range of the rows. The queries are not a self-query.
+    pub(crate) fn part(self, rows: Range<usize>) -> Self {
+        let regions = match self.regions {
+            Regions::Within(queries) => Regions::Within(queries.part(rows)),
+            Regions::InBoxes(corners, dims) => {
+                Regions::InBoxes(&corners[rows.start * 2 * dims..rows.end * 2 * dims], dims)
             }
-            points => points,
-        }
+        };
+        Self { regions, ..self }
     }
 
-    /// Returns a range of the queries; a self-query stays whole.
-    pub(crate) fn part(self, range: Range<usize>, dims: usize) -> Self {
-        match self {
-            Self::Points { coords, first_excluded } => Self::Points {
-                coords: &coords[range.start * dims..range.end * dims],
-                first_excluded: first_excluded.map(|first| first + range.start as u32),
-            },
-            self_query => self_query,
-        }
-    }
-
-    /// Number of queries to an index of `num_points` points.
-    pub(crate) fn len(&self, dims: usize, num_points: usize) -> usize {
-        match self {
-            Self::Points { coords, .. } => coords.len() / dims,
-            Self::SelfQuery { .. } => num_points,
+    /// Bytes of a found point.
+    pub(crate) fn item_bytes(&self) -> u64 {
+        match self.regions {
+            Regions::Within(_) => item_bytes::<C>(),
+            Regions::InBoxes(..) => size_of::<u32>() as u64,
         }
     }
 }
 
 /// The queries of one index on its device.
 pub trait QueryBackend<C: Coord>: Send + Sync {
-    /// Checks that all queries are within a period of the points; called before any query runs.
+    /// Checks that all queries are within a period of the points; called before any query with periods runs.
     fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()>;
-    /// Appends rows of the `k` nearest points to `ids` and `dist2`, which are empty and have the capacity.
-    fn nearest(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        k: usize,
-        options: ValidatedOptions<C>,
-        ids: Vec<u32>,
-        dist2: Vec<C>,
-    ) -> Result<(Vec<u32>, Vec<C>)>;
+    /// Returns the coordinates of all points by id, which the caller passes as the queries of a self-query; `None` if the backend reads
+    /// its own points instead.
+    fn self_coords(&self) -> Result<Option<Cow<'_, [C]>>> {
+        Ok(None)
+    }
+    /// Appends the rows of the nearest points to `rows`, which are empty and have the capacity.
+    fn nearest(&self, query: NearestQuery<'_, C>, rows: NearestRows<C>) -> Result<NearestRows<C>>;
     /// Writes the nearest points of one query over padding, as many as there are entries, at least one.
-    fn nearest_of_one(
-        &self,
-        query: ValidatedQueries<'_, C>,
-        options: ValidatedOptions<C>,
-        ids: &mut [u32],
-        dist2: &mut [C],
-    ) -> Result<()> {
-        let (no_ids, no_dist2) = result_rows(1, ids.len())?;
-        let row = self.nearest(query, ids.len(), options, no_ids, no_dist2)?;
+    fn nearest_of_one(&self, query: NearestQuery<'_, C>, ids: &mut [u32], dist2: &mut [C]) -> Result<()> {
+        let row = self.nearest(query, result_rows(1, query.k)?)?;
         ids.copy_from_slice(&row.0);
         dist2.copy_from_slice(&row.1);
         Ok(())
     }
-    /// Counts the points within the options' bound of each query.
-    fn count_within(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        options: ValidatedOptions<C>,
-    ) -> Result<Vec<u32>>;
-    /// Finds the points within the options' bound of each query.
-    fn within(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        options: ValidatedOptions<C>,
-    ) -> Result<RangeResult<C>>;
-    /// Counts the points in each box. `corners` holds the least and then the greatest corner of each box.
-    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>>;
-    /// Finds the points in each box, without distances.
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>>;
+    /// Counts the points of each row.
+    fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>>;
+    /// Finds the points of each row; without distances in boxes.
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>>;
     /// Delivers the result of a range query in batches; returns `Break` if `visit` stopped it.
     fn range_batches(
         &self,
         query: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
         visit: &mut VisitRange<'_, C>,
-    ) -> Result<ControlFlow<()>>;
-    /// Delivers rows of the `k` nearest points in batches; returns `Break` if `visit` stopped it.
+    ) -> Result<ControlFlow<()>> {
+        deliver_range(self, query, delivery, visit)
+    }
+    /// Delivers the rows of the nearest points in batches; returns `Break` if `visit` stopped it.
     fn nearest_batches(
         &self,
-        queries: ValidatedQueries<'_, C>,
-        k: usize,
-        options: ValidatedOptions<C>,
+        query: NearestQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
         visit: &mut VisitNearest<'_, C>,
-    ) -> Result<ControlFlow<()>>;
+    ) -> Result<ControlFlow<()>> {
+        deliver_nearest(self, query, delivery, visit)
+    }
 }
 
 /// Queries with input and result in device memory.

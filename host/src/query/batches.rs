@@ -8,21 +8,11 @@ use crate::batches::{Delivery, RowSplitter, split_equal_rows};
 use crate::error::Result;
 use crate::memory;
 use crate::point::{LonLat, Point};
-use crate::query::backend::{QueryBackend, ValidatedQueries};
-use crate::query::neighbors::{NeighborRow, NeighborRows};
-use crate::query::options::ValidatedOptions;
-use crate::query::within::RangeResultMut;
-use crate::query::{PointMask, item_bytes};
-use crate::rows::{RowView, RowsIter, row_in_batch, sealed::Sealed};
-
-/// A range query: a row of points for each query or box.
-#[derive(Clone)]
-pub enum RangeQuery<'a, C> {
-    /// The points within the options' bound of each query.
-    Within(ValidatedQueries<'a, C>, ValidatedOptions<C>),
-    /// The points of a mask in each box, which is its least and then its greatest corner.
-    InBoxes(&'a [C], Option<&'a PointMask>),
-}
+use crate::query::backend::{NearestQuery, QueryBackend, RangeQuery};
+use crate::query::item_bytes;
+use crate::query::neighbors::NeighborRow;
+use crate::query::within::{RangeResultMut, append_offsets};
+use crate::rows::{RowView, RowsIter, SHOWN_ROWS, row_in_batch, sealed::Sealed};
 
 /// Receives a batch of a range query's result, and the number of its first row.
 pub(crate) type VisitRange<'s, C> = dyn FnMut(usize, RangeResultMut<'_, C>) -> ControlFlow<()> + 's;
@@ -31,42 +21,41 @@ pub(crate) type VisitNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> C
 
 /// A batch of the nearest points of queries: some rows of [`Neighbors`](super::Neighbors), borrowed.
 ///
-/// Rows keep the numbers that they have in the whole result.
+/// [`SpatialIndex::nearest_batches`](crate::SpatialIndex::nearest_batches) delivers it, with an example. Rows keep the numbers that they
+/// have in the whole result.
+#[derive(Clone, Copy)]
 pub struct NearestBatch<'a, P: Point> {
     first: usize,
-    found: NeighborRows<'a, P::Coord>,
+    len: usize,
+    k: usize,
+    ids: &'a [u32],
+    dist2: &'a [P::Coord],
 }
-
-impl<P: Point> Clone for NearestBatch<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<P: Point> Copy for NearestBatch<'_, P> {}
 
 impl<'a, P: Point> NearestBatch<'a, P> {
-    pub(crate) fn new(first: usize, found: NeighborRows<'a, P::Coord>) -> Self {
-        Self { first, found }
+    /// Takes `k` ids and distances for each query of `rows`.
+    pub(crate) fn new(rows: Range<usize>, k: usize, ids: &'a [u32], dist2: &'a [P::Coord]) -> Self {
+        Self { first: rows.start, len: rows.len(), k, ids, dist2 }
     }
 
     /// The numbers of the queries in the batch.
     pub fn rows(&self) -> Range<usize> {
-        self.first..self.first + self.found.len
+        self.first..self.first + self.len
     }
 
     /// Entries of a row of the matrices.
     pub fn k(&self) -> usize {
-        self.found.k
+        self.k
     }
 
     /// The matrix of ids, with padding.
     pub fn ids(&self) -> &'a [u32] {
-        self.found.ids
+        self.ids
     }
 
     /// The matrix of distances, with padding.
     pub fn dist2(&self) -> &'a [P::Coord] {
-        self.found.dist2
+        self.dist2
     }
 
     /// The neighbors of query `query`, by its number among all, without padding. O(log k).
@@ -74,7 +63,8 @@ impl<'a, P: Point> NearestBatch<'a, P> {
     /// # Panics
     /// If the query is not in the batch.
     pub fn row(&self, query: usize) -> NeighborRow<'a, P::Coord> {
-        self.found.row(row_in_batch(query, self.rows()))
+        let (ids, dist2) = self.padded_row(query);
+        NeighborRow::without_padding(ids, dist2)
     }
 
     /// The `k` ids and distances of query `query`, by its number among all, with padding.
@@ -82,7 +72,9 @@ impl<'a, P: Point> NearestBatch<'a, P> {
     /// # Panics
     /// If the query is not in the batch.
     pub fn padded_row(&self, query: usize) -> (&'a [u32], &'a [P::Coord]) {
-        self.found.padded_row(row_in_batch(query, self.rows()))
+        let row = row_in_batch(query, self.rows());
+        let entries = row * self.k..(row + 1) * self.k;
+        (&self.ids[entries.clone()], &self.dist2[entries])
     }
 
     /// Iterates over the queries' numbers and neighbors, without padding.
@@ -96,7 +88,7 @@ impl<'a> NearestBatch<'a, LonLat> {
     ///
     /// # Panics
     /// If the query is not in the batch.
-    pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + 'a {
+    pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + use<'a> {
         self.padded_row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
     }
 }
@@ -122,35 +114,30 @@ impl<'a, P: Point> IntoIterator for NearestBatch<'a, P> {
 
 impl<P: Point> fmt::Debug for NearestBatch<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first_rows: Vec<_> = self.iter().take(SHOWN_ROWS).collect();
         f.debug_struct("NearestBatch")
             .field("rows", &self.rows())
-            .field("k", &self.k())
-            .finish_non_exhaustive()
+            .field("k", &self.k)
+            .field("first_rows", &first_rows)
+            .finish()
     }
 }
 
 /// Delivers the result of a range query in batches, made one after another. The queries are not a self-query.
-pub(crate) fn deliver_range<C: Coord>(
-    backend: &dyn QueryBackend<C>,
-    dims: usize,
-    query: &RangeQuery<'_, C>,
+pub(crate) fn deliver_range<C: Coord, B: QueryBackend<C> + ?Sized>(
+    backend: &B,
+    query: RangeQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
     visit: &mut VisitRange<'_, C>,
 ) -> Result<ControlFlow<()>> {
     let item_bytes = query.item_bytes();
-    let mut rows = RowSplitter::new(query.num_rows(dims), item_bytes, delivery.limits());
+    let mut rows = RowSplitter::new(query.num_rows(), item_bytes, delivery.limits());
     while let Some(part) = rows.next_range() {
         let first = part.start;
         let mut found = delivery.produce(|| {
-            let counts = match query.part(part, dims) {
-                RangeQuery::Within(queries, options) => backend.count_within(queries, options),
-                RangeQuery::InBoxes(corners, mask) => backend.count_in_boxes(corners, mask),
-            }?;
+            let counts = backend.count(query.part(part))?;
             let fit = rows.rows_that_fit(&offsets(&counts)?)?;
-            match query.part(first..first + fit, dims) {
-                RangeQuery::Within(queries, options) => backend.within(queries, options),
-                RangeQuery::InBoxes(corners, mask) => backend.in_boxes(corners, mask),
-            }
+            backend.find(query.part(first..first + fit))
         })?;
         let (num_rows, num_items) = (found.offsets.len() - 1, found.ids.len());
         rows.advance(num_rows, num_items as u64);
@@ -165,34 +152,27 @@ pub(crate) fn deliver_range<C: Coord>(
 /// Returns the offsets of rows with these lengths.
 fn offsets(counts: &[u32]) -> Result<Vec<u64>> {
     let mut offsets = memory::vec_with_capacity(counts.len() + 1, "offsets of rows")?;
-    let mut end = 0;
-    offsets.push(end);
-    offsets.extend(counts.iter().map(|&count| {
-        end += u64::from(count);
-        end
-    }));
+    offsets.push(0);
+    append_offsets(&mut offsets, counts);
     Ok(offsets)
 }
 
 /// Delivers rows of the `k` nearest neighbors in batches, made one after another. The queries are not a self-query.
-pub(crate) fn deliver_nearest<C: Coord>(
-    backend: &dyn QueryBackend<C>,
-    dims: usize,
-    queries: ValidatedQueries<'_, C>,
-    k: usize,
-    options: &ValidatedOptions<C>,
+pub(crate) fn deliver_nearest<C: Coord, B: QueryBackend<C> + ?Sized>(
+    backend: &B,
+    query: NearestQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
     visit: &mut VisitNearest<'_, C>,
 ) -> Result<ControlFlow<()>> {
-    let item_bytes = item_bytes::<C>();
+    let (NearestQuery { queries, k, .. }, item_bytes) = (query, item_bytes::<C>());
     let (mut ids, mut dist2) = (Vec::new(), Vec::new());
-    for rows in split_equal_rows(queries.len(dims, 0), k, item_bytes, delivery.limits())? {
+    for rows in split_equal_rows(queries.len, k, item_bytes, delivery.limits())? {
         (ids, dist2) = delivery.produce(|| {
             ids.clear();
             dist2.clear();
             memory::reserve(&mut ids, rows.len() * k, "ids of neighbors")?;
             memory::reserve(&mut dist2, rows.len() * k, "distances of neighbors")?;
-            backend.nearest(queries.part(rows.clone(), dims), k, options.clone(), ids, dist2)
+            backend.nearest(NearestQuery { queries: queries.part(rows.clone()), ..query }, (ids, dist2))
         })?;
         let flow = delivery.deliver(rows.len(), ids.len(), item_bytes, || visit(rows.clone(), &ids, &dist2));
         if flow.is_break() {
@@ -200,34 +180,6 @@ pub(crate) fn deliver_nearest<C: Coord>(
         }
     }
     Ok(ControlFlow::Continue(()))
-}
-
-impl<'a, C: Coord> RangeQuery<'a, C> {
-    /// Number of rows, for points of `dims` dimensions.
-    pub(crate) fn num_rows(&self, dims: usize) -> usize {
-        match self {
-            Self::Within(queries, _) => queries.len(dims, 0),
-            Self::InBoxes(corners, _) => corners.len() / (2 * dims),
-        }
-    }
-
-    /// Returns a range of the rows. The queries are not a self-query.
-    pub(crate) fn part(&self, rows: Range<usize>, dims: usize) -> Self {
-        match self {
-            Self::Within(queries, options) => Self::Within(queries.part(rows, dims), options.clone()),
-            Self::InBoxes(corners, mask) => {
-                Self::InBoxes(&corners[rows.start * 2 * dims..rows.end * 2 * dims], *mask)
-            }
-        }
-    }
-
-    /// Bytes of a found point.
-    pub(crate) fn item_bytes(&self) -> u64 {
-        match self {
-            Self::Within(..) => item_bytes::<C>(),
-            Self::InBoxes(..) => size_of::<u32>() as u64,
-        }
-    }
 }
 
 #[cfg(test)]

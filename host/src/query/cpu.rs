@@ -1,11 +1,19 @@
 //! The index of points on the CPU: nodes of a complete k-d tree in level order, and boxes of its large subtrees. Queries are compiled
 //! once per number of dimensions.
+//!
+//! - `backend`: the queries, each of which calls one of the two below.
+//! - `nearest`: the k nearest points; `best` keeps them.
+//! - `within`: points within a distance or in boxes.
+//! - `traversal`: the traversal of the nodes; `queries` has the rules of distances.
+//! - `order`: processes queries by start bucket.
+//! - `boxes`: the boxes of large subtrees.
 
 pub(crate) mod backend;
 pub(crate) mod best;
 pub(crate) mod boxes;
-pub(crate) mod nearest;
+mod nearest;
 mod order;
+pub(crate) mod queries;
 pub(crate) mod traversal;
 pub(crate) mod within;
 
@@ -14,10 +22,12 @@ use crate::memory;
 use crate::memory::Items;
 use crate::once::Once;
 use crate::point::with_dims;
-use crate::query::backend::ValidatedQueries;
-pub(crate) use backend::Corners;
+use crate::query::ids::rows_by_id;
+use backend::{CpuTree, TreeOf, TreeQueries};
 use boxes::{Boxes, BoxesOf};
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
+pub(crate) use queries::Corners;
 use std::borrow::Cow;
 use std::sync::Arc;
 use traversal::Nodes;
@@ -27,8 +37,9 @@ pub(crate) struct CpuIndex<C> {
     pub(crate) dims: usize,
     pub(crate) coords: Items<C>,
     pub(crate) ids: Items<u32>,
-    /// The axes of nodes that have children; empty if level `l` splits on axis `l` modulo `dims`.
+    /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
     pub(crate) axes: Items<u8>,
+    pub(crate) cycle: AxisCycle,
     /// The coordinates of all input points by id, for a balanced tree: it may lack some of them, and its last level may have nodes
     /// without a point.
     input_coords: Option<Arc<Items<C>>>,
@@ -46,13 +57,15 @@ impl<C: Coord> CpuIndex<C> {
         axes: Items<u8>,
         input_coords: Option<Arc<Items<C>>>,
     ) -> Self {
-        Self { dims, coords, ids, axes, input_coords, corners: Corners::new(), boxes: Once::new() }
+        let (cycle, corners, boxes) = (AxisCycle::all(dims as u32), Corners::new(), Once::new());
+        Self { dims, coords, ids, axes, cycle, input_coords, corners, boxes }
     }
 
     pub(crate) fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
         let has_gaps = self.input_coords.is_some();
         let points = points::<C, D>(&self.coords);
-        Nodes { points, ids: &self.ids, axes: &self.axes, has_gaps, boxes: BoxesOf::NONE }
+        let (axes, cycle) = (&*self.axes, self.cycle);
+        Nodes { points, ids: &self.ids, axes, cycle, has_gaps, boxes: BoxesOf::NONE }
     }
 
     /// Returns the nodes with boxes, which the first call builds.
@@ -63,7 +76,7 @@ impl<C: Coord> CpuIndex<C> {
     }
 
     /// Returns the nodes with boxes if a query has built them.
-    pub(crate) fn made<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
+    pub(crate) fn built<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
         Some(Nodes { boxes: self.boxes.get()?.view(), ..self.nodes() })
     }
 
@@ -75,15 +88,21 @@ impl<C: Coord> CpuIndex<C> {
         with_dims!(self.dims, D => self.traversable::<D>().map(drop))?;
         Ok(self)
     }
+}
 
-    /// Returns the coordinates of all input points by id for a self-query; otherwise nothing.
-    pub(crate) fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
-        Ok(match (queries, &self.input_coords) {
-            (ValidatedQueries::Points { .. }, _) => Cow::Borrowed(&[]),
-            (ValidatedQueries::SelfQuery { .. }, Some(coords)) => Cow::Borrowed(coords),
-            (ValidatedQueries::SelfQuery { .. }, None) => {
-                backend::by_id(&self.coords, &self.ids, self.dims)?.into()
-            }
+impl<C: Coord> CpuTree for CpuIndex<C> {
+    type Coord = C;
+
+    fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
+        Ok(match &self.input_coords {
+            Some(coords) => Cow::Borrowed(coords),
+            None => rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into(),
+        })
+    }
+
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
+        with_dims!(self.dims, D => {
+            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Checks that ids are a permutation of the points' ids.
+//! Ids of points: checks that they are a permutation, and reorders rows by id.
 
 use rayon::prelude::*;
 use std::sync::atomic::AtomicU64;
@@ -9,6 +9,23 @@ use crate::memory;
 
 /// Up to this many ids are checked on the calling thread.
 const SEQUENTIAL: usize = 1 << 14;
+
+/// Reorders rows of `row_len` items, of which row `i` belongs to `ids[i]`, by id; the ids are a permutation. Items after these rows are
+/// dropped.
+pub(crate) fn rows_by_id<T: Copy>(
+    ids: &[u32],
+    rows: &[T],
+    row_len: usize,
+    label: &'static str,
+) -> Result<Vec<T>> {
+    let rows = &rows[..ids.len() * row_len];
+    let mut by_id = memory::vec_with_capacity(rows.len(), label)?;
+    by_id.extend_from_slice(rows);
+    for (row, &id) in rows.chunks_exact(row_len).zip(ids) {
+        by_id[id as usize * row_len..][..row_len].copy_from_slice(row);
+    }
+    Ok(by_id)
+}
 
 /// Returns the first index whose id is out of range or occurred before, and what is wrong with it. O(n); memory: one bit per id.
 pub(crate) fn first_invalid(ids: &[u32]) -> Result<Option<(usize, String)>> {

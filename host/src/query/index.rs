@@ -1,8 +1,7 @@
 //! The queries of every index of points.
 
 use kauri_kernels::thread::coord::Coord;
-use std::borrow::Cow;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::slice;
 
 use crate::batches::{Batches, Delivered, Delivery};
@@ -10,9 +9,9 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::memory;
 use crate::point::{Cartesian, Point, checked_coordinates};
-use crate::query::backend::{QueryBackend, ValidatedQueries};
-use crate::query::batches::{NearestBatch, RangeQuery, VisitRange};
-use crate::query::neighbors::{Neighbor, NeighborRow, NeighborRows, Neighbors};
+use crate::query::backend::{NearestQuery, QueryBackend, RangeQuery, Regions, ValidatedQueries};
+use crate::query::batches::NearestBatch;
+use crate::query::neighbors::{Neighbor, NeighborRow, Neighbors};
 use crate::query::options::{PointMask, Queries, QueryOptions, ValidatedOptions};
 use crate::query::result_rows;
 use crate::query::within::RangeResult;
@@ -27,7 +26,22 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
 /// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
 ///
-/// Results do not depend on the index, but for the order of points found within a distance or in boxes.
+/// ```
+/// use kauri::query::QueryOptions;
+/// use kauri::{Device, KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, Result, SpatialIndex};
+///
+/// /// The number of points within 1 of the origin.
+/// fn near_the_origin(index: &impl SpatialIndex<Point = [f32; 2]>) -> Result<u32> {
+///     Ok(index.count_within(&[[0.0, 0.0]], 1.0, &QueryOptions::default())?[0])
+/// }
+///
+/// let (device, points) = (Device::best()?, [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]]);
+/// assert_eq!(near_the_origin(&KdTree::build(&device, &points, &KdTreeOptions::default())?)?, 2);
+/// assert_eq!(near_the_origin(&Quadtree::build(&device, &points, &QuadtreeOptions::default())?)?, 2);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
+/// Results do not depend on the index, except for the order of points found within a distance or in boxes.
 ///
 /// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
 /// a query by a [`PointMask`]. Queries only read, so threads may share one index.
@@ -74,7 +88,7 @@ pub trait SpatialIndex: sealed::Sealed {
     ///   up to an eighth of its memory.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first query that cannot be used;
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first invalid query;
     /// [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if n x k entries do not fit in memory, for which there is
     /// [`SpatialIndex::nearest_batches`]; errors of the device.
     fn nearest(&self, queries: &[Self::Point], k: usize) -> Result<Neighbors<Self::Point>> {
@@ -86,27 +100,26 @@ pub trait SpatialIndex: sealed::Sealed {
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest); [`Error::InvalidLength`](crate::Error::InvalidLength) for a radius or a period
-    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, and for other periods than
-    /// one an axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
+    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, or unless there is one period
+    /// per axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
     fn nearest_with<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
         k: usize,
         options: &QueryOptions<Self::Point>,
     ) -> Result<Neighbors<Self::Point>> {
-        checked(self, queries.into(), options, |backend, queries, validated| {
-            let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            let _span = tracing::debug_span!("nearest", queries = num_queries, k).entered();
-            let (ids, dist2) = result_rows::<CoordOf<Self>>(num_queries, k)?;
-            let (ids, dist2) = backend.nearest(queries, k, validated, ids, dist2)?;
-            Ok(Neighbors::new(num_queries, k, ids, dist2))
+        checked(self, queries.into(), options, |backend, queries, options| {
+            let _span = tracing::debug_span!("nearest", queries = queries.len, k).entered();
+            let rows = result_rows(queries.len, k)?;
+            let (ids, dist2) = backend.nearest(NearestQuery { queries, k, options }, rows)?;
+            Ok(Neighbors::new(queries.len, k, ids, dist2))
         })
     }
 
-    /// The nearest point of one query, of equally near ones the one with the smallest id; `None` if the index has no points.
+    /// Returns the nearest point of one query; of equally near points, the point with the smallest id. `None` if the index has no points.
     ///
-    /// For programs that come to their queries one by one. A k-d tree on the CPU answers without allocating memory. On a GPU each call
-    /// uploads the query, launches kernels and waits for them: give many queries to [`nearest`](SpatialIndex::nearest) instead.
+    /// This call is for programs that have one query at a time. A k-d tree on the CPU answers without allocating memory. On a GPU each
+    /// call uploads the query, launches kernels and waits for them: pass many queries to [`nearest`](SpatialIndex::nearest) instead.
     ///
     /// ```
     /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -123,8 +136,8 @@ pub trait SpatialIndex: sealed::Sealed {
         self.nearest_one_with(query, &QueryOptions::default())
     }
 
-    /// The nearest point of one query by these options, as [`nearest_one`](SpatialIndex::nearest_one); `None` if the options exclude
-    /// every point.
+    /// Returns the nearest point of one query by these options, as [`nearest_one`](SpatialIndex::nearest_one); `None` if the options
+    /// exclude every point.
     ///
     /// # Errors
     /// The errors of [`nearest_with`](SpatialIndex::nearest_with).
@@ -135,13 +148,22 @@ pub trait SpatialIndex: sealed::Sealed {
     ) -> Result<Option<Neighbor<CoordOf<Self>>>> {
         let (mut ids, mut dist2) = ([u32::MAX], [CoordOf::<Self>::INFINITY]);
         nearest_of_one(self, query, options, &mut ids, &mut dist2)?;
-        Ok(neighbors_found(&ids, &dist2).first())
+        Ok(NeighborRow::without_padding(&ids, &dist2).first())
     }
 
-    /// The `k` nearest points of one query, sorted by (distance, id); fewer than `k` if the index has fewer points.
+    /// Returns the `k` nearest points of one query, sorted by (distance, id); fewer than `k` if the index has fewer points.
     ///
-    /// As [`nearest_one`](SpatialIndex::nearest_one), a convenience: on a GPU each call launches kernels. A k-d tree on the CPU allocates
-    /// the result alone for `k` up to 64.
+    /// A k-d tree on the CPU allocates only the result for `k` up to 64. On a GPU each call launches kernels, as
+    /// [`nearest_one`](SpatialIndex::nearest_one) does.
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    /// let ids: Vec<u32> = tree.nearest_k(&[0.9, 0.0], 2)?.iter().map(|neighbor| neighbor.id).collect();
+    /// assert_eq!(ids, [2, 0]);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest).
@@ -149,7 +171,7 @@ pub trait SpatialIndex: sealed::Sealed {
         self.nearest_k_with(query, k, &QueryOptions::default())
     }
 
-    /// The `k` nearest points of one query by these options, as [`nearest_k`](SpatialIndex::nearest_k).
+    /// Returns the `k` nearest points of one query by these options, as [`nearest_k`](SpatialIndex::nearest_k).
     ///
     /// # Errors
     /// The errors of [`nearest_with`](SpatialIndex::nearest_with).
@@ -172,7 +194,7 @@ pub trait SpatialIndex: sealed::Sealed {
             (&mut on_heap.0[..], &mut on_heap.1[..])
         };
         nearest_of_one(self, query, options, ids, dist2)?;
-        let found = neighbors_found(ids, dist2);
+        let found = NeighborRow::without_padding(ids, dist2);
         let mut neighbors = memory::vec_with_capacity(found.len(), "neighbors")?;
         neighbors.extend(found);
         Ok(neighbors)
@@ -189,8 +211,8 @@ pub trait SpatialIndex: sealed::Sealed {
         options: &QueryOptions<Self::Point>,
     ) -> Result<Vec<u32>> {
         let options = options.clone().radius(radius);
-        checked(self, queries.into(), &options, |backend, queries, validated| {
-            backend.count_within(queries, validated)
+        checked(self, queries.into(), &options, |backend, queries, options| {
+            backend.count(RangeQuery { regions: Regions::Within(queries), options })
         })
     }
 
@@ -208,8 +230,8 @@ pub trait SpatialIndex: sealed::Sealed {
         options: &QueryOptions<Self::Point>,
     ) -> Result<Rows<Neighbor<CoordOf<Self>>>> {
         let options = options.clone().radius(radius);
-        let mut found = checked(self, queries.into(), &options, |backend, queries, validated| {
-            backend.within(queries, validated)
+        let mut found = checked(self, queries.into(), &options, |backend, queries, options| {
+            backend.find(RangeQuery { regions: Regions::Within(queries), options })
         })?;
         if options.sorted {
             found.rows_mut().sort();
@@ -222,18 +244,26 @@ pub trait SpatialIndex: sealed::Sealed {
     /// above the greatest one. With a mask, only its points count.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first corner that cannot be used;
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for the first invalid corner;
     /// [`Error::Shape`](crate::Error::Shape) for a mask of another number of points; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
     /// errors of the device.
     fn count_in_boxes(&self, boxes: &[[Self::Point; 2]], mask: Option<&PointMask>) -> Result<Vec<u32>>
     where
         Self::Point: Cartesian,
     {
-        let corners = checked_boxes(self, boxes, mask)?;
-        self.query_backend()?.count_in_boxes(&corners, mask)
+        checked_boxes(self, boxes, mask, |backend, query| backend.count(query))
     }
 
     /// Returns the points in every box, as [`count_in_boxes`](SpatialIndex::count_in_boxes) counts them, in the order of the tree.
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    /// let found = tree.in_boxes(&[[[0.5, -1.0], [3.0, 4.0]]], None)?;
+    /// assert_eq!(found.row(0).len(), 2); // points 1 and 2
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// The errors of [`count_in_boxes`](SpatialIndex::count_in_boxes); [`Error::ResultTooLarge`](crate::Error::ResultTooLarge), with the
@@ -243,9 +273,8 @@ pub trait SpatialIndex: sealed::Sealed {
     where
         Self::Point: Cartesian,
     {
-        let corners = checked_boxes(self, boxes, mask)?;
-        let RangeResult { offsets, ids, .. } = self.query_backend()?.in_boxes(&corners, mask)?;
-        Ok(Rows::new(offsets, ids))
+        let found = checked_boxes(self, boxes, mask, |backend, query| backend.find(query))?;
+        Ok(Rows::new(found.offsets, found.ids))
     }
 
     /// Delivers the `k` nearest points of every query, as [`nearest_with`](SpatialIndex::nearest_with), in batches.
@@ -283,20 +312,19 @@ pub trait SpatialIndex: sealed::Sealed {
         batches: &mut Batches<'_>,
         mut visit: impl FnMut(NearestBatch<'_, Self::Point>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        checked(self, queries.into(), options, |backend, queries, validated| {
-            let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            let _span = tracing::debug_span!("nearest_batches", queries = num_queries, k).entered();
-            Delivery::run(batches, self.device(), num_queries, |delivery| {
-                let mut visit_rows = |rows: Range<usize>, ids: &[u32], dist2: &[CoordOf<Self>]| {
-                    visit(NearestBatch::new(rows.start, NeighborRows { len: rows.len(), k, ids, dist2 }))
-                };
-                backend.nearest_batches(queries, k, validated, delivery, &mut visit_rows)
+        checked(self, queries.into(), options, |backend, queries, options| {
+            let _span = tracing::debug_span!("nearest_batches", queries = queries.len, k).entered();
+            Delivery::run(batches, self.device(), queries.len, |delivery| {
+                let query = NearestQuery { queries, k, options };
+                backend.nearest_batches(query, delivery, &mut |rows, ids, dist2| {
+                    visit(NearestBatch::new(rows, k, ids, dist2))
+                })
             })
         })
     }
 
-    /// Delivers the points within `radius` of every query, border included, as [`within`](SpatialIndex::within), in batches. There may be
-    /// more than 2^32.
+    /// Delivers the points within `radius` of every query, border included, as [`within`](SpatialIndex::within), in batches. The
+    /// result may have more than 2^32 points.
     ///
     /// Points are counted before they are written, on the CPU by a separate traversal. Memory: that of [`Batches`]; a self-query on a GPU
     /// also copies the points' coordinates.
@@ -313,15 +341,18 @@ pub trait SpatialIndex: sealed::Sealed {
         batches: &mut Batches<'_>,
         mut visit: impl FnMut(RowsBatch<'_, Neighbor<CoordOf<Self>>>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
+        let QueryOptions { sorted, .. } = *options;
         let options = options.clone().radius(radius);
-        checked(self, queries.into(), &options, |_, queries, validated| {
-            let num_queries = queries.len(Self::Point::DIMS, self.num_points());
-            let query = RangeQuery::Within(queries, validated);
-            range_batches(self, num_queries, query, batches, &mut |first, mut found| {
-                if options.sorted {
-                    found.sort();
-                }
-                visit(RowsBatch::new(first, found.offsets, NeighborRow::new(found.ids, found.dist2)))
+        checked(self, queries.into(), &options, |backend, queries, options| {
+            let _span = tracing::debug_span!("within_batches", queries = queries.len).entered();
+            Delivery::run(batches, self.device(), queries.len, |delivery| {
+                let query = RangeQuery { regions: Regions::Within(queries), options };
+                backend.range_batches(query, delivery, &mut |first, mut found| {
+                    if sorted {
+                        found.sort();
+                    }
+                    visit(RowsBatch::new(first, found.offsets, NeighborRow::new(found.ids, found.dist2)))
+                })
             })
         })
     }
@@ -343,10 +374,13 @@ pub trait SpatialIndex: sealed::Sealed {
     where
         Self::Point: Cartesian,
     {
-        let corners = checked_boxes(self, boxes, mask)?;
-        let query = RangeQuery::InBoxes(&corners, mask);
-        range_batches(self, boxes.len(), query, batches, &mut |first, found| {
-            visit(RowsBatch::new(first, found.offsets, &*found.ids))
+        checked_boxes(self, boxes, mask, |backend, query| {
+            let _span = tracing::debug_span!("in_boxes_batches", boxes = boxes.len()).entered();
+            Delivery::run(batches, self.device(), boxes.len(), |delivery| {
+                backend.range_batches(query, delivery, &mut |first, found| {
+                    visit(RowsBatch::new(first, found.offsets, &*found.ids))
+                })
+            })
         })
     }
 }
@@ -359,14 +393,10 @@ fn nearest_of_one<I: SpatialIndex + ?Sized>(
     ids: &mut [u32],
     dist2: &mut [CoordOf<I>],
 ) -> Result<()> {
-    checked(index, Queries::Points(slice::from_ref(query)), options, |backend, query, options| {
-        if ids.is_empty() { Ok(()) } else { backend.nearest_of_one(query, options, ids, dist2) }
+    checked(index, Queries::Points(slice::from_ref(query)), options, |backend, queries, options| {
+        let query = NearestQuery { queries, k: ids.len(), options };
+        if ids.is_empty() { Ok(()) } else { backend.nearest_of_one(query, ids, dist2) }
     })
-}
-
-/// The neighbors of a row without its padding.
-fn neighbors_found<'a, C: Copy>(ids: &'a [u32], dist2: &'a [C]) -> NeighborRow<'a, C> {
-    NeighborRows { len: 1, k: ids.len(), ids, dist2 }.row(0)
 }
 
 /// Validates options and queries before any work, the same on every device, and runs them.
@@ -377,44 +407,39 @@ fn checked<I: SpatialIndex + ?Sized, R>(
     run: impl FnOnce(
         &dyn QueryBackend<CoordOf<I>>,
         ValidatedQueries<'_, CoordOf<I>>,
-        ValidatedOptions<CoordOf<I>>,
+        &ValidatedOptions<CoordOf<I>>,
     ) -> Result<R>,
 ) -> Result<R> {
-    let validated = ValidatedOptions::new(options, index.num_points())?;
-    let coords;
-    let queries = match queries {
-        Queries::Points(points) => {
-            coords = checked_coordinates(points, "query")?;
-            ValidatedQueries::points(&coords)
-        }
-        Queries::SelfQuery { include_self } => ValidatedQueries::SelfQuery { include_self },
+    let options = ValidatedOptions::new(options, index.num_points())?;
+    let coords = match queries {
+        Queries::Points(points) => Some(checked_coordinates(points, "query")?),
+        Queries::SelfQuery { .. } => None,
     };
+    let (len, first_excluded) = match queries {
+        Queries::Points(points) => (points.len(), None),
+        Queries::SelfQuery { include_self } => (index.num_points(), (!include_self).then_some(0)),
+    };
+    let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, len, dims: I::Point::DIMS };
     let backend = index.query_backend()?;
-    backend.check_queries(queries, &validated)?;
-    run(backend, queries, validated)
+    if !options.periods.is_empty() {
+        backend.check_queries(queries, &options)?;
+    }
+    let self_coords = queries.self_coords(backend)?;
+    run(backend, queries.with_self_coords(&self_coords), &options)
 }
 
-fn checked_boxes<'a, I: SpatialIndex + ?Sized>(
+/// Validates boxes and a mask, and runs the range query in the boxes.
+fn checked_boxes<I: SpatialIndex + ?Sized, R>(
     index: &I,
-    boxes: &'a [[I::Point; 2]],
+    boxes: &[[I::Point; 2]],
     mask: Option<&PointMask>,
-) -> Result<Cow<'a, [CoordOf<I>]>> {
+    run: impl FnOnce(&dyn QueryBackend<CoordOf<I>>, RangeQuery<'_, CoordOf<I>>) -> Result<R>,
+) -> Result<R> {
     if let Some(mask) = mask {
         mask.check(index.num_points())?;
     }
-    checked_coordinates(boxes.as_flattened(), "corner of a box")
-}
-
-/// Delivers the result of a range query in batches.
-fn range_batches<I: SpatialIndex + ?Sized>(
-    index: &I,
-    num_rows: usize,
-    query: RangeQuery<'_, CoordOf<I>>,
-    batches: &mut Batches<'_>,
-    visit: &mut VisitRange<'_, CoordOf<I>>,
-) -> Result<Delivered> {
-    let _span = tracing::debug_span!("range_batches", rows = num_rows).entered();
-    Delivery::run(batches, index.device(), num_rows, |delivery| {
-        index.query_backend()?.range_batches(query, delivery, visit)
-    })
+    let corners = checked_coordinates(boxes.as_flattened(), "corner of a box")?;
+    let (regions, options) =
+        (Regions::InBoxes(&corners, I::Point::DIMS), ValidatedOptions::points(mask.cloned()));
+    run(index.query_backend()?, RangeQuery { regions, options: &options })
 }

@@ -1,6 +1,27 @@
 //! Queries to indexes of points: options, results, batches, and the engine that answers them.
 //!
-//! Every index of points builds a bucket index and answers queries with it. [`SpatialIndex`] has the calls.
+//! [`SpatialIndex`] has the calls. Queries are points, or all points of the index ([`Queries`]); [`QueryOptions`] has a norm, periods, a
+//! radius and a mask.
+//!
+//! | to find | call | result | one query | in batches |
+//! |---|---|---|---|---|
+//! | the `k` nearest points | [`nearest`](SpatialIndex::nearest), [`nearest_with`](SpatialIndex::nearest_with) | [`Neighbors`] | [`nearest_one`](SpatialIndex::nearest_one), [`nearest_k`](SpatialIndex::nearest_k) | [`nearest_batches`](SpatialIndex::nearest_batches) |
+//! | points within a distance | [`within`](SpatialIndex::within) | [`Rows`](crate::Rows) of [`Neighbor`] | | [`within_batches`](SpatialIndex::within_batches) |
+//! | how many are within a distance | [`count_within`](SpatialIndex::count_within) | a number per query | | |
+//! | points in boxes | [`in_boxes`](SpatialIndex::in_boxes) | [`Rows`](crate::Rows) of ids | | [`in_boxes_batches`](SpatialIndex::in_boxes_batches) |
+//! | how many are in boxes | [`count_in_boxes`](SpatialIndex::count_in_boxes) | a number per box | | |
+//!
+//! A [`KdTree`](crate::KdTree) on a GPU also reads queries from device memory and writes results there. What a result costs depends on
+//! where it goes. The 8 nearest of 10M points for 10M queries, `f32`, 3-D, uniform, on one H200
+//! (`benches/results/kdtree-h200.md` and `kdtree-batches-h200.md`):
+//!
+//! | call | input and result | milliseconds | memory beside the result |
+//! |---|---|--:|---|
+//! | [`nearest`](SpatialIndex::nearest) | host memory; the whole result at once | 565 | up to 1 GiB on the device |
+//! | [`nearest_batches`](SpatialIndex::nearest_batches) | host memory; batches of 64 MiB, which overlap with the kernels | 18.9 | 348 MB on the device and pinned |
+//! | [`KdTree::nearest_on`](crate::KdTree::nearest_on) | device memory, on the caller's stream, without a wait | 12.7 | 162 MB on the device |
+//!
+//! Every index of points builds a bucket index on a GPU, and a tree with boxes on the CPU, and answers queries with it.
 
 pub(crate) mod backend;
 pub(crate) mod batches;

@@ -11,12 +11,17 @@ use crate::memory;
 use crate::point::{LonLat, Point};
 use crate::query::batches::NearestBatch;
 use crate::rows::sealed::{RowValues, Sealed};
-use crate::rows::{RowItem, Rows, RowsBatch, RowsIter};
-
-/// Debug output shows at most this many rows.
-const SHOWN_ROWS: usize = 4;
+use crate::rows::{RowItem, Rows, RowsBatch, RowsIter, SHOWN_ROWS};
 
 /// A point found by a query, and its distance from the query.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, Neighbor, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// assert_eq!(tree.nearest_one(&[3.0, 3.0])?, Some(Neighbor { id: 1, dist2: 1.0 }));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Neighbor<C> {
     /// The id of the point: its index in the input of the index.
@@ -26,7 +31,18 @@ pub struct Neighbor<C> {
     pub dist2: C,
 }
 
-/// The neighbors of one query: ids and distances side by side.
+/// The neighbors of one query: a slice of ids and a slice of distances.
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// let near = tree.nearest(&[[0.0, 0.0]], 2)?;
+/// let row = near.row(0);
+/// assert_eq!((row.ids(), row.dist2()), (&[0, 2][..], &[0.0, 1.0][..]));
+/// assert!(row.iter().all(|neighbor| neighbor.dist2 <= 1.0));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, PartialEq)]
 pub struct NeighborRow<'a, C> {
     ids: &'a [u32],
@@ -38,6 +54,12 @@ impl<'a, C: Copy> NeighborRow<'a, C> {
     pub(crate) fn new(ids: &'a [u32], dist2: &'a [C]) -> Self {
         debug_assert_eq!(ids.len(), dist2.len());
         Self { ids, dist2 }
+    }
+
+    /// The neighbors of a row of `k` entries, without its padding.
+    pub(crate) fn without_padding(ids: &'a [u32], dist2: &'a [C]) -> Self {
+        let num_found = ids.partition_point(|&id| id != u32::MAX);
+        Self::new(&ids[..num_found], &dist2[..num_found])
     }
 
     /// Number of neighbors.
@@ -102,7 +124,7 @@ impl<'a, C: Copy> IntoIterator for NeighborRow<'a, C> {
     }
 }
 
-/// Iterates over the neighbors of one query.
+/// Iterates over the neighbors of one query: [`NeighborRow::iter`].
 #[derive(Clone, Debug)]
 pub struct NeighborIter<'a, C>(Zip<Copied<slice::Iter<'a, u32>>, Copied<slice::Iter<'a, C>>>);
 
@@ -186,34 +208,12 @@ impl<'a, C: Coord> RowsBatch<'a, Neighbor<C>> {
 /// assert_eq!(nearest.dist2(), [0.0, 25.0, f32::INFINITY]);
 /// # Ok::<(), kauri::Error>(())
 /// ```
+#[derive(Clone)]
 pub struct Neighbors<P: Point> {
     len: usize,
     k: usize,
     ids: Vec<u32>,
     dist2: Vec<P::Coord>,
-}
-
-/// Borrowed rows of [`Neighbors`].
-#[derive(Clone, Copy)]
-pub(crate) struct NeighborRows<'a, C> {
-    pub(crate) len: usize,
-    pub(crate) k: usize,
-    pub(crate) ids: &'a [u32],
-    pub(crate) dist2: &'a [C],
-}
-
-impl<'a, C> NeighborRows<'a, C> {
-    pub(crate) fn padded_row(&self, row: usize) -> (&'a [u32], &'a [C]) {
-        assert!(row < self.len, "row {row} of {} rows", self.len);
-        let entries = row * self.k..(row + 1) * self.k;
-        (&self.ids[entries.clone()], &self.dist2[entries])
-    }
-
-    pub(crate) fn row(&self, row: usize) -> NeighborRow<'a, C> {
-        let (ids, dist2) = self.padded_row(row);
-        let num_found = ids.partition_point(|&id| id != u32::MAX);
-        NeighborRow { ids: &ids[..num_found], dist2: &dist2[..num_found] }
-    }
 }
 
 impl<P: Point> Neighbors<P> {
@@ -253,7 +253,7 @@ impl<P: Point> Neighbors<P> {
     /// # Panics
     /// If there are not that many queries.
     pub fn row(&self, query: usize) -> NeighborRow<'_, P::Coord> {
-        self.rows().row(query)
+        self.view().row(query)
     }
 
     /// The `k` ids and distances of query `query`, with padding.
@@ -261,12 +261,12 @@ impl<P: Point> Neighbors<P> {
     /// # Panics
     /// If there are not that many queries.
     pub fn padded_row(&self, query: usize) -> (&[u32], &[P::Coord]) {
-        self.rows().padded_row(query)
+        self.view().padded_row(query)
     }
 
     /// Iterates over the queries' numbers and neighbors, without padding.
     pub fn iter(&self) -> RowsIter<NearestBatch<'_, P>> {
-        NearestBatch::new(0, self.rows()).iter()
+        self.view().iter()
     }
 
     /// Returns the two matrices, ids and distances, with padding.
@@ -274,9 +274,9 @@ impl<P: Point> Neighbors<P> {
         (self.ids, self.dist2)
     }
 
-    fn rows(&self) -> NeighborRows<'_, P::Coord> {
-        let Self { len, k, ids, dist2 } = self;
-        NeighborRows { len: *len, k: *k, ids, dist2 }
+    /// The whole result as one batch.
+    fn view(&self) -> NearestBatch<'_, P> {
+        NearestBatch::new(0..self.len, self.k, &self.ids, &self.dist2)
     }
 }
 
@@ -286,7 +286,7 @@ impl Neighbors<LonLat> {
     /// # Panics
     /// If there are not that many queries.
     pub fn meters(&self, query: usize) -> impl ExactSizeIterator<Item = f64> + '_ {
-        self.padded_row(query).1.iter().map(|&chord2| LonLat::chord2_to_meters(chord2))
+        self.view().meters(query)
     }
 }
 
@@ -299,9 +299,10 @@ impl<'a, P: Point> IntoIterator for &'a Neighbors<P> {
     }
 }
 
-impl<P: Point> Clone for Neighbors<P> {
-    fn clone(&self) -> Self {
-        Self { len: self.len, k: self.k, ids: self.ids.clone(), dist2: self.dist2.clone() }
+/// Equal ids and equal distances.
+impl<P: Point> PartialEq for Neighbors<P> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.len, self.k, &self.ids, &self.dist2) == (other.len, other.k, &other.ids, &other.dist2)
     }
 }
 

@@ -7,7 +7,29 @@ use crate::query::gpu::device_options::DeviceOptions;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Queries in device memory.
+/// Queries in device memory, for [`KdTree::nearest_on`](crate::KdTree::nearest_on) and the other calls on buffers.
+///
+/// ```
+/// use kauri::device::{Buffer, Stream, Workspace};
+/// use kauri::query::{DeviceQueries, QueryOptions};
+/// use kauri::{Device, KdTree, KdTreeOptions};
+/// # fn main() -> kauri::Result<()> {
+/// let device = Device::best()?;
+/// let Some(gpu) = device.gpu() else { return Ok(()) }; // only GPUs have device memory
+/// let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+/// let coords = Buffer::from_slice(&stream, &[0.0f32, 0.0, 3.0, 4.0, 1.0, 0.0], "points")?;
+/// let tree = KdTree::<[f32; 2]>::build_on(&stream, &mut workspace, &coords, &KdTreeOptions::default())?;
+///
+/// // The two nearest points of every point, in device memory.
+/// let prepared = tree.prepare(&stream, &QueryOptions::default())?;
+/// let mut ids = Buffer::uninitialized(gpu, 3 * 2, "ids")?;
+/// let mut dist2 = Buffer::uninitialized(gpu, 3 * 2, "distances")?;
+/// let queries = DeviceQueries::Coordinates(&coords);
+/// tree.nearest_on(&stream, &mut workspace, queries, 2, &prepared, &mut ids, &mut dist2)?;
+/// assert_eq!(ids.to_vec(&stream)?, [0, 2, 1, 2, 2, 0]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub enum DeviceQueries<'a, C> {
     /// The coordinates of points, point after point; each has a row of the result.
@@ -19,8 +41,11 @@ pub enum DeviceQueries<'a, C> {
     },
 }
 
-/// [`QueryOptions`](crate::QueryOptions) validated for a tree and copied to its GPU. Other trees refuse them. The tree accepts them also
-/// after [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
+/// [`QueryOptions`](crate::QueryOptions) that were validated for a tree and copied to its GPU: what
+/// [`KdTree::prepare`](crate::KdTree::prepare) returns. [`DeviceQueries`] has an example.
+///
+/// Other trees refuse them with [`Error::OtherTree`](crate::Error::OtherTree). The tree still accepts them after
+/// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
 pub struct PreparedQuery<P: Point> {
     pub(crate) options: DeviceOptions<P::Coord>,
     pub(crate) tree: Identity,
@@ -43,7 +68,8 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
     }
 }
 
-/// The points found by each query or in each box, in device memory, as [`Rows`](crate::Rows) has them in host memory.
+/// The points found by each query or in each box, in device memory: what [`KdTree::all_within_on`](crate::KdTree::all_within_on) and
+/// [`KdTree::all_in_boxes_on`](crate::KdTree::all_in_boxes_on) return. [`Rows`](crate::Rows) is the same result in host memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceWithin<C> {
@@ -55,8 +81,10 @@ pub struct DeviceWithin<C> {
     pub dist2: Buffer<C>,
 }
 
-/// Returns the number of points that a call found, the last of its offsets; waits for the stream. If that exceeds the capacity of the
-/// ids, the points beyond were not written: allocate that many ids and call again.
+/// Returns the number of points that a call found, the last of its offsets. Waits for the stream.
+///
+/// If it exceeds the capacity of the ids that the call was given, the points beyond were not written: allocate that many ids and call
+/// again.
 ///
 /// # Errors
 /// [`Error::Shape`](crate::Error::Shape) for no offsets at all; [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.

@@ -12,8 +12,22 @@ use crate::query::backend::ValidatedQueries;
 /// Up to this many queries are compared with periods on the calling thread.
 const SEQUENTIAL: usize = 1 << 12;
 
-/// The queries of a call.
-#[derive(Debug)]
+/// The queries of a call: points, or all points of the index.
+///
+/// A slice, array or `Vec` of points converts to it. A self-query takes no second copy of the points, and can exclude each point from its
+/// own row.
+///
+/// ```
+/// use kauri::query::{Queries, QueryOptions};
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// let others = Queries::SelfQuery { include_self: false };
+/// let near = tree.nearest_with(others, 1, &QueryOptions::default())?;
+/// assert_eq!(near.ids(), [2, 2, 0]); // the nearest other point of points 0, 1 and 2
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
 pub enum Queries<'a, P> {
     /// These points; each has a row of the result.
     Points(&'a [P]),
@@ -24,13 +38,6 @@ pub enum Queries<'a, P> {
     },
 }
 
-impl<P> Clone for Queries<'_, P> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<P> Copy for Queries<'_, P> {}
-
 impl<'a, P, T: AsRef<[P]> + ?Sized> From<&'a T> for Queries<'a, P> {
     fn from(points: &'a T) -> Self {
         Self::Points(points.as_ref())
@@ -38,6 +45,20 @@ impl<'a, P, T: AsRef<[P]> + ?Sized> From<&'a T> for Queries<'a, P> {
 }
 
 /// Options of a query. The default is the Euclidean distance to all points, with no limit.
+///
+/// ```
+/// use kauri::query::{Norm, PointMask, QueryOptions};
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+///
+/// // Points 1 and 2 only, up to 2 away on each axis, where the x axis repeats after 4.
+/// let mask = PointMask::from_fn(points.len(), |id| id > 0)?;
+/// let options = QueryOptions::default().norm(Norm::Chebyshev).periods([4.0, 0.0]).radius(2.0).mask(mask);
+/// let near = tree.nearest_with(&[[3.5, 0.0]], 3, &options)?;
+/// assert_eq!((near.row(0).ids(), near.row(0).dist2()), (&[2][..], &[1.5][..]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueryOptions<P: Point> {
@@ -61,6 +82,18 @@ pub struct QueryOptions<P: Point> {
 }
 
 /// How a GPU traverses a tree. Results do not depend on it. The CPU has one traversal of its own.
+///
+/// ```
+/// use kauri::query::{QueryOptions, Traversal};
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+/// let tree = KdTree::build(&Device::best()?, &points, &KdTreeOptions::default())?;
+/// let brute_force = QueryOptions::default().traversal(Traversal::BruteForce);
+/// assert_eq!(tree.nearest_with(&points, 2, &brute_force)?, tree.nearest(&points, 2)?);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
+/// The feature `research` adds the traversals node by node of published works: `kauri::research::query`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Traversal {
@@ -71,13 +104,15 @@ pub enum Traversal {
     Buckets,
     /// Compares each query with every point.
     BruteForce,
-    /// Each query visits node by node, without a stack (Wald 2022, *A Stack-Free Traversal Algorithm for Left-Balanced k-d
-    /// Trees*). This traversal and those below are for the nearest of all points under the Euclidean norm; other queries use
-    /// [`Buckets`](Self::Buckets).
+    /// Visits node by node, without a stack. This traversal and those below are for the nearest of all points under the Euclidean norm;
+    /// other queries use [`Buckets`](Self::Buckets).
+    #[cfg(feature = "research")]
     StackFree,
-    /// Node by node, with a stack of the distances to split planes.
+    /// Visits node by node, with a stack of the distances to split planes.
+    #[cfg(feature = "research")]
     Stack,
-    /// Node by node, with a stack of the distances to the closest corners of cells.
+    /// Visits node by node, with a stack of the distances to the closest corners of cells.
+    #[cfg(feature = "research")]
     ClosestCorner,
 }
 
@@ -139,7 +174,18 @@ impl<P: Point> QueryOptions<P> {
     }
 }
 
-/// A set of points, with a bit for each id. Cheap to clone.
+/// A set of points, for queries that find no other points. It has a bit for each id, and is cheap to clone.
+///
+/// ```
+/// use kauri::query::{PointMask, QueryOptions};
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let (hotels, is_open) = ([[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]], [false, true, true]);
+/// let tree = KdTree::build(&Device::cpu(), &hotels, &KdTreeOptions::default())?;
+/// let open = PointMask::from_fn(hotels.len(), |id| is_open[id as usize])?;
+/// let nearest = tree.nearest_one_with(&[0.0, 0.0], &QueryOptions::default().mask(open))?;
+/// assert_eq!(nearest.map(|hotel| hotel.id), Some(2));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointMask {
     words: Arc<[u32]>,
@@ -147,7 +193,7 @@ pub struct PointMask {
 }
 
 impl PointMask {
-    /// Makes the set of those of `len` points whose ids satisfy `takes`.
+    /// Makes the set of the ids below `len` for which `takes` returns true; `len` is the number of points of the index.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -241,12 +287,10 @@ impl<C: Coord> ValidatedOptions<C> {
         corners: [[C; D]; 2],
         coords_by_id: impl FnOnce() -> Result<Vec<C>>,
     ) -> Result<()> {
-        match queries {
-            ValidatedQueries::Points { coords, .. } => {
-                self.check_periods(coords.as_chunks().0, "query", corners)
-            }
+        match queries.coords {
+            Some(coords) => self.check_periods(coords.as_chunks().0, "query", corners),
             // No two points are farther apart than the corners, so checking the corners is enough in most cases.
-            ValidatedQueries::SelfQuery { .. } => self
+            None => self
                 .check_periods(&corners, "point", corners)
                 .or_else(|_| self.check_periods(coords_by_id()?.as_chunks().0, "point", corners)),
         }
@@ -276,11 +320,6 @@ impl<C: Coord> ValidatedOptions<C> {
     /// True for the Euclidean norm without periods.
     pub(crate) fn is_euclidean(&self) -> bool {
         self.norm == Norm::Euclidean && self.periods.is_empty()
-    }
-
-    /// True for the default options, apart from the traversal.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.is_euclidean() && self.bound == C::INFINITY && self.mask.is_none()
     }
 }
 

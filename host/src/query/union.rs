@@ -2,16 +2,14 @@
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
-use std::ops::ControlFlow;
+use std::borrow::Cow;
 
-use crate::batches::Delivery;
 use crate::error::Result;
 use crate::memory;
-use crate::query::backend::{QueryBackend, ValidatedQueries};
-use crate::query::batches::{RangeQuery, VisitNearest, VisitRange, deliver_nearest, deliver_range};
+use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
-use crate::query::{PointMask, item_bytes, result_rows};
+use crate::query::{item_bytes, result_rows};
 use crate::threads::each;
 
 /// Maximum entries of the rows that are merged at a time; each index has that many beside the result.
@@ -23,63 +21,20 @@ const ROWS_PER_THREAD: usize = 1 << 10;
 pub(crate) struct UnionIndex<C> {
     /// The indexes, in the order in which a range query finds their points.
     pub(crate) indexes: Vec<Box<dyn QueryBackend<C>>>,
-    pub(crate) dims: usize,
     /// Returns the coordinates of all points by id.
     pub(crate) coords_by_id: Box<dyn Fn() -> Result<Vec<C>> + Send + Sync>,
 }
 
-/// Rows of nearest points: ids and distances.
-type NearestRows<C> = (Vec<u32>, Vec<C>);
-
 impl<C: Coord> UnionIndex<C> {
-    /// Returns the coordinates of all points by id for a self-query; otherwise nothing.
-    fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Vec<C>> {
-        match queries {
-            ValidatedQueries::SelfQuery { .. } => (self.coords_by_id)(),
-            ValidatedQueries::Points { .. } => Ok(Vec::new()),
-        }
-    }
-
     /// Runs a query on all indexes concurrently.
     fn each<R: Send>(&self, run: impl Fn(&dyn QueryBackend<C>) -> Result<R> + Sync) -> Result<Vec<R>> {
         each(&self.indexes, |index| run(&**index))
     }
 
-    /// Counts the points of each row: the sum over all indexes.
-    fn count(&self, count: impl Fn(&dyn QueryBackend<C>) -> Result<Vec<u32>> + Sync) -> Result<Vec<u32>> {
-        let mut counts = self.each(count)?.into_iter();
-        let mut sums = counts.next().unwrap_or_default();
-        for others in counts {
-            sums.par_iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
-        }
-        Ok(sums)
-    }
-
-    /// Finds the points of each row: those of one index after those of another.
-    fn find(
-        &self,
-        find: impl Fn(&dyn QueryBackend<C>) -> Result<RangeResult<C>> + Sync,
-    ) -> Result<RangeResult<C>> {
-        let results = self.each(find)?;
-        let num_rows = results.first().map_or(0, |found| found.offsets.len() - 1);
-        let total = results.iter().map(|found| found.ids.len() as u64).sum::<u64>();
-        let bytes = total.saturating_mul(item_bytes::<C>());
-        concatenated(&results, num_rows, total).map_err(|error| error.of_result(total, bytes))
-    }
-
-    /// Appends rows of the `k` nearest points of some queries.
-    fn append_nearest(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        k: usize,
-        options: &ValidatedOptions<C>,
-        (ids, dist2): &mut NearestRows<C>,
-    ) -> Result<()> {
-        let num_queries = queries.len(self.dims, 0);
-        let rows = self.each(|index| {
-            let (ids, dist2) = result_rows(num_queries, k)?;
-            index.nearest(queries, k, options.clone(), ids, dist2)
-        })?;
+    /// Appends the rows of the nearest points of some queries.
+    fn append_nearest(&self, query: NearestQuery<'_, C>, (ids, dist2): &mut NearestRows<C>) -> Result<()> {
+        let (num_queries, k) = (query.queries.len, query.k);
+        let rows = self.each(|index| index.nearest(query, result_rows(num_queries, k)?))?;
         let begin = ids.len();
         ids.resize(begin + num_queries * k, u32::MAX);
         dist2.resize(begin + num_queries * k, C::INFINITY);
@@ -136,90 +91,43 @@ pub(crate) const MAX_INDEXES: usize = 15;
 
 impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
     fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
-        if options.periods.is_empty() {
-            return Ok(());
-        }
-        let self_coords = self.self_coords(queries)?;
+        let self_coords = queries.self_coords(self)?;
         let queries = queries.with_self_coords(&self_coords);
         self.each(|index| index.check_queries(queries, options)).map(drop)
     }
 
-    fn nearest(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        k: usize,
-        options: ValidatedOptions<C>,
-        ids: Vec<u32>,
-        dist2: Vec<C>,
-    ) -> Result<(Vec<u32>, Vec<C>)> {
-        let self_coords = self.self_coords(queries)?;
-        let (queries, mut rows) = (queries.with_self_coords(&self_coords), (ids, dist2));
-        let num_queries = queries.len(self.dims, 0);
+    fn self_coords(&self) -> Result<Option<Cow<'_, [C]>>> {
+        (self.coords_by_id)().map(|coords| Some(coords.into()))
+    }
+
+    fn nearest(&self, query: NearestQuery<'_, C>, mut rows: NearestRows<C>) -> Result<NearestRows<C>> {
+        let NearestQuery { queries, k, .. } = query;
         if k == 0 {
             return Ok(rows);
         }
         let step = (MERGED_ENTRIES / k).max(1);
-        for begin in (0..num_queries).step_by(step) {
-            let some = queries.part(begin..num_queries.min(begin + step), self.dims);
-            self.append_nearest(some, k, &options, &mut rows)?;
+        for begin in (0..queries.len).step_by(step) {
+            let some = queries.part(begin..queries.len.min(begin + step));
+            self.append_nearest(NearestQuery { queries: some, ..query }, &mut rows)?;
         }
         Ok(rows)
     }
 
-    fn count_within(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        options: ValidatedOptions<C>,
-    ) -> Result<Vec<u32>> {
-        let self_coords = self.self_coords(queries)?;
-        let queries = queries.with_self_coords(&self_coords);
-        self.count(|index| index.count_within(queries, options.clone()))
-    }
-
-    fn within(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        options: ValidatedOptions<C>,
-    ) -> Result<RangeResult<C>> {
-        let self_coords = self.self_coords(queries)?;
-        let queries = queries.with_self_coords(&self_coords);
-        self.find(|index| index.within(queries, options.clone()))
-    }
-
-    fn count_in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<Vec<u32>> {
-        self.count(|index| index.count_in_boxes(corners, mask))
-    }
-
-    fn in_boxes(&self, corners: &[C], mask: Option<&PointMask>) -> Result<RangeResult<C>> {
-        self.find(|index| index.in_boxes(corners, mask))
-    }
-
-    fn range_batches(
-        &self,
-        query: RangeQuery<'_, C>,
-        delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitRange<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        match query {
-            RangeQuery::Within(queries, options) => {
-                let self_coords = self.self_coords(queries)?;
-                let queries = queries.with_self_coords(&self_coords);
-                deliver_range(self, self.dims, &RangeQuery::Within(queries, options), delivery, visit)
-            }
-            boxes => deliver_range(self, self.dims, &boxes, delivery, visit),
+    /// Returns the sums over all indexes.
+    fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>> {
+        let mut counts = self.each(|index| index.count(query))?.into_iter();
+        let mut sums = counts.next().unwrap_or_else(|| vec![0; query.num_rows()]);
+        for others in counts {
+            sums.par_iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
         }
+        Ok(sums)
     }
 
-    fn nearest_batches(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        k: usize,
-        options: ValidatedOptions<C>,
-        delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitNearest<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        let self_coords = self.self_coords(queries)?;
-        let queries = queries.with_self_coords(&self_coords);
-        deliver_nearest(self, self.dims, queries, k, &options, delivery, visit)
+    /// Within a row, the points of one index come after the points of another.
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+        let results = self.each(|index| index.find(query))?;
+        let total = results.iter().map(|found| found.ids.len() as u64).sum::<u64>();
+        let bytes = total.saturating_mul(item_bytes::<C>());
+        concatenated(&results, query.num_rows(), total).map_err(|error| error.of_result(total, bytes))
     }
 }

@@ -3,6 +3,15 @@
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
+/// Appends the end of each row with these lengths to offsets, which have the capacity and end where the first of these rows begins.
+pub(crate) fn append_offsets(offsets: &mut Vec<u64>, counts: &[u32]) {
+    let mut end = offsets.last().copied().unwrap_or(0);
+    offsets.extend(counts.iter().map(|&count| {
+        end += u64::from(count);
+        end
+    }));
+}
+
 /// The points found by each query or in each box, in host memory.
 #[derive(Clone)]
 pub struct RangeResult<C> {

@@ -7,6 +7,7 @@ use super::options::check_size;
 use super::vector::{V3, cross, dot, minus, perpendicular, sum, unit};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::mesh::around;
 use crate::point::Point;
 use crate::sah::Ray;
 
@@ -82,7 +83,8 @@ impl Camera {
     ///
     /// If all points are equal the camera is placed next to them. Without points it stays as it is.
     pub fn framing(self, points: &[[f32; 3]], aspect: f64) -> Self {
-        let Some([low, high]) = bounds(points) else { return self };
+        let Some(bounds) = points.iter().map(|&point| [point; 2]).reduce(around) else { return self };
+        let [low, high] = bounds.map(|corner| corner.map(f64::from));
         let center = sum([(0.5, low), (0.5, high)]);
         let axes = Axes::of(&self);
         // Distance of the eye from the center at which a point is just inside the picture.
@@ -110,13 +112,6 @@ impl Camera {
         let what = "field of view in degrees";
         Err(Error::OutOfRange { what, value, least: LEAST_FIELD, most: GREATEST_FIELD })
     }
-}
-
-/// Returns the low and the high corner of the bounding box of points.
-fn bounds(points: &[[f32; 3]]) -> Option<[V3; 2]> {
-    let corners = points.iter().map(|point| [point.map(f64::from); 2]);
-    let each = |of: fn(f64, f64) -> f64, a: V3, b: V3| [0, 1, 2].map(|axis| of(a[axis], b[axis]));
-    corners.reduce(|[low, high], [a, b]| [each(f64::min, low, a), each(f64::max, high, b)])
 }
 
 /// The unit vectors of a camera.

@@ -10,7 +10,7 @@ use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
 use crate::sah::{DeviceHits, Ray, RayOptions, SahTree};
-use kauri_kernels::render::frame::{render_rays, render_shade, render_shadow_rays};
+use kauri_kernels::render::frame::{CameraHits, render_rays, render_shade, render_shadow_rays};
 use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 
 /// Renders frames of meshes whose trees are on a GPU, and leaves the pixels in device memory. Compared with
@@ -103,21 +103,26 @@ impl Frames {
         let Self { rays, hits, shadow_rays, are_occluded, params, bytes, pixels, workspace, .. } = self;
         let bytes = bytes.as_ref().expect("the table was uploaded").slice();
         let (params, num) = (params.slice(), rays.len() as u64);
-        // SAFETY: of the lengths that the kernels take, and they wait for the device before they are freed.
+        // SAFETY: the buffers have the lengths that the kernels take, and wait for the device before they are freed.
         unsafe {
             stream.launch_items::<render_rays>(num, (params, rays.slice_mut()))?;
             tree.closest_hits_on(stream, workspace, rays, &ray_options, hits)?;
             tree.read_corners(stream, |corners| {
-                let (triangles, u, v) = (hits.triangles.slice(), hits.u.slice(), hits.v.slice());
+                let hits = CameraHits {
+                    rays: rays.slice(),
+                    corners,
+                    triangles: hits.triangles.slice(),
+                    u: hits.u.slice(),
+                    v: hits.v.slice(),
+                };
                 let mut occluded = empty_view().read_only();
                 if self.options.shadows {
-                    let args = (params, rays.slice(), corners, triangles, u, v, shadow_rays.slice_mut());
-                    stream.launch_items::<render_shadow_rays>(num, args)?;
+                    stream
+                        .launch_items::<render_shadow_rays>(num, (params, hits, shadow_rays.slice_mut()))?;
                     tree.any_hits_on(stream, workspace, shadow_rays, &ray_options, are_occluded)?;
                     occluded = are_occluded.slice();
                 }
-                let args =
-                    (params, bytes, rays.slice(), corners, triangles, u, v, occluded, pixels.slice_mut());
+                let args = (params, bytes, hits, occluded, pixels.slice_mut());
                 stream.launch_items::<render_shade>(num, args)
             })?;
         }

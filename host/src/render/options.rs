@@ -10,8 +10,16 @@ const MAX_RAYS: u32 = 1 << 12;
 
 /// Size and light of a picture.
 ///
-/// A picture takes `width * height * samples` camera rays. Each that hits the mesh adds a ray to the light and
-/// `occlusion_rays` rays around.
+/// ```
+/// use kauri::render::RenderOptions;
+/// let options = RenderOptions::default().size(1920, 1080).samples(4).occlusion_rays(16);
+/// assert_eq!(options.max_rays(), 1920.0 * 1080.0 * 4.0 * (1.0 + 16.0 + 1.0));
+/// options.check()?;
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
+/// A picture takes `width * height * samples` camera rays. A camera ray that hits the mesh adds `occlusion_rays` rays, and a
+/// ray to the light if there are shadows.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RenderOptions {

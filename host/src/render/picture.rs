@@ -13,7 +13,19 @@ use crate::mesh::Mesh;
 use crate::random::Random;
 use crate::sah::{Ray, SahTree};
 
-/// A picture.
+/// A picture in host memory, the result of [`image`] and of [`Frames::to_image`](super::Frames::to_image).
+///
+/// ```
+/// use kauri::mesh::Mesh;
+/// use kauri::render::{self, Camera, RenderOptions};
+/// use kauri::{Device, SahOptions, SahTree};
+/// let nothing = Mesh::default();
+/// let tree = SahTree::build(&Device::cpu(), &nothing, &SahOptions::default())?;
+/// let camera = Camera::new([0.0, -1.0, 0.0], [0.0; 3]);
+/// let sky = render::image(&tree, &nothing, &camera, &RenderOptions::default().size(4, 3))?;
+/// assert_eq!((sky.width, sky.height, sky.pixels.len(), sky.num_rays), (4, 3, 36, 12));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Image {

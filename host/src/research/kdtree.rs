@@ -1,1 +1,23 @@
-//! Variants of `kdtree`.
+//! Builds of left-balanced k-d trees by tags, as their paper has them.
+//!
+//! The tag of a point is the root of the subtree that contains it. Each level sorts all points by (tag, coordinate, id) and sends each
+//! point to a child. The trees are those of [`KdTree`](crate::KdTree), to the last bit. The CPU ignores the choice.
+//!
+//! | variant | reproduces | passes over the points | temporary bytes per point | 10M `f32` x 3 |
+//! |---|---|---|---|---|
+//! | [`Tags`](crate::kdtree::BuildAlgorithm::Tags) | Wald 2022, *GPU-friendly, Parallel, and (Almost-)In-Place Construction of Left-Balanced k-d Trees*, section 4 | a radix sort of 5 to 8 passes per level; the axes are ranked once, so that a level sorts 64-bit keys | 4 D + 24, plus about 0.3 | 20.2 ms |
+//! | [`TagsInPlace`](crate::kdtree::BuildAlgorithm::TagsInPlace) | the same section, "almost in place", by the bitonic sort of Batcher 1968 | a sort of O(log^2 n) passes per level | 4 | 249 ms |
+//! | [`Selection`](crate::kdtree::BuildAlgorithm::Selection), the default | | one per level down to subtrees that fit in shared memory | 4 w + 4, plus about 2.3 | 6.5 ms |
+//!
+//! `D` is the number of dimensions and `w` the number of 4-byte words of a point's coordinates. Temporary bytes do not include the points
+//! and the tree. The times are those of the suite `kdtree` on an H200 (benches/results/kdtree-h200.md); the suite `kdtree-wald` repeats
+//! the experiment of the paper.
+//!
+//! ```
+//! use kauri::kdtree::BuildAlgorithm;
+//! use kauri::{Device, KdTree, KdTreeOptions};
+//! let points = [[3.0f32, 1.0], [1.0, 2.0], [2.0, 0.0]];
+//! let by = |algorithm| KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default().algorithm(algorithm));
+//! assert_eq!(by(BuildAlgorithm::Tags)?.node_ids()?, by(BuildAlgorithm::Selection)?.node_ids()?);
+//! # Ok::<(), kauri::Error>(())
+//! ```

@@ -3,15 +3,27 @@
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::mesh::Mesh;
-use kauri_kernels::sah::corners::summary;
 use kauri_kernels::sah::node::MAX_NODES;
-use kauri_kernels::thread::coord::Coord;
 
-/// A mesh in device memory.
+/// A mesh in device memory, the input of [`SahTree::build_on`](super::SahTree::build_on).
 ///
-/// Vertices and triangles are validated when a tree is built over them, as [`Mesh::new`] does: a corner with an invalid
-/// vertex index, or with a coordinate that is not finite or too large, is an error. Unused vertices are validated only by
-/// [`Quality::Exact`](super::Quality::Exact).
+/// A build validates the corners of all triangles: a vertex index out of range, or a coordinate that is not finite or too
+/// large, is an error of [`Mesh::new`]. [`Quality::Exact`](super::Quality::Exact) validates unused vertices too.
+///
+/// ```no_run
+/// use kauri::device::{Buffer, Device, Stream};
+/// use kauri::mesh::shapes;
+/// use kauri::sah::{DeviceMesh, SahOptions, SahTree};
+/// let device = Device::from_name("cuda")?;
+/// let stream = Stream::new(device.gpu().expect("it is one"))?;
+/// let knot = shapes::torus_knot([2, 3], 1000, 100)?;
+/// let vertices = Buffer::from_slice(&stream, knot.vertices().as_flattened(), "vertices")?;
+/// let triangles = Buffer::from_slice(&stream, knot.triangles().as_flattened(), "triangles")?;
+/// let mesh = DeviceMesh { vertices: &vertices, triangles: &triangles };
+/// let tree = SahTree::build_on(&stream, mesh, &SahOptions::default())?;
+/// assert_eq!(tree.len(), mesh.len());
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct DeviceMesh<'a> {
     /// Three coordinates per vertex.
@@ -44,33 +56,13 @@ impl DeviceMesh<'_> {
         Mesh::new(vertices.as_chunks::<3>().0.to_vec(), triangles.as_chunks::<3>().0.to_vec())
     }
 
-    /// Returns the error of the first invalid corner, given the [summary] that the device wrote.
-    pub(super) fn check_summary(&self, stream: &Stream, words: &[u32]) -> Result<()> {
-        let corner = |word: usize| Some(words[word]).filter(|&corner| corner != u32::MAX);
-        let vertex_of = |corner: u32| -> Result<u32> {
-            Ok(self.triangles.part_to_vec(stream, corner as usize..corner as usize + 1)?[0])
-        };
-        if let Some(at) = corner(summary::BAD_INDEX) {
-            let (triangle, corner) = (u64::from(at / 3), at as usize % 3);
-            let vertices = self.vertices.len() as u64 / 3;
-            return Err(Error::NoSuchVertex { triangle, corner, index: vertex_of(at)?, vertices });
+    /// Returns the error of a mesh that the device found invalid.
+    pub(super) fn error(self, stream: &Stream) -> Error {
+        match self.to_host(stream) {
+            Err(error) => error,
+            // Another stream has written the mesh since.
+            Ok(_) => Error::Corrupt { node: 0, what: "the mesh has changed during the build".to_owned() },
         }
-        if let Some(at) = corner(summary::BAD_POSITION) {
-            let vertex = vertex_of(at)?;
-            let begin = 3 * vertex as usize;
-            let position = self.vertices.part_to_vec(stream, begin..begin + 3)?;
-            let limit = <f32 as Coord>::LIMIT;
-            let is_usable = |x: &f32| x.abs() <= limit;
-            let axis = position.iter().position(|x| !is_usable(x)).unwrap_or_default();
-            return Err(Error::invalid_coordinate(
-                "vertex",
-                vertex.into(),
-                axis,
-                position[axis].into(),
-                limit.into(),
-            ));
-        }
-        Ok(())
     }
 }
 

@@ -3,18 +3,19 @@
 mod all_hits;
 mod build;
 mod build_input;
-mod chunk_boxes;
 mod corners;
 mod growable_buffer;
 mod large_levels;
 mod large_nodes;
+#[cfg(feature = "research")]
+mod large_variants;
 mod partition;
 mod preorder;
 mod ray_order;
 mod refit;
+#[cfg(feature = "research")]
 mod small_levels;
 mod small_roots;
-mod small_warps;
 mod trace;
 mod tree;
 

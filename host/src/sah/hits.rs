@@ -5,12 +5,30 @@ use crate::error::Result;
 use crate::memory;
 use crate::rows::RowItem;
 use crate::rows::sealed::{RowValues, Sealed};
+use kauri_kernels::sah::trace::HitsMut;
 pub use kauri_kernels::sah::triangle::Hit;
 use std::fmt;
-use std::iter::FusedIterator;
+use std::iter::{Map, RepeatN, Zip, repeat_n};
 use std::ops::Range;
 
-/// Hits as a structure of arrays.
+/// Hits of rays in host memory, as a structure of arrays.
+///
+/// [`closest_hits`](super::SahTree::closest_hits) returns one for each ray. [`all_hits`](super::SahTree::all_hits) returns
+/// rows of hits, whose values they are.
+///
+/// ```
+/// use kauri::mesh::shapes;
+/// use kauri::sah::{Hit, Ray, SahOptions, SahTree};
+/// use kauri::Device;
+/// let square = shapes::grid(2, [1, 1])?;
+/// let tree = SahTree::build(&Device::cpu(), &square, &SahOptions::default())?;
+/// let down = |x: f32| Ray::new([x, 0.25, 1.0], [0.0, 0.0, -1.0]);
+/// let hits = tree.closest_hits(&[down(0.5), down(7.0)])?;
+/// assert_eq!(hits.triangles, [0, Hit::NO_TRIANGLE]);
+/// assert_eq!(hits.t, [1.0, f32::INFINITY]);
+/// assert!(hits.iter().any(|hit| hit == hits.get(0)));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Hits {
@@ -25,19 +43,6 @@ pub struct Hits {
 }
 
 impl Hits {
-    /// Allocates memory for hits.
-    pub(super) fn with_capacity(len: usize) -> Result<Self> {
-        let part = || memory::vec_with_capacity(len, "hits of rays");
-        let triangles = memory::vec_with_capacity(len, "hits of rays")?;
-        Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
-    }
-
-    pub(super) fn from_hits(hits: &[Hit]) -> Result<Self> {
-        let mut all = Self::with_capacity(hits.len())?;
-        all.extend(hits)?;
-        Ok(all)
-    }
-
     pub(super) fn extend(&mut self, hits: &[Hit]) -> Result<()> {
         memory::reserve_more(&mut self.triangles, hits.len(), "hits of rays")?;
         for part in [&mut self.t, &mut self.u, &mut self.v] {
@@ -94,8 +99,22 @@ impl RowItem for Hit {
     }
 }
 
-/// All hits of one ray, borrowed from [`Rows`](crate::Rows): the nearest first; of several at one distance the one of the smallest
-/// triangle first.
+/// All hits of one ray, borrowed from [`Rows`](crate::Rows). The nearest hit is first. Hits at one distance are in the order
+/// of triangle ids.
+///
+/// ```
+/// use kauri::mesh::Mesh;
+/// use kauri::sah::{Ray, SahOptions, SahTree};
+/// use kauri::Device;
+/// let triangle = |z: f32| [[0.0, 0.0, z], [2.0, 0.0, z], [0.0, 2.0, z]];
+/// let mesh = Mesh::new([triangle(5.0), triangle(3.0)].concat(), vec![[0, 1, 2], [3, 4, 5]])?;
+/// let tree = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default())?;
+/// let rows = tree.all_hits(&[Ray::new([0.5, 0.5, 0.0], [0.0, 0.0, 1.0])])?;
+/// let hits = rows.row(0);
+/// assert_eq!(hits.len(), 2);
+/// assert!(hits.iter().map(|hit| (hit.triangle, hit.t)).eq([(1, 3.0), (0, 5.0)]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct HitRow<'a> {
     hits: &'a Hits,
@@ -109,7 +128,7 @@ impl<'a> HitRow<'a> {
         self.end - self.begin
     }
 
-    /// True if there are none.
+    /// True if there are no hits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -121,7 +140,7 @@ impl<'a> HitRow<'a> {
 
     /// Iterates over the hits.
     pub fn iter(&self) -> HitIter<'a> {
-        HitIter { hits: self.hits, range: self.begin..self.end }
+        (self.begin..self.end).zip(repeat_n(self.hits, self.len())).map(|(i, hits)| hits.get(i))
     }
 }
 
@@ -152,34 +171,36 @@ impl<'a> IntoIterator for HitRow<'a> {
 }
 
 /// Iterates over hits.
-#[derive(Clone, Debug)]
-pub struct HitIter<'a> {
-    hits: &'a Hits,
-    range: Range<usize>,
-}
+///
+/// ```
+/// # use kauri::mesh::shapes;
+/// # use kauri::sah::{Hit, HitIter, Ray, SahOptions, SahTree};
+/// # let tree = SahTree::build(&kauri::Device::cpu(), &shapes::grid(2, [1, 1])?, &SahOptions::default())?;
+/// let hits = tree.closest_hits(&[Ray::new([0.5, 0.2, 1.0], [0.0, 0.0, -1.0])])?;
+/// let mut iter: HitIter = hits.iter();
+/// assert_eq!(iter.next().map(|hit| hit.t), Some(1.0));
+/// # Ok::<(), kauri::Error>(())
+/// ```
+pub type HitIter<'a> = Map<Zip<Range<usize>, RepeatN<&'a Hits>>, fn((usize, &'a Hits)) -> Hit>;
 
-impl Iterator for HitIter<'_> {
-    type Item = Hit;
-
-    fn next(&mut self) -> Option<Hit> {
-        self.range.next().map(|i| self.hits.get(i))
-    }
-
-    fn size_hint(&self) -> (usize, Option<usize>) {
-        self.range.size_hint()
-    }
-}
-
-impl DoubleEndedIterator for HitIter<'_> {
-    fn next_back(&mut self) -> Option<Hit> {
-        self.range.next_back().map(|i| self.hits.get(i))
-    }
-}
-
-impl ExactSizeIterator for HitIter<'_> {}
-impl FusedIterator for HitIter<'_> {}
-
-/// Hits in device memory as a structure of arrays, like [`Hits`].
+/// Hits in device memory as a structure of arrays, like [`Hits`]. Ray queries write them in the order of a stream, so that
+/// a kernel can use them next.
+///
+/// ```no_run
+/// use kauri::device::{Buffer, Device, Stream, Workspace};
+/// use kauri::mesh::shapes;
+/// use kauri::sah::{DeviceHits, Ray, RayOptions, SahOptions, SahTree};
+/// let device = Device::from_name("cuda")?;
+/// let gpu = device.gpu().expect("it is one");
+/// let tree = SahTree::build(&device, &shapes::torus_knot([2, 3], 1000, 100)?, &SahOptions::default())?;
+/// let stream = Stream::new(gpu)?;
+/// let rays = Buffer::from_slice(&stream, &[Ray::new([-4.0, 0.3, 0.2], [1.0, 0.0, 0.0])], "rays")?;
+/// let mut hits = DeviceHits::uninitialized(gpu, rays.len())?;
+/// let options = RayOptions::default();
+/// tree.closest_hits_on(&stream, &mut Workspace::new(gpu), &rays, &options, &mut hits)?;
+/// println!("{:?}", hits.to_host(&stream)?);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct DeviceHits {
     /// Triangle ids; [`Hit::NO_TRIANGLE`] for rays without a hit.
@@ -201,6 +222,11 @@ impl DeviceHits {
         let part = || Buffer::uninitialized(gpu, len, "hits of rays");
         let triangles = Buffer::uninitialized(gpu, len, "hits of rays")?;
         Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
+    }
+
+    pub(super) fn view_mut(&mut self) -> HitsMut<'_> {
+        let Self { triangles, t, u, v } = self;
+        HitsMut { triangles: triangles.slice_mut(), t: t.slice_mut(), u: u.slice_mut(), v: v.slice_mut() }
     }
 
     /// Copies the hits to host memory.

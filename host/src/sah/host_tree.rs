@@ -102,25 +102,16 @@ impl HostTree {
             let [x, y, z] = of.extents().map(f64::from);
             x * y + y * z + z * x
         };
-        let mut cost = 0.0;
-        self.each_node(|node, bounds| {
-            cost += area(bounds) * if node.is_leaf() { node.len().into() } else { f64::from(step_cost) };
-        });
-        let all = area(self.extent.bounds);
-        if all > 0.0 { cost / all } else { f64::from(self.references.len() as u32) }
-    }
-
-    /// Visits every node with its box.
-    fn each_node(&self, mut visit: impl FnMut(Node, Aabb)) {
-        let mut stack = vec![(0, self.extent.bounds)];
+        let (mut cost, mut stack) = (0.0, vec![(0, self.extent.bounds)]);
         while let Some((index, bounds)) = stack.pop() {
             let node = self.nodes[index as usize];
-            visit(node, bounds);
+            cost += area(bounds) * if node.is_leaf() { node.len().into() } else { f64::from(step_cost) };
             if !node.is_leaf() {
                 let [below, above] = bounds.split_at(node.axis(), node.plane());
-                stack.push((node.above(), above));
-                stack.push((index + 1, below));
+                stack.extend([(node.above(), above), (index + 1, below)]);
             }
         }
+        let all = area(self.extent.bounds);
+        if all > 0.0 { cost / all } else { f64::from(self.references.len() as u32) }
     }
 }

@@ -15,13 +15,6 @@ pub(super) enum MeshInput<'a> {
     Device(&'a Stream, DeviceMesh<'a>),
 }
 
-/// A copy of a host mesh in device memory, and the stream that uses it.
-pub(super) struct UploadedMesh {
-    stream: Stream,
-    vertices: Buffer<f32>,
-    triangles: Buffer<u32>,
-}
-
 impl MeshInput<'_> {
     /// Returns the number of triangles.
     pub(super) fn len(&self) -> usize {
@@ -39,22 +32,20 @@ impl MeshInput<'_> {
         }
     }
 
-    /// Returns the mesh in device memory with its stream. `uploaded` holds the copy of a host mesh.
-    pub(super) fn on_gpu<'b>(
-        &'b self,
+    /// Calls `work` with the mesh in device memory and its stream. A host mesh is copied.
+    pub(super) fn on_gpu<R>(
+        &self,
         gpu: &Gpu,
-        uploaded: &'b mut Option<UploadedMesh>,
-    ) -> Result<(&'b Stream, DeviceMesh<'b>)> {
+        work: impl FnOnce(&Stream, DeviceMesh<'_>) -> Result<R>,
+    ) -> Result<R> {
         match self {
             Self::Host(mesh) => {
                 let stream = Stream::new(gpu)?;
                 let vertices = Buffer::from_slice(&stream, mesh.vertices().as_flattened(), "vertices")?;
                 let triangles = Buffer::from_slice(&stream, mesh.triangles().as_flattened(), "triangles")?;
-                let UploadedMesh { stream, vertices, triangles } =
-                    uploaded.insert(UploadedMesh { stream, vertices, triangles });
-                Ok((stream, DeviceMesh { vertices, triangles }))
+                work(&stream, DeviceMesh { vertices: &vertices, triangles: &triangles })
             }
-            Self::Device(stream, mesh) => Ok((stream, *mesh)),
+            Self::Device(stream, mesh) => work(stream, *mesh),
         }
     }
 }

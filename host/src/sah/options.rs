@@ -2,7 +2,20 @@
 
 use crate::error::{Error, Result};
 
-/// Options of a build.
+/// Options of a build of [`SahTree`](super::SahTree).
+///
+/// ```
+/// use kauri::mesh::shapes;
+/// use kauri::sah::{Quality, SahOptions, SahTree};
+/// use kauri::Device;
+/// let knot = shapes::torus_knot([2, 3], 60, 8)?;
+/// let build = |options: &SahOptions| SahTree::build(&Device::cpu(), &knot, options);
+/// let fast = build(&SahOptions::default())?;
+/// let best = build(&SahOptions::default().quality(Quality::Exact).clip(true))?;
+/// println!("a ray costs {} or {} intersection tests", fast.cost()?, best.cost()?);
+/// best.verify()?;
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SahOptions {
@@ -16,43 +29,18 @@ pub struct SahOptions {
     /// Whether triangles are clipped at split planes, so that fewer leaves refer to them. The tree is better, and the build
     /// takes longer. False by default.
     pub clip: bool,
-    /// Variants of the GPU's stages.
-    #[doc(hidden)]
-    pub stages: StagesOptions,
+    /// Variants of a GPU's stages.
+    #[cfg(feature = "research")]
+    pub(crate) stages: super::variants::StagesOptions,
 }
 
-/// Variants of the stages of a GPU build, for comparison. The tree does not depend on them.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StagesOptions {
-    /// Partition references by segmented scans of the chunks' counts instead of atomics.
-    pub sort_by_scans: bool,
-    /// Compute the boxes of nodes by segmented reductions of the chunks' boxes instead of atomics.
-    pub boxes_by_reductions: bool,
-    /// Exchange values of a block through shared memory instead of shuffles.
-    pub by_shared_memory: bool,
-    /// Split small nodes level by level with masks in device memory, as in the paper, instead of one warp per root.
-    pub small_by_levels: bool,
-    /// Store the candidates of that variant as records of 20 bytes instead of separate arrays.
-    pub records: bool,
-    /// Maximum bytes of these candidates at a time.
-    pub candidate_bytes: usize,
-}
-
-impl Default for StagesOptions {
-    fn default() -> Self {
-        Self {
-            sort_by_scans: false,
-            boxes_by_reductions: false,
-            by_shared_memory: false,
-            small_by_levels: false,
-            records: false,
-            candidate_bytes: 1 << 29,
-        }
-    }
-}
-
-/// Quality of a tree, against build time.
+/// Quality of a tree, against build time. The [module](super) compares costs.
+///
+/// ```
+/// use kauri::sah::{Quality, SahOptions};
+/// let options = SahOptions::default().quality(Quality::Exact);
+/// assert_ne!(options.quality, Quality::default());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Quality {
@@ -70,7 +58,8 @@ impl Default for SahOptions {
             step_cost: 1.0,
             empty_space: 0.25,
             clip: false,
-            stages: StagesOptions::default(),
+            #[cfg(feature = "research")]
+            stages: super::variants::StagesOptions::default(),
         }
     }
 }
@@ -110,22 +99,26 @@ impl SahOptions {
 }
 
 /// Options of ray queries. Hits do not depend on them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// ```
+/// use kauri::mesh::shapes;
+/// use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
+/// use kauri::Device;
+/// let tree = SahTree::build(&Device::cpu(), &shapes::grid(2, [4, 4])?, &SahOptions::default())?;
+/// let rays = [Ray::new([1.5, 2.5, 3.0], [0.0, 0.0, -1.0])];
+/// let sorted = RayOptions::default().sorted(true);
+/// assert_eq!(tree.closest_hits_with(&rays, &sorted)?, tree.closest_hits(&rays)?);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RayOptions {
-    /// Whether a GPU sorts rays by origin and direction before it traces them. That is faster for incoherent rays that go
-    /// deep into a tree, and for shadow rays. The rays of a picture, and short rays from neighboring points, are coherent as
-    /// they are. False by default; the CPU does not sort.
+    /// Whether a GPU sorts rays by origin and direction before it traces them. Sorting is faster for incoherent rays that go
+    /// deep into a tree, and for shadow rays. It is slower for rays whose neighbors take similar paths already: the rays of a
+    /// picture, and short rays from neighboring points. It takes 16 bytes of scratch memory per ray. False by default; the
+    /// CPU does not sort.
     pub sorted: bool,
-    /// Entries of the short stack of a ray: 0 or 4; 4 by default. On overflow, traversal restarts from the root. The CPU
-    /// uses 32 entries instead of 4.
-    pub stack: u32,
-}
-
-impl Default for RayOptions {
-    fn default() -> Self {
-        Self { sorted: false, stack: 4 }
-    }
+    pub(crate) traversal: Traversal,
 }
 
 impl RayOptions {
@@ -134,18 +127,16 @@ impl RayOptions {
         self.sorted = sorted;
         self
     }
+}
 
-    /// Sets the number of stack entries.
-    pub fn stack(mut self, entries: u32) -> Self {
-        self.stack = entries;
-        self
-    }
-
-    pub(super) fn check(&self) -> Result<()> {
-        if ![0, 4].contains(&self.stack) {
-            let what = "entries of the short stack of a ray (0 or 4)";
-            return Err(Error::OutOfRange { what, value: self.stack.into(), least: 0, most: 4 });
-        }
-        Ok(())
-    }
+/// How a ray finds the subtrees that it has deferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(not(feature = "research"), expect(unreachable_pub))]
+pub enum Traversal {
+    /// A short stack holds the most recent ones, 4 on a GPU and 32 on a CPU. On overflow, traversal restarts from the root.
+    #[default]
+    ShortStack,
+    /// Traversal restarts from the root for each.
+    #[cfg(feature = "research")]
+    Restart,
 }

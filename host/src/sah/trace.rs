@@ -28,10 +28,9 @@ impl SahTree {
     /// Returns the first hit of each ray, as [`closest_hits`](Self::closest_hits), with these options.
     ///
     /// # Errors
-    /// The errors of [`closest_hits`](Self::closest_hits); [`Error::OutOfRange`](crate::Error::OutOfRange) for options;
-    /// [`Error::TooManyItems`](crate::Error::TooManyItems) beyond 2^32 sorted rays.
+    /// The errors of [`closest_hits`](Self::closest_hits); [`Error::TooManyItems`](crate::Error::TooManyItems) beyond 2^32
+    /// sorted rays.
     pub fn closest_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
-        options.check()?;
         match &self.tree {
             Tree::Cpu(tree) => cpu::closest_hits(tree, rays, options),
             Tree::Gpu(tree) => tree.closest_hits(rays, options),
@@ -51,7 +50,6 @@ impl SahTree {
         options: &RayOptions,
         hits: &mut DeviceHits,
     ) -> Result<()> {
-        options.check()?;
         let tree = self.gpu_tree()?;
         tree.check_device(stream)?;
         rays.check_device(stream)?;
@@ -72,7 +70,6 @@ impl SahTree {
     /// # Errors
     /// The errors of [`closest_hits_with`](Self::closest_hits_with).
     pub fn any_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
-        options.check()?;
         match &self.tree {
             Tree::Cpu(tree) => cpu::any_hits(tree, rays, options),
             Tree::Gpu(tree) => tree.any_hits(rays, options),
@@ -92,7 +89,6 @@ impl SahTree {
         options: &RayOptions,
         hits: &mut Buffer<u8>,
     ) -> Result<()> {
-        options.check()?;
         let tree = self.gpu_tree()?;
         tree.check_device(stream)?;
         rays.check_device(stream)?;
@@ -114,7 +110,6 @@ impl SahTree {
     /// # Errors
     /// The errors of [`all_hits`](Self::all_hits) and [`closest_hits_with`](Self::closest_hits_with).
     pub fn all_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
-        options.check()?;
         match &self.tree {
             Tree::Cpu(tree) => cpu::all_hits(tree, rays, options),
             Tree::Gpu(tree) => tree.all_hits(rays, options),

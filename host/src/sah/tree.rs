@@ -152,10 +152,10 @@ impl SahTree {
         let tree = match (device.gpu(), options.quality) {
             (None, _) => stats.phase("build", || Ok(Tree::Cpu(cpu::build(mesh.corners()?, options)?)))?,
             (Some(gpu), Quality::Fast) => {
-                let mut uploaded = None;
-                let (stream, mesh) = mesh.on_gpu(gpu, &mut uploaded)?;
                 let builder = builder.get_or_insert_with(|| GpuBuilder::new(gpu).into());
-                Tree::Gpu(builder.build(stream, mesh, options, &mut stats)?)
+                let build =
+                    |stream: &_, mesh: DeviceMesh<'_>| builder.build(stream, mesh, options, &mut stats);
+                Tree::Gpu(mesh.on_gpu(gpu, build)?)
             }
             (Some(gpu), Quality::Exact) => {
                 let tree = stats.phase("build", || cpu::build(mesh.corners()?, options))?;
@@ -187,10 +187,9 @@ impl SahTree {
         let tree = stats.phase("refit", || match &self.tree {
             Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, mesh.corners()?)?)),
             Tree::Gpu(tree) => {
-                let mut uploaded = None;
-                let (stream, mesh) = mesh.on_gpu(tree.gpu(), &mut uploaded)?;
-                let builder = builder.get_or_insert_with(|| GpuBuilder::new(tree.gpu()).into());
-                Ok(Tree::Gpu(builder.refit(stream, tree, mesh)?))
+                let builder = builder.get_or_insert_with(|| GpuBuilder::new(&tree.gpu).into());
+                let refit = |stream: &_, mesh: DeviceMesh<'_>| builder.refit(stream, tree, mesh);
+                Ok(Tree::Gpu(mesh.on_gpu(&tree.gpu, refit)?))
             }
         })?;
         stats.temp_bytes = builder.as_ref().map_or(0, |builder| builder.bytes());
@@ -272,7 +271,7 @@ impl SahTree {
     pub fn bounds(&self) -> Aabb {
         match &self.tree {
             Tree::Cpu(tree) => tree.extent.bounds,
-            Tree::Gpu(tree) => tree.bounds_on_host(),
+            Tree::Gpu(tree) => tree.extent_on_host.bounds,
         }
     }
 

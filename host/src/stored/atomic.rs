@@ -1,4 +1,4 @@
-//! Atomic writes of files: a file is replaced as a whole or not at all.
+//! Atomic writes: a file is replaced completely or not at all.
 
 use std::fs;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,19 @@ use crate::error::{Error, Result};
 ///
 /// The bytes go to a temporary file in the same folder, which replaces `path` once it is on the disk. After an error
 /// `path` is unchanged and the temporary file is removed. Links are followed. Pipes and files in `/dev`, such as
-/// `/dev/stdout`, cannot be replaced and are appended to.
+/// `/dev/stdout`, cannot be replaced; the bytes are appended to them.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("pairs.csv");
+/// use std::io::Write;
+///
+/// kauri::io::write_atomically(&path, |file| writeln!(file, "left,right"))?;
+/// let failed = kauri::io::write_atomically(&path, |_| Err(std::io::ErrorKind::StorageFull.into()));
+/// assert!(failed.is_err());
+/// assert_eq!(std::fs::read_to_string(&path).unwrap(), "left,right\n");
+/// # Ok::<(), kauri::Error>(())
+/// ```
 ///
 /// # Errors
 /// [`Error::Io`] with `path`: a folder that is missing or read-only, a full disk, an error of `write`.
@@ -114,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_cannot_be_written() {
+    fn paths_that_cannot_be_written() {
         let folder = tempfile::tempdir().unwrap();
         assert!(write_atomically(folder.path(), |_| Ok(())).is_err());
         assert!(write_atomically(&folder.path().join("missing/out.csv"), |_| Ok(())).is_err());

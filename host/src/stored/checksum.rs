@@ -1,4 +1,4 @@
-//! Checksums of sections, which can be computed in parallel.
+//! Checksums of headers and sections. Those of sections are computed in parallel.
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
@@ -11,7 +11,7 @@ pub(super) fn short(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Returns the XXH3-64 of the little-endian XXH3-64s of all pieces of 1 MiB; the last piece may be shorter.
+/// Returns the XXH3-64 of the XXH3-64s (little-endian) of all pieces of 1 MiB. The last piece may be shorter.
 pub(super) fn of_pieces(bytes: &[u8]) -> u64 {
     let hash = |piece: &[u8]| xxh3_64(piece).to_le_bytes();
     let hashes: Vec<[u8; 8]> = if bytes.len() <= PIECE {
@@ -26,7 +26,7 @@ pub(super) fn of_pieces(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Values of the reference implementation: other programs read the files too.
+    /// Values of the reference implementation, because other programs read the files.
     #[test]
     fn known_values() {
         assert_eq!(short(b""), 0x2d06_8005_38d3_94c2);

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::checksum;
-use super::header::{
-    self, ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header, HeaderError, NUM_NODES_AT, NUM_POINTS_AT, PointType,
-};
+use super::errors::FileErrors;
+use super::header::{self, ENTRY_BYTES, HEADER_BYTES, Header, NUM_NODES_AT, NUM_POINTS_AT, PointType};
 use crate::error::{Error, Result};
-use crate::memory::bytes::{Bytes, Length, read_full};
+use crate::memory::bytes::{Bytes, Length};
 use crate::memory::{FileItems, Items};
 use crate::point::MAX_POINTS;
 
@@ -20,8 +19,6 @@ use crate::point::MAX_POINTS;
 pub(crate) struct IndexFile {
     path: PathBuf,
     header: Header,
-    /// The begin of each section.
-    offsets: Vec<u64>,
     bytes: Arc<Bytes>,
     /// The number of sections that have been taken.
     taken: usize,
@@ -56,7 +53,7 @@ impl<'a> Opened<'a> {
         if is_same {
             return Ok(());
         }
-        let what = "the file was changed while it was mapped: load it instead".into();
+        let what = "the file was changed while it was mapped: load it instead";
         Err(at.corrupt(now.len().min(self.metadata.len()), what))
     }
 }
@@ -79,9 +76,7 @@ impl<T> Section<T> {
 impl IndexFile {
     /// Reads a file.
     pub(super) fn load(path: &Path, expected: &Expected) -> Result<Self> {
-        let io_error = |source| Error::Io { path: path.into(), source };
-        let mut file = File::open(path).map_err(io_error)?;
-        let metadata = file.metadata().map_err(io_error)?;
+        let Opened { mut file, metadata, .. } = Opened::new(path)?;
         // Pipes have no length.
         Self::read(path, &mut file, metadata.is_file().then_some(metadata.len()), expected)
     }
@@ -94,15 +89,17 @@ impl IndexFile {
         expected: &Expected,
     ) -> Result<Self> {
         let at = FileErrors(path);
-        let (front, front_bytes) = at.read_front(reader)?;
-        let (header, offsets, file_bytes) = at.expected_header(&front, front_bytes, expected)?;
+        let front = read_front(reader, at)?;
+        let header = expected.header(&front, at)?;
         if let Some(len) = len {
-            at.check_len(len, file_bytes)?;
+            check_len(len, header.file_bytes, at)?;
         }
-        let bytes = usize::try_from(file_bytes).map_err(|_| at.too_large(file_bytes))?;
+        let too_large =
+            |_| at.corrupt(0, format!("{} bytes are more than can be addressed", header.file_bytes));
+        let bytes = usize::try_from(header.file_bytes).map_err(too_large)?;
         let length = if len.is_some() { Length::Verified } else { Length::Claimed };
         let bytes = Bytes::read(&front, reader, bytes, length)?.map_err(|error| at.io(error))?;
-        Self::checked(path, header, offsets, file_bytes, bytes)
+        Self::checked(path, header, bytes)
     }
 
     /// Maps a file.
@@ -117,42 +114,32 @@ impl IndexFile {
             return Err(at.io(io::ErrorKind::IsADirectory.into()));
         }
         if metadata.len() == 0 {
-            header::front_bytes(&[]).map_err(|error| at.header_error(error))?;
+            read_front(&mut io::empty(), at)?;
         }
         // SAFETY: passed on to the caller.
         let bytes = unsafe { Bytes::map(file) }.map_err(|error| at.io(error))?;
-        let start = &bytes[..bytes.len().min(HEADER_BYTES)];
-        let front_bytes = header::front_bytes(start).map_err(|error| at.header_error(error))?;
-        let front = &bytes[..bytes.len().min(front_bytes)];
-        let (header, offsets, file_bytes) = at.expected_header(front, front_bytes, expected)?;
-        Self::checked(path, header, offsets, file_bytes, bytes)
+        let header = expected.header(&read_front(&mut &bytes[..], at)?, at)?;
+        Self::checked(path, header, bytes)
     }
 
     /// Checks all bytes behind the section table.
-    fn checked(
-        path: &Path,
-        header: Header,
-        offsets: Vec<u64>,
-        file_bytes: u64,
-        bytes: Bytes,
-    ) -> Result<Self> {
+    fn checked(path: &Path, header: Header, bytes: Bytes) -> Result<Self> {
         let at = FileErrors(path);
-        at.check_len(bytes.len() as u64, file_bytes)?;
+        check_len(bytes.len() as u64, header.file_bytes, at)?;
         // Every section follows the previous one, and the first follows the table.
-        let mut end = (HEADER_BYTES + ENTRY_BYTES * header.sections.len()) as u64;
-        for (section, &offset) in header.sections.iter().zip(&offsets) {
-            debug_assert!(offset % ALIGNMENT == 0);
-            let between = &bytes[end as usize..offset as usize];
-            if let Some(i) = between.iter().position(|&byte| byte != 0) {
-                return Err(at.corrupt(end + i as u64, "a byte between sections is not 0".into()));
+        let mut end = HEADER_BYTES + ENTRY_BYTES * header.sections.len();
+        for section in &header.sections {
+            let offset = section.offset as usize;
+            if let Some(i) = bytes[end..offset].iter().position(|&byte| byte != 0) {
+                return Err(at.corrupt((end + i) as u64, "a byte between sections is not 0"));
             }
-            end = offset + section.bytes;
-            if checksum::of_pieces(&bytes[offset as usize..end as usize]) != section.checksum {
-                let tag = &section.tag;
-                return Err(at.corrupt(offset, format!("the checksum of the section '{tag}' does not match")));
+            end = offset + section.bytes as usize;
+            if checksum::of_pieces(&bytes[offset..end]) != section.checksum {
+                let what = format!("the checksum of the section '{}' does not match", section.tag);
+                return Err(at.corrupt(section.offset, what));
             }
         }
-        Ok(Self { path: path.into(), header, offsets, bytes: Arc::new(bytes), taken: 0 })
+        Ok(Self { path: path.into(), header, bytes: Arc::new(bytes), taken: 0 })
     }
 
     /// Returns the number of points, at most [`MAX_POINTS`].
@@ -189,7 +176,7 @@ impl IndexFile {
             let what = format!("the section '{tag}' has {found} bytes, but should have {expected}");
             return Err(at.corrupt(entry_at + 16, what));
         }
-        let offset = self.offsets[i];
+        let offset = section.offset;
         let range = offset as usize..(offset + section.bytes) as usize;
         let items =
             FileItems::new(&self.bytes, range).expect("sections are aligned, and their lengths whole");
@@ -218,97 +205,54 @@ pub(super) fn header_of(path: &Path) -> Result<Option<Header>> {
         return Ok(None);
     }
     let mut file = File::open(path).map_err(|error| at.io(error))?;
-    let mut start = [0; 8];
-    let got = read_full(&mut file, &mut start).map_err(|error| at.io(error))?;
-    if !header::begins_index(&start[..got]) {
+    let mut start = Vec::new();
+    (&mut file).take(8).read_to_end(&mut start).map_err(|error| at.io(error))?;
+    if !header::begins_index(&start) {
         return Ok(None);
     }
-    let (front, front_bytes) = at.read_front(&mut start.as_slice().chain(&mut file))?;
-    let (header, _, file_bytes) = at.header(&front, front_bytes)?;
-    at.check_len(metadata.len(), file_bytes)?;
+    let front = read_front(&mut start.as_slice().chain(&mut file), at)?;
+    let header = Header::from_bytes(&front, at)?;
+    check_len(metadata.len(), header.file_bytes, at)?;
     Ok(Some(header))
 }
 
-/// Constructs the errors of a file.
-struct FileErrors<'a>(&'a Path);
-
-impl FileErrors<'_> {
-    fn io(&self, source: io::Error) -> Error {
-        Error::Io { path: self.0.into(), source }
-    }
-
-    fn corrupt(&self, offset: u64, what: String) -> Error {
-        Error::CorruptFile { path: self.0.into(), offset, what }
-    }
-
-    fn header_error(&self, error: HeaderError) -> Error {
-        match error {
-            HeaderError::Corrupt(offset, what) => self.corrupt(offset, what),
-            HeaderError::Version(version) => {
-                self.other("version of the format", header::version(), version.to_string())
-            }
+impl Expected {
+    /// Decodes a header, and checks that it has the expected contents.
+    fn header(&self, front: &[u8], at: FileErrors<'_>) -> Result<Header> {
+        let header = Header::from_bytes(front, at)?;
+        if header.kind != self.kind {
+            return Err(at.other("kind of index", self.kind, header.kind));
         }
-    }
-
-    fn other(&self, what: &'static str, expected: String, found: String) -> Error {
-        Error::WrongFile { path: self.0.into(), what, expected, found }
-    }
-
-    fn too_large(&self, bytes: u64) -> Error {
-        self.corrupt(0, format!("{bytes} bytes are more than can be addressed"))
-    }
-
-    /// Reads header and table as far as they exist. Returns them, and the number of bytes that they should have.
-    fn read_front(&self, reader: &mut dyn Read) -> Result<(Vec<u8>, usize)> {
-        let mut front = vec![0; HEADER_BYTES];
-        let got = read_full(reader, &mut front).map_err(|error| self.io(error))?;
-        front.truncate(got);
-        let front_bytes = header::front_bytes(&front).map_err(|error| self.header_error(error))?;
-        front.resize(front_bytes, 0);
-        let got = read_full(reader, &mut front[HEADER_BYTES..]).map_err(|error| self.io(error))?;
-        front.truncate(HEADER_BYTES + got);
-        Ok((front, front_bytes))
-    }
-
-    /// Returns the header of a file, the begins of its sections, and its length.
-    fn header(&self, front: &[u8], front_bytes: usize) -> Result<(Header, Vec<u64>, u64)> {
-        if front.len() < front_bytes {
-            let what = format!("the file ends here, within a table up to byte {front_bytes}");
-            return Err(self.corrupt(front.len() as u64, what));
+        if header.points != self.points {
+            return Err(at.other("type of points", &self.points, header.points));
         }
-        let header = Header::from_bytes(front).map_err(|error| self.header_error(error))?;
-        let (offsets, file_bytes) = header.layout().expect("the header has been checked");
-        Ok((header, offsets, file_bytes))
+        Ok(header)
     }
+}
 
-    /// Like [`header`](Self::header), and checks that the contents are the expected ones.
-    fn expected_header(
-        &self,
-        front: &[u8],
-        front_bytes: usize,
-        expected: &Expected,
-    ) -> Result<(Header, Vec<u64>, u64)> {
-        let (header, offsets, file_bytes) = self.header(front, front_bytes)?;
-        if header.kind != expected.kind {
-            return Err(self.other("kind of index", expected.kind.into(), header.kind));
-        }
-        if header.points != expected.points {
-            let (expected, found) = (expected.points.to_string(), header.points.to_string());
-            return Err(self.other("type of points", expected, found));
-        }
-        Ok((header, offsets, file_bytes))
+/// Reads header and table.
+fn read_front(mut reader: &mut dyn Read, at: FileErrors<'_>) -> Result<Vec<u8>> {
+    let mut front = Vec::new();
+    let mut read_to = |front: &mut Vec<u8>, len: usize| {
+        let remaining = (len - front.len()) as u64;
+        (&mut reader).take(remaining).read_to_end(front).map_err(|error| at.io(error))
+    };
+    read_to(&mut front, HEADER_BYTES)?;
+    let front_bytes = header::front_bytes(&front, at)?;
+    read_to(&mut front, front_bytes)?;
+    if front.len() < front_bytes {
+        let what = format!("the file ends here, within a table up to byte {front_bytes}");
+        return Err(at.corrupt(front.len() as u64, what));
     }
+    Ok(front)
+}
 
-    fn check_len(&self, len: u64, expected: u64) -> Result<()> {
-        if len == expected {
-            return Ok(());
-        }
-        let what = match len < expected {
-            true => format!("the file ends here, but should have {expected} bytes"),
-            false => format!("the file continues here, but should have {expected} bytes"),
-        };
-        Err(self.corrupt(len.min(expected), what))
+fn check_len(len: u64, expected: u64, at: FileErrors<'_>) -> Result<()> {
+    if len == expected {
+        return Ok(());
     }
+    let verb = if len < expected { "ends" } else { "continues" };
+    Err(at.corrupt(len.min(expected), format!("the file {verb} here, but should have {expected} bytes")))
 }
 
 #[cfg(test)]

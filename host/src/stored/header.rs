@@ -1,32 +1,74 @@
 //! The header and the section table of an index file.
 
+use bytemuck::{Pod, Zeroable};
+use std::fmt;
+use std::mem::offset_of;
+use std::ops::Range;
+
 use super::checksum;
+use super::errors::FileErrors;
+use crate::error::Result;
 
 /// The first bytes: no text file begins with them, and a conversion of line ends changes them.
 const MAGIC: [u8; 8] = *b"\x89KAURI\r\n";
 /// The only version so far.
 const VERSION: u32 = 1;
 /// The bytes before the section table, and of each of its entries.
-pub(super) const HEADER_BYTES: usize = 128;
-pub(super) const ENTRY_BYTES: usize = 32;
+pub(super) const HEADER_BYTES: usize = size_of::<RawHeader>();
+pub(super) const ENTRY_BYTES: usize = size_of::<RawSection>();
 /// The most sections of a file, so that a wrong number is detected.
 const MAX_SECTIONS: u32 = 16;
 /// The alignment of sections.
 pub(super) const ALIGNMENT: u64 = 64;
 
-// The offset of each field.
-const VERSION_AT: usize = 8;
-const SECTIONS_AT: usize = 12;
-const KIND_AT: usize = 16;
-const POINTS_AT: usize = 32;
-const COORD_AT: usize = 48;
-const DIMS_AT: usize = 56;
-pub(super) const NUM_POINTS_AT: usize = 64;
-pub(super) const NUM_NODES_AT: usize = 72;
-const FILE_BYTES_AT: usize = 80;
-const CHECKSUM_AT: usize = 120;
+/// The offsets of two fields that [`IndexFile`](super::IndexFile) checks.
+pub(super) const NUM_POINTS_AT: usize = offset_of!(RawHeader, num_points);
+pub(super) const NUM_NODES_AT: usize = offset_of!(RawHeader, num_nodes);
+const CHECKSUM_AT: usize = offset_of!(RawHeader, checksum);
 /// The bytes that must be zero.
-const ZEROS: [std::ops::Range<usize>; 2] = [60..64, 88..CHECKSUM_AT];
+const ZEROS: [Range<usize>; 2] = [
+    offset_of!(RawHeader, zeros)..offset_of!(RawHeader, num_points),
+    offset_of!(RawHeader, more_zeros)..CHECKSUM_AT,
+];
+
+/// The bytes of the header. Files are little-endian, as are all machines that this module compiles for.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawHeader {
+    magic: [u8; 8],
+    version: u32,
+    num_sections: u32,
+    kind: [u8; 16],
+    point_type: [u8; 16],
+    coordinate_type: [u8; 8],
+    dims: u32,
+    zeros: [u8; 4],
+    num_points: u64,
+    num_nodes: u64,
+    file_bytes: u64,
+    more_zeros: [u8; 32],
+    checksum: u64,
+}
+
+/// The bytes of an entry of the section table.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct RawSection {
+    tag: [u8; 8],
+    offset: u64,
+    bytes: u64,
+    checksum: u64,
+}
+
+// SAFETY: integers only.
+unsafe impl Zeroable for RawHeader {}
+// SAFETY: integers without padding: each field is at a multiple of its size, and so is the end.
+unsafe impl Pod for RawHeader {}
+// SAFETY: integers only.
+unsafe impl Zeroable for RawSection {}
+// SAFETY: integers without padding: each field is at a multiple of its size, and so is the end.
+unsafe impl Pod for RawSection {}
+const _: () = assert!(HEADER_BYTES == 128 && ENTRY_BYTES == 32);
 
 /// The type of the points of an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +80,8 @@ pub(crate) struct PointType {
     pub(crate) dims: u32,
 }
 
-impl std::fmt::Display for PointType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for PointType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} as {} x {}", self.name, self.dims, self.coord)
     }
 }
@@ -53,49 +95,39 @@ pub(super) struct Header {
     pub(super) num_points: u64,
     pub(super) num_nodes: u64,
     pub(super) sections: Vec<Section>,
+    /// The bytes of the whole file.
+    pub(super) file_bytes: u64,
 }
 
 /// An entry of the section table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Section {
     pub(super) tag: String,
+    pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) checksum: u64,
 }
 
-/// The error of an invalid header.
-#[derive(Debug)]
-pub(super) enum HeaderError {
-    /// An invalid value at an offset.
-    Corrupt(u64, String),
-    /// Another version of the format.
-    Version(u32),
-}
-
-use HeaderError::Corrupt;
-
 impl Header {
     /// Encodes header and table.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = vec![0; self.front_bytes()];
-        let mut put = |at: usize, field: &[u8]| bytes[at..at + field.len()].copy_from_slice(field);
-        put(0, &MAGIC);
-        put(VERSION_AT, &VERSION.to_le_bytes());
-        put(SECTIONS_AT, &(self.sections.len() as u32).to_le_bytes());
-        put(KIND_AT, self.kind.as_bytes());
-        put(POINTS_AT, self.points.name.as_bytes());
-        put(COORD_AT, self.points.coord.as_bytes());
-        put(DIMS_AT, &self.points.dims.to_le_bytes());
-        put(NUM_POINTS_AT, &self.num_points.to_le_bytes());
-        put(NUM_NODES_AT, &self.num_nodes.to_le_bytes());
-        let (offsets, file_bytes) = self.layout().expect("sections in memory have a size");
-        put(FILE_BYTES_AT, &file_bytes.to_le_bytes());
-        for (i, (section, offset)) in self.sections.iter().zip(offsets).enumerate() {
-            let at = HEADER_BYTES + i * ENTRY_BYTES;
-            put(at, section.tag.as_bytes());
-            put(at + 8, &offset.to_le_bytes());
-            put(at + 16, &section.bytes.to_le_bytes());
-            put(at + 24, &section.checksum.to_le_bytes());
+        let header = RawHeader {
+            magic: MAGIC,
+            version: VERSION,
+            num_sections: self.sections.len() as u32,
+            kind: padded(&self.kind),
+            point_type: padded(&self.points.name),
+            coordinate_type: padded(&self.points.coord),
+            dims: self.points.dims,
+            num_points: self.num_points,
+            num_nodes: self.num_nodes,
+            file_bytes: self.file_bytes,
+            ..RawHeader::zeroed()
+        };
+        let mut bytes = bytemuck::bytes_of(&header).to_vec();
+        for &Section { ref tag, offset, bytes: len, checksum } in &self.sections {
+            let entry = RawSection { tag: padded(tag), offset, bytes: len, checksum };
+            bytes.extend_from_slice(bytemuck::bytes_of(&entry));
         }
         let checksum = checksum_of(&bytes);
         bytes[CHECKSUM_AT..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
@@ -103,69 +135,56 @@ impl Header {
     }
 
     /// Decodes header and table, which have [`front_bytes`] bytes.
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, HeaderError> {
-        if u64_at(bytes, CHECKSUM_AT) != checksum_of(bytes) {
-            return Err(Corrupt(CHECKSUM_AT as u64, "the checksum of the header does not match".into()));
+    pub(super) fn from_bytes(bytes: &[u8], at: FileErrors<'_>) -> Result<Self> {
+        let raw: RawHeader = bytemuck::pod_read_unaligned(&bytes[..HEADER_BYTES]);
+        if raw.checksum != checksum_of(bytes) {
+            return Err(at.corrupt(CHECKSUM_AT as u64, "the checksum of the header does not match"));
         }
         for range in ZEROS {
             if let Some(i) = bytes[range.clone()].iter().position(|&byte| byte != 0) {
-                return Err(Corrupt((range.start + i) as u64, "a reserved byte is not 0".into()));
+                return Err(at.corrupt((range.start + i) as u64, "a reserved byte is not 0"));
             }
         }
-        let entry = |entry: &[u8], at: usize| -> Result<(Section, u64), HeaderError> {
-            let tag = name_at(entry, 0, 8).ok_or_else(|| invalid_name(at))?;
-            let section = Section { tag, bytes: u64_at(entry, 16), checksum: u64_at(entry, 24) };
-            Ok((section, u64_at(entry, 8)))
-        };
-        let entries = bytes[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).enumerate();
-        let (sections, stored_offsets): (Vec<_>, Vec<_>) = entries
-            .map(|(i, bytes)| entry(bytes, HEADER_BYTES + i * ENTRY_BYTES))
-            .collect::<Result<Vec<_>, _>>()?
-            .into_iter()
-            .unzip();
-        let name = |at, len| name_at(bytes, at, len).ok_or_else(|| invalid_name(at));
-        let points =
-            PointType { name: name(POINTS_AT, 16)?, coord: name(COORD_AT, 8)?, dims: u32_at(bytes, DIMS_AT) };
-        let header = Self {
-            kind: name(KIND_AT, 16)?,
-            points,
-            num_points: u64_at(bytes, NUM_POINTS_AT),
-            num_nodes: u64_at(bytes, NUM_NODES_AT),
-            sections,
+        let name = |field: &[u8], offset: usize| {
+            let invalid = || at.corrupt(offset as u64, "a name is not ASCII with trailing zeros");
+            unpadded(field).ok_or_else(invalid)
         };
         // Every section has exactly one valid offset, so that sections neither overlap nor leave gaps.
-        let Some((offsets, file_bytes)) = header.layout() else {
-            return Err(Corrupt(HEADER_BYTES as u64, "sections are longer than any file".into()));
+        let (mut sections, mut end) = (Vec::new(), bytes.len() as u64);
+        for (i, entry) in bytes[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).enumerate() {
+            let entry_at = HEADER_BYTES + i * ENTRY_BYTES;
+            let raw: RawSection = bytemuck::pod_read_unaligned(entry);
+            let tag = name(&raw.tag, entry_at)?;
+            let Some((offset, next_end)) = after(end, raw.bytes) else {
+                return Err(at.corrupt(HEADER_BYTES as u64, "sections are longer than any file"));
+            };
+            if raw.offset != offset {
+                let what = format!("section {i} should begin at {offset}, not at {}", raw.offset);
+                return Err(at.corrupt((entry_at + offset_of!(RawSection, offset)) as u64, what));
+            }
+            sections.push(Section { tag, offset, bytes: raw.bytes, checksum: raw.checksum });
+            end = next_end;
+        }
+        if raw.file_bytes != end {
+            let what = format!("header and sections have {end} bytes, not {}", raw.file_bytes);
+            return Err(at.corrupt(offset_of!(RawHeader, file_bytes) as u64, what));
+        }
+        let points = PointType {
+            name: name(&raw.point_type, offset_of!(RawHeader, point_type))?,
+            coord: name(&raw.coordinate_type, offset_of!(RawHeader, coordinate_type))?,
+            dims: raw.dims,
         };
-        if let Some(i) = (0..offsets.len()).find(|&i| offsets[i] != stored_offsets[i]) {
-            let at = (HEADER_BYTES + i * ENTRY_BYTES + 8) as u64;
-            let (expected, found) = (offsets[i], stored_offsets[i]);
-            return Err(Corrupt(at, format!("section {i} should begin at {expected}, not at {found}")));
-        }
-        let found = u64_at(bytes, FILE_BYTES_AT);
-        if found != file_bytes {
-            let what = format!("header and sections have {file_bytes} bytes, not {found}");
-            return Err(Corrupt(FILE_BYTES_AT as u64, what));
-        }
-        Ok(header)
+        let kind = name(&raw.kind, offset_of!(RawHeader, kind))?;
+        let RawHeader { num_points, num_nodes, file_bytes, .. } = raw;
+        Ok(Self { kind, points, num_points, num_nodes, sections, file_bytes })
     }
+}
 
-    /// Returns the bytes of header and table.
-    fn front_bytes(&self) -> usize {
-        HEADER_BYTES + self.sections.len() * ENTRY_BYTES
-    }
-
-    /// Returns the begin of each section and the bytes of the file; `None` if no file can be that large.
-    pub(super) fn layout(&self) -> Option<(Vec<u64>, u64)> {
-        let mut end = self.front_bytes() as u64;
-        let mut offsets = Vec::with_capacity(self.sections.len());
-        for section in &self.sections {
-            let offset = end.checked_next_multiple_of(ALIGNMENT)?;
-            offsets.push(offset);
-            end = offset.checked_add(section.bytes)?;
-        }
-        Some((offsets, end))
-    }
+/// Returns the offset and the end of a section of `bytes` bytes, behind one that ends at `end`; `None` if no file can be
+/// that large.
+pub(super) fn after(end: u64, bytes: u64) -> Option<(u64, u64)> {
+    let offset = end.checked_next_multiple_of(ALIGNMENT)?;
+    Some((offset, offset.checked_add(bytes)?))
 }
 
 /// Returns true for the magic bytes of an index file.
@@ -175,31 +194,24 @@ pub(super) fn begins_index(bytes: &[u8]) -> bool {
 
 /// Returns the bytes of header and table. `header` has the first [`HEADER_BYTES`] of a file, or the whole file if it is
 /// shorter.
-pub(super) fn front_bytes(header: &[u8]) -> Result<usize, HeaderError> {
+pub(super) fn front_bytes(header: &[u8], at: FileErrors<'_>) -> Result<usize> {
     let common = header.len().min(MAGIC.len());
     if header[..common] != MAGIC[..common] || header.is_empty() {
-        return Err(Corrupt(0, "this is not an index file: the magic bytes are missing".into()));
+        return Err(at.corrupt(0, "this is not an index file: the magic bytes are missing"));
     }
     if header.len() < HEADER_BYTES {
         let what = format!("the file ends here, within a header of {HEADER_BYTES} bytes");
-        return Err(Corrupt(header.len() as u64, what));
+        return Err(at.corrupt(header.len() as u64, what));
     }
-    match u32_at(header, VERSION_AT) {
-        VERSION => {}
-        other => return Err(HeaderError::Version(other)),
+    let RawHeader { version, num_sections, .. } = bytemuck::pod_read_unaligned(header);
+    if version != VERSION {
+        return Err(at.other("version of the format", VERSION, version));
     }
-    match u32_at(header, SECTIONS_AT) {
-        number @ 0..=MAX_SECTIONS => Ok(HEADER_BYTES + number as usize * ENTRY_BYTES),
-        number => {
-            let what = format!("{number} sections, but there are at most {MAX_SECTIONS}");
-            Err(Corrupt(SECTIONS_AT as u64, what))
-        }
+    if num_sections > MAX_SECTIONS {
+        let what = format!("{num_sections} sections, but there are at most {MAX_SECTIONS}");
+        return Err(at.corrupt(offset_of!(RawHeader, num_sections) as u64, what));
     }
-}
-
-/// Returns the supported version, as text.
-pub(super) fn version() -> String {
-    VERSION.to_string()
+    Ok(HEADER_BYTES + num_sections as usize * ENTRY_BYTES)
 }
 
 /// Returns the checksum of all bytes of header and table except the checksum itself.
@@ -207,22 +219,17 @@ fn checksum_of(bytes: &[u8]) -> u64 {
     checksum::short(&[&bytes[..CHECKSUM_AT], &bytes[HEADER_BYTES..]].concat())
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"))
+/// Encodes a name of at most `N` bytes with trailing zeros.
+fn padded<const N: usize>(name: &str) -> [u8; N] {
+    let mut field = [0; N];
+    field[..name.len()].copy_from_slice(name.as_bytes());
+    field
 }
 
 /// Decodes printable ASCII with trailing zeros.
-fn name_at(bytes: &[u8], at: usize, len: usize) -> Option<String> {
-    let field = &bytes[at..at + len];
-    let end = field.iter().position(|&byte| byte == 0).unwrap_or(len);
-    let is_name = field[..end].iter().all(u8::is_ascii_graphic) && field[end..].iter().all(|&byte| byte == 0);
-    is_name.then(|| field[..end].iter().map(|&byte| char::from(byte)).collect())
-}
-
-fn invalid_name(at: usize) -> HeaderError {
-    Corrupt(at as u64, "a name is not ASCII with trailing zeros".into())
+fn unpadded(field: &[u8]) -> Option<String> {
+    let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+    let (name, zeros) = field.split_at(end);
+    let is_name = name.iter().all(u8::is_ascii_graphic) && zeros.iter().all(|&byte| byte == 0);
+    is_name.then(|| String::from_utf8_lossy(name).into_owned())
 }

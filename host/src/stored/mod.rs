@@ -1,10 +1,11 @@
 //! Index files: header, sections, checksums, atomic writes.
 //!
-//! An index implements [`Stored`]: it lists its sections, and is loaded from sections that it validates.
+//! An index implements [`Stored`]: it lists its sections for saving, and validates the sections when it is loaded.
 //! `docs/file-format.md` has the layout.
 
 mod atomic;
 mod checksum;
+mod errors;
 mod file;
 mod header;
 mod unfinished;
@@ -23,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::point::Point;
 use crate::stats::Stats;
 use file::{Expected, Opened};
-use header::{ALIGNMENT, Header};
+use header::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header};
 use kauri_kernels::thread::coord::Coord;
 
 #[cfg(target_endian = "big")]
@@ -55,29 +56,32 @@ pub(crate) struct Contents<'a> {
 
 impl Contents<'_> {
     fn header(&self, expected: Expected) -> Header {
-        let section = |&(tag, bytes): &(&str, &[u8])| header::Section {
-            tag: tag.into(),
-            bytes: bytes.len() as u64,
-            checksum: checksum::of_pieces(bytes),
+        let mut file_bytes = (HEADER_BYTES + ENTRY_BYTES * self.sections.len()) as u64;
+        let section = |&(tag, bytes): &(&str, &[u8])| {
+            let len = bytes.len() as u64;
+            let (offset, end) = header::after(file_bytes, len).expect("sections in memory have a size");
+            file_bytes = end;
+            header::Section { tag: tag.into(), offset, bytes: len, checksum: checksum::of_pieces(bytes) }
         };
+        let sections = self.sections.iter().map(section).collect();
         Header {
             kind: expected.kind.into(),
             points: expected.points,
             num_points: self.num_points as u64,
             num_nodes: self.num_nodes as u64,
-            sections: self.sections.iter().map(section).collect(),
+            sections,
+            file_bytes,
         }
     }
 
     fn write(&self, header: &Header, writer: &mut dyn Write) -> io::Result<()> {
         let front = header.to_bytes();
         writer.write_all(&front)?;
-        let mut end = front.len();
-        for (_, bytes) in self.sections {
-            let gap = end.next_multiple_of(ALIGNMENT as usize) - end;
-            writer.write_all(&[0; ALIGNMENT as usize][..gap])?;
+        let mut end = front.len() as u64;
+        for (section, (_, bytes)) in header.sections.iter().zip(self.sections) {
+            writer.write_all(&[0; ALIGNMENT as usize][..(section.offset - end) as usize])?;
             writer.write_all(bytes)?;
-            end += gap + bytes.len();
+            end = section.offset + section.bytes;
         }
         writer.flush()
     }
@@ -186,7 +190,7 @@ impl IndexInfo {
 /// # Errors
 /// [`Error::Io`]; [`Error::CorruptFile`] for a broken header.
 pub fn index_info(path: &Path) -> Result<Option<IndexInfo>> {
-    let Some(Header { kind, points, num_points, num_nodes, sections }) = file::header_of(path)? else {
+    let Some(Header { kind, points, num_points, num_nodes, sections, .. }) = file::header_of(path)? else {
         return Ok(None);
     };
     let sections = sections.into_iter().map(|section| (section.tag, section.bytes)).collect();

@@ -1,4 +1,4 @@
-//! The temporary files of writes in progress, so that a program that is interrupted can remove them.
+//! The set of temporary files of writes in progress. An interrupted program can remove them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -31,10 +31,16 @@ pub(super) fn end(
     finish(file)
 }
 
-/// Removes the temporary files of all writes in progress, then calls `end_program`: for programs that a signal ends.
+/// Removes the temporary files of all writes in progress, then calls `end_program`. A program calls this when a signal
+/// ends it.
 ///
-/// The library writes to a temporary file that replaces the target at the end. Until `end_program` returns, no such
-/// file is created or moved.
+/// The library writes each file under a temporary name and renames it at the end. No temporary file is created or renamed
+/// until `end_program` returns.
+///
+/// ```no_run
+/// // In a handler of Ctrl-C.
+/// kauri::io::remove_temporary_files(|| std::process::exit(130));
+/// ```
 pub fn remove_temporary_files(end_program: impl FnOnce()) {
     let mut unfinished = lock();
     for path in std::mem::take(&mut *unfinished) {
@@ -49,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_removed_until_they_are_in_their_place() {
+    fn only_unfinished_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let entries = || std::fs::read_dir(folder.path()).unwrap().count();
         let new = || begin(|| NamedTempFile::new_in(folder.path())).unwrap();

@@ -159,17 +159,6 @@ pub unsafe fn join_directory(codes: Slice<u64>, code_bits: u32, begins: SliceMut
     }
 }
 
-/// Writes where the points of each cell of a list begin, and the number of points as the end; a thread per cell. The list is padded with
-/// [`NOWHERE`] to the number of points.
-#[kernel(family = "join", block = PER_ITEM_THREADS)]
-pub unsafe fn join_cells(codes: Slice<u64>, cells: Slice<u64>, begins: SliceMut<u32>) {
-    let (i, len) = (thread::index_1d_u64() as usize, codes.len());
-    if i < begins.len() {
-        let begin = if i < len { partition_point(0, len, |at| codes.load(at) < cells.load(i)) } else { len };
-        begins.store(i, begin as u32);
-    }
-}
-
 /// Writes the ranks of the scores of points by their ids, zeros to the padding, and the least and the greatest rank to `extremes`, which
 /// must be initialized with the greatest and the least number. Grid-stride loop.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]

@@ -2,8 +2,8 @@
 //! in batches, and pairs after the threshold of the previous batches are skipped.
 
 use super::best::{pair, state};
-use super::neighbor_cells::{JoinSides, NeighborCells, ProbePoint};
-use super::score::{PairRanks, Scoring};
+use super::neighbor_cells::{NeighborCells, ProbePoint};
+use super::score::Scoring;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
@@ -14,87 +14,88 @@ use cuda_std::prelude::*;
 pub const HEAP_THREADS: usize = 64;
 /// Blocks per multiprocessor; shared memory has no space for the heaps of more.
 const HEAP_MIN_BLOCKS: usize = 4;
-/// Most pairs of a heap in shared memory.
-pub const MAX_K_SHARED: usize = 64;
-/// Most pairs of a heap in registers.
-pub const MAX_K_REGISTERS: usize = 64;
+/// Most pairs of a heap.
+pub const MAX_K: usize = 64;
+
+/// The arguments of the kernels with heaps.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct HeapArgs<'a, C> {
+    /// The two sides.
+    pub sides: crate::join::neighbor_cells::JoinSides<'a, C>,
+    /// The ranks of their scores.
+    pub ranks: crate::join::score::PairRanks<'a>,
+    /// The first probe point of the batch.
+    pub first: u64,
+    /// The state of the best pairs, with the threshold.
+    pub state: Slice<'a, u64>,
+    /// A row for each probe point of the batch.
+    pub pairs: SliceMut<'a, crate::thread::words::Bits128>,
+}
 
 /// Writes the best `K` pairs of each probe point from `first` on, in no order; a thread per point.
 #[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6], K = [16, 64])]
-pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(
-    sides: JoinSides<'_, C>,
-    ranks: PairRanks<'_>,
-    first: u64,
-    state: Slice<u64>,
-    pairs: SliceMut<Bits128>,
-) {
-    let (row, mut best) = (thread::index_1d_u64() as usize, Registers::<K>::EMPTY);
-    if row >= pairs.len() / K {
-        return;
-    }
-    let i = first as usize + row;
-    let cells = sides.neighbor_cells::<D>();
-    let scoring = ranks.scoring.scoring();
-    let probe_id = sides.probe_ids.load(i);
-    if let Some(probe) = sides.probe_point(&cells, i) {
-        let (probe_rank, worst) = (ranks.probe.load(i), state.load(state::THRESHOLD));
-        let first = Cell::new(least_left(&scoring, worst, probe_rank));
-        let visit = |position, id| {
-            let key = !scoring.rank(ranks.build.load(position), probe_rank);
-            if key <= worst {
-                best.offer(key, id);
-                let worst = if best.keys[0] < worst { best.keys[0] } else { worst };
-                first.set(least_left(&scoring, worst, probe_rank));
-            }
-        };
-        visit_neighbors(&cells, &probe, &scoring, ranks.build, &first, visit);
-    }
-    let mut entry = 0;
-    while entry < K {
-        pairs.store(row * K + entry, as_pair(best.keys[entry], best.ids[entry], probe_id));
-        entry += 1;
-    }
+pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(args: HeapArgs<'_, C>) {
+    write_best_pairs::<C, D, _>(args, K, || Registers::<K>::EMPTY);
 }
 
 /// Writes the best `k` pairs of each probe point from `first` on, in no order; a thread per point.
 #[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_in_shared<C: Coord, const D: usize>(
-    sides: JoinSides<'_, C>,
-    ranks: PairRanks<'_>,
-    first: u64,
-    k: u32,
-    state: Slice<u64>,
-    pairs: SliceMut<Bits128>,
+pub unsafe fn join_in_shared<C: Coord, const D: usize>(args: HeapArgs<'_, C>, k: u32) {
+    let smem = shared_mem();
+    write_best_pairs::<C, D, _>(args, k as usize, || Heap::new(smem, k as usize));
+}
+
+/// The best entries of a thread. An entry is the complement of a score's rank, and a build id.
+trait BestEntries {
+    /// Adds an entry if it is among the best.
+    unsafe fn offer(&mut self, entry: (u64, u32));
+
+    /// Returns the key of the worst entry, or the greatest key while there is capacity for more entries.
+    unsafe fn worst_key(&self) -> u64;
+
+    /// Returns an entry; the id of an empty entry is `u32::MAX`.
+    unsafe fn entry(&self, i: usize) -> (u64, u32);
+}
+
+/// Finds the best `k` pairs of the probe point of this thread, and writes them to its row.
+#[inline(always)]
+unsafe fn write_best_pairs<C: Coord, const D: usize, B: BestEntries>(
+    HeapArgs { sides, ranks, first, state, pairs }: HeapArgs<'_, C>,
+    k: usize,
+    new: impl FnOnce() -> B,
 ) {
-    let (row, k) = (thread::index_1d_u64() as usize, k as usize);
+    let row = thread::index_1d_u64() as usize;
     if row >= pairs.len() / k {
         return;
     }
-    let i = first as usize + row;
+    let (i, mut best) = (first as usize + row, new());
     let cells = sides.neighbor_cells::<D>();
     let scoring = ranks.scoring.scoring();
     let probe_id = sides.probe_ids.load(i);
-    let mut heap = Heap::new(shared_mem(), k);
     if let Some(probe) = sides.probe_point(&cells, i) {
         let (probe_rank, worst) = (ranks.probe.load(i), state.load(state::THRESHOLD));
         let first = Cell::new(least_left(&scoring, worst, probe_rank));
         let visit = |position, id| {
             let key = !scoring.rank(ranks.build.load(position), probe_rank);
             if key <= worst {
-                heap.offer((key, id));
-                if heap.len == k {
-                    first.set(least_left(&scoring, heap.entry(0).0, probe_rank));
-                }
+                best.offer((key, id));
+                let own_worst = best.worst_key();
+                first.set(least_left(
+                    &scoring,
+                    if own_worst < worst { own_worst } else { worst },
+                    probe_rank,
+                ));
             }
         };
         visit_neighbors(&cells, &probe, &scoring, ranks.build, &first, visit);
     }
     let mut entry = 0;
     while entry < k {
-        let (key, id) = if entry < heap.len { heap.entry(entry) } else { (u64::MAX, u32::MAX) };
-        pairs.store(row * k + entry, as_pair(key, id, probe_id));
+        let (key, id) = best.entry(entry);
+        let pair = if id == u32::MAX { Bits128::LAST } else { pair(!key, id, probe_id) };
+        pairs.store(row * k + entry, pair);
         entry += 1;
     }
 }
@@ -127,13 +128,7 @@ fn least_left(scoring: &Scoring, worst: u64, right: u64) -> u64 {
     }
 }
 
-/// Returns an entry as a pair, or [`LAST`](Ranked::LAST) for an empty entry.
-#[inline(always)]
-fn as_pair(key: u64, id: u32, right: u32) -> Bits128 {
-    if id == u32::MAX { Bits128::LAST } else { pair(!key, id, right) }
-}
-
-/// True if entry `a`, the complement of a score's rank and a build id, is better than `b`.
+/// True if entry `a` is better than entry `b`.
 #[inline(always)]
 fn is_before(a: (u64, u32), b: (u64, u32)) -> bool {
     (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
@@ -147,15 +142,16 @@ struct Registers<const K: usize> {
 
 impl<const K: usize> Registers<K> {
     const EMPTY: Self = Self { keys: [u64::MAX; K], ids: [u32::MAX; K] };
+}
 
-    /// Replaces the worst entry by a better one, and moves it to its sorted position.
+impl<const K: usize> BestEntries for Registers<K> {
     #[inline(always)]
-    fn offer(&mut self, key: u64, id: u32) {
+    unsafe fn offer(&mut self, (key, id): (u64, u32)) {
         if !is_before((key, id), (self.keys[0], self.ids[0])) {
             return;
         }
-        // Each entry decides from itself and the next one what it becomes, so that all indices are constants. Entries worse than the new
-        // one move forward by one.
+        // The new entry replaces the worst one and moves to its sorted position: entries worse than it move forward by one. Each entry
+        // decides from itself and the next one what it becomes, so that all indices are constants.
         let mut entry = 0;
         while entry < K {
             if entry + 1 < K && is_before((key, id), (self.keys[entry + 1], self.ids[entry + 1])) {
@@ -166,13 +162,23 @@ impl<const K: usize> Registers<K> {
             entry += 1;
         }
     }
+
+    #[inline(always)]
+    unsafe fn worst_key(&self) -> u64 {
+        self.keys[0]
+    }
+
+    #[inline(always)]
+    unsafe fn entry(&self, i: usize) -> (u64, u32) {
+        (self.keys[i], self.ids[i])
+    }
 }
 
 /// Shared memory of heaps: entry `e` of thread `t` is at `e * HEAP_THREADS + t`, so that each lane has its bank.
 #[repr(C, align(16))]
 pub struct HeapSmem {
-    keys: [u64; HEAP_THREADS * MAX_K_SHARED],
-    ids: [u32; HEAP_THREADS * MAX_K_SHARED],
+    keys: [u64; HEAP_THREADS * MAX_K],
+    ids: [u32; HEAP_THREADS * MAX_K],
 }
 
 /// A binary heap of a thread, the worst entry at its root.
@@ -192,18 +198,20 @@ impl Heap<'_> {
     }
 
     #[inline(always)]
-    unsafe fn entry(&self, i: usize) -> (u64, u32) {
+    unsafe fn load(&self, i: usize) -> (u64, u32) {
         let at = i * HEAP_THREADS + self.thread;
         (self.keys.load(at), self.ids.load(at))
     }
 
     #[inline(always)]
-    unsafe fn set(&self, i: usize, (key, id): (u64, u32)) {
+    unsafe fn store(&self, i: usize, (key, id): (u64, u32)) {
         let at = i * HEAP_THREADS + self.thread;
         self.keys.store(at, key);
         self.ids.store(at, id);
     }
+}
 
+impl BestEntries for Heap<'_> {
     #[inline(always)]
     unsafe fn offer(&mut self, entry: (u64, u32)) {
         if self.len < self.k {
@@ -211,15 +219,15 @@ impl Heap<'_> {
             let mut i = self.len;
             self.len += 1;
             while i > 0 {
-                let above = self.entry((i - 1) / 2);
+                let above = self.load((i - 1) / 2);
                 if is_before(entry, above) {
                     break;
                 }
-                self.set(i, above);
+                self.store(i, above);
                 i = (i - 1) / 2;
             }
-            self.set(i, entry);
-        } else if is_before(entry, self.entry(0)) {
+            self.store(i, entry);
+        } else if is_before(entry, self.load(0)) {
             // Sift down from the root.
             let mut i = 0;
             loop {
@@ -227,9 +235,9 @@ impl Heap<'_> {
                 if child >= self.len {
                     break;
                 }
-                let mut below = self.entry(child);
+                let mut below = self.load(child);
                 if child + 1 < self.len {
-                    let other = self.entry(child + 1);
+                    let other = self.load(child + 1);
                     if is_before(below, other) {
                         (child, below) = (child + 1, other);
                     }
@@ -237,10 +245,20 @@ impl Heap<'_> {
                 if is_before(below, entry) {
                     break;
                 }
-                self.set(i, below);
+                self.store(i, below);
                 i = child;
             }
-            self.set(i, entry);
+            self.store(i, entry);
         }
+    }
+
+    #[inline(always)]
+    unsafe fn worst_key(&self) -> u64 {
+        if self.len == self.k { self.load(0).0 } else { u64::MAX }
+    }
+
+    #[inline(always)]
+    unsafe fn entry(&self, i: usize) -> (u64, u32) {
+        if i < self.len { self.load(i) } else { (u64::MAX, u32::MAX) }
     }
 }

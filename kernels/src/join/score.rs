@@ -35,12 +35,19 @@ impl ScoreType {
     }
 }
 
-/// The function that makes the score of a pair from the scores of its points.
+/// The function that makes the score of a pair from the scores of its points. Sums and products of integers saturate.
+///
+/// ```
+/// use kauri_kernels::join::score::{ScoreFunction, Scoring, integer_of_rank, rank_of_integer};
+/// let scoring = Scoring { of_integers: true, function: ScoreFunction::Min, weights: [1.0; 2] };
+/// let rank = scoring.rank(rank_of_integer(3), rank_of_integer(5));
+/// assert_eq!(integer_of_rank(rank), 3);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScoreFunction {
     /// Left plus right.
     Sum = 0,
-    /// Left times right.
+    /// Left times right. With negative scores it is not monotone, so the best-scored points give no threshold.
     Product = 1,
     /// The lesser of both.
     Min = 2,

@@ -3,16 +3,29 @@
 //! scores can reach the threshold are tested for distance.
 
 use super::best::{CandidateList, pair, state};
-use super::neighbor_cells::JoinSides;
-use super::score::{PairRanks, Scoring};
+use super::score::Scoring;
 use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS, join_rising_min_blocks};
 use crate::thread::coord::Coord;
 use crate::thread::operator::Max;
-use crate::thread::words::Bits128;
 use crate::warp::scan::reduce;
 use crate::warp::shuffle::shuffle_idx;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
+
+/// The arguments of the kernels.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct ThresholdArgs<'a, C> {
+    /// The two sides.
+    pub sides: crate::join::neighbor_cells::JoinSides<'a, C>,
+    /// The ranks of their scores.
+    pub ranks: crate::join::score::PairRanks<'a>,
+    /// The least and the greatest rank of the build side.
+    pub extremes: Slice<'a, u64>,
+    /// The candidate pairs.
+    pub pairs: SliceMut<'a, crate::thread::words::Bits128>,
+    /// The state of the candidates.
+    pub state: SliceMut<'a, u64>,
+}
 
 /// Offers the pairs of a part of the probe points, a thread per point. Block `b` of the launch joins block `(b + first_block) * stride`
 /// modulo the number of all blocks, which is coprime to `stride`. A thread visits the points of one [segment](JOIN_SEGMENT) of its
@@ -20,24 +33,14 @@ use cuda_std::prelude::*;
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = join_rising_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_rising<C: Coord, const D: usize>(
-    sides: JoinSides<'_, C>,
-    ranks: PairRanks<'_>,
-    extremes: Slice<u64>,
+    args: ThresholdArgs<'_, C>,
     first_block: u64,
     stride: u64,
-    pairs: SliceMut<Bits128>,
-    state: SliceMut<u64>,
     tasks_per_warp: u32,
     tasks: SliceMut<u64>,
 ) {
-    let join = ThresholdJoin {
-        sides,
-        ranks,
-        extremes,
-        scoring: ranks.scoring.scoring(),
-        candidates: CandidateList::new(pairs, state),
-    };
-    let probe = probe_of_thread(sides.probe_ids.len(), first_block, stride);
+    let join = ThresholdJoin::new(args);
+    let probe = probe_of_thread(args.sides.probe_ids.len(), first_block, stride);
     let all = match probe {
         Some(i) => join.offer::<D>(i, (0, JOIN_SEGMENT)),
         None => 0,
@@ -46,7 +49,13 @@ pub unsafe fn join_rising<C: Coord, const D: usize>(
     if most > JOIN_SEGMENT as u64 {
         // If any lane has a probe point, the first lane has one.
         let warp = shuffle_idx(probe.unwrap_or(0) as u64, 0) / 32;
-        defer_segments(warp, most.div_ceil(JOIN_SEGMENT as u64) - 1, tasks_per_warp.into(), state, tasks);
+        defer_segments(
+            warp,
+            most.div_ceil(JOIN_SEGMENT as u64) - 1,
+            tasks_per_warp.into(),
+            args.state,
+            tasks,
+        );
     }
 }
 
@@ -85,53 +94,44 @@ const SEGMENT_SHIFT: u32 = 5;
 /// Joins the segments that [`join_rising()`] deferred. A warp takes a task, then the task that is as many further as there are warps.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_rising_rest<C: Coord, const D: usize>(
-    sides: JoinSides<'_, C>,
-    ranks: PairRanks<'_>,
-    extremes: Slice<u64>,
-    pairs: SliceMut<Bits128>,
-    state: SliceMut<u64>,
-    tasks: Slice<u64>,
-) {
-    let join = ThresholdJoin {
-        sides,
-        ranks,
-        extremes,
-        scoring: ranks.scoring.scoring(),
-        candidates: CandidateList::new(pairs, state),
-    };
-    let all = state.load(state::TASKS);
+pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_, C>, tasks: Slice<u64>) {
+    let join = ThresholdJoin::new(args);
+    let all = args.state.load(state::TASKS);
     let mut task = thread::index_1d_u64() / 32;
     while task < all {
         let word = tasks.load(task as usize);
         let i = (word >> WARP_SHIFT) as usize * 32 + warp::lane_id() as usize;
         let segment = (word >> SEGMENT_SHIFT) as u32 as usize;
         let end = segment + (1 << (word & 31));
-        if i < sides.probe_ids.len() {
+        if i < args.sides.probe_ids.len() {
             join.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * end));
         }
         task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
     }
 }
 
-/// The common part of both kernels.
+/// A join by a running threshold.
 #[derive(Clone, Copy)]
 struct ThresholdJoin<'a, C> {
-    sides: JoinSides<'a, C>,
-    ranks: PairRanks<'a>,
-    extremes: Slice<'a, u64>,
+    args: ThresholdArgs<'a, C>,
     scoring: Scoring,
     candidates: CandidateList<'a>,
 }
 
-impl<C: Coord> ThresholdJoin<'_, C> {
+impl<'a, C: Coord> ThresholdJoin<'a, C> {
+    #[inline(always)]
+    unsafe fn new(args: ThresholdArgs<'a, C>) -> Self {
+        let candidates = CandidateList::new(args.pairs, args.state);
+        Self { args, scoring: args.ranks.scoring.scoring(), candidates }
+    }
+
     /// Offers the pairs of probe point `i` with points number `part` of its neighbor cells. Returns the number of points in the neighbor
     /// cells, or 0 if no build point can reach the threshold.
     #[inline(always)]
     unsafe fn offer<const D: usize>(&self, i: usize, part: (usize, usize)) -> usize {
-        let Self { sides, ranks, scoring, candidates, .. } = *self;
+        let Self { args: ThresholdArgs { sides, ranks, extremes, .. }, scoring, candidates } = *self;
         let probe_rank = ranks.probe.load(i);
-        let all = [self.extremes.load(0), self.extremes.load(1)];
+        let all = [extremes.load(0), extremes.load(1)];
         let Some((first, last)) = scoring.left_ranks_reaching(candidates.least_rank(), probe_rank, all)
         else {
             return 0;
@@ -199,6 +199,6 @@ pub struct CustomScoreLaunch<'a, C> {
     pub stride: u64,
     /// The candidate pairs.
     pub pairs: SliceMut<'a, crate::thread::words::Bits128>,
-    /// And their state.
+    /// The state of the candidates.
     pub state: SliceMut<'a, u64>,
 }

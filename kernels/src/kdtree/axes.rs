@@ -1,13 +1,16 @@
-//! The split axes of the nodes: round-robin by level, or the widest axis of the cell (Wald 2022, *GPU-friendly, Parallel, and
+//! The split axes of the nodes: in turn by level, or the widest axis of the cell (Wald 2022, *GPU-friendly, Parallel, and
 //! (Almost-)In-Place Construction of Left-Balanced k-d Trees*, "widest dimension").
+//!
+//! Levels leave out the axes on which all points are equal: there the order of points is that of their ids, which separates nothing.
 //!
 //! The cell of the root is the bounding box of all points. The split plane of a node goes through its point and cuts its cell into the
 //! cells of its children. A tie between axes goes to the lower one.
 
 use crate::policy::PER_ITEM_THREADS;
-use crate::query::left_balanced::{level, pivot};
+use crate::query::axes::AxisCycle;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
+use crate::thread::point::load_point_up_to;
 use cuda_std::prelude::*;
 
 /// The cell of a node: a box of up to `D` dimensions.
@@ -18,21 +21,25 @@ pub struct Cell<C, const D: usize> {
 }
 
 impl<C: Coord, const D: usize> Cell<C, D> {
+    /// The cell between two corners, the low one first.
+    pub const fn new([low, high]: [[C; D]; 2]) -> Self {
+        Self { low, high }
+    }
+
+    /// Returns the two parts of the cell beside a split plane.
+    pub fn cut(self, axis: usize, at: C) -> [Self; 2] {
+        let (mut left, mut right) = (self, self);
+        (left.high[axis], right.low[axis]) = (at, at);
+        [left, right]
+    }
+
     /// Loads the low and the high corner.
     ///
     /// # Safety
     /// `corners` has `2 * dims` coordinates.
     #[inline(always)]
     pub unsafe fn load(corners: Slice<'_, C>, dims: usize) -> Self {
-        let mut cell = Self { low: [C::ZERO; D], high: [C::ZERO; D] };
-        let mut axis = 0;
-        while axis < D {
-            if axis < dims {
-                (cell.low[axis], cell.high[axis]) = (corners.load(axis), corners.load(dims + axis));
-            }
-            axis += 1;
-        }
-        cell
+        Self::new([0, 1].map(|corner| load_point_up_to::<C, D, D>(corners, corner, dims)))
     }
 
     /// Stores the low and the high corner.
@@ -93,12 +100,31 @@ impl<C: Coord, const D: usize> Cell<C, D> {
     }
 }
 
-/// Writes the round-robin axes of the first nodes. One thread per node.
+/// Sets the bits of the axes on which the points are not all equal, in `varying`, which is initialized to 0. A warp stops as soon as it has
+/// seen the points differ on every axis, so that only axes of equal coordinates cost a pass over the points.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_axes_of_levels(axes: SliceMut<u8>, dims: u32) {
-    let node = thread::index_1d_u64() as u32;
-    if (node as usize) < axes.len() {
-        axes.store(node as usize, (level(node) % dims) as u8);
+#[instances(C = [f32, f64])]
+pub unsafe fn kdtree_varying_axes<C: Coord>(coords: Slice<C>, dims: u32, varying: SliceMut<u32>) {
+    let (dims, num_points) = (dims as usize, coords.len() / dims as usize);
+    let lane = warp::lane_id() as usize;
+    let stride = thread::grid_dim_x() as usize * PER_ITEM_THREADS;
+    let mut first = thread::index_1d_u64() as usize - lane;
+    let mut known = 0;
+    while first < num_points && known != AxisCycle::all(dims as u32).mask() {
+        let point = first + lane;
+        let mut found = 0;
+        let mut axis = 0;
+        while axis < dims {
+            let differs =
+                point < num_points && coords.load(point * dims + axis).key() != coords.load(axis).key();
+            found |= u32::from(warp::warp_vote_any(warp::FULL_MASK, differs)) << axis;
+            axis += 1;
+        }
+        if found & !known != 0 && lane == 0 {
+            varying.atomic_or(0, found, Ordering::Relaxed, Scope::Device);
+        }
+        known |= found;
+        first += stride;
     }
 }
 
@@ -128,33 +154,5 @@ pub unsafe fn kdtree_widest_axes<C: Coord>(
         if !cells.is_empty() {
             cell.store(cells.part(i as usize * 2 * dims, 2 * dims), dims);
         }
-    }
-}
-
-/// Writes the widest axis of each inner node of a level, for points that are sorted by the tags of the level above. The nodes of the levels
-/// before that one are at the positions of their numbers; the nodes of that level are at the pivots of their subtrees. Position `i` is
-/// point `ids[i]`, or point `i` if `ids` is empty. One thread per node.
-#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
-pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
-    corners: Slice<C>,
-    coords: Slice<C>,
-    ids: Slice<u32>,
-    dims: u32,
-    first_node: u32,
-    axes: SliceMut<u8>,
-) {
-    let (node, dims) = (u64::from(first_node) + thread::index_1d_u64(), dims as usize);
-    if node <= 2 * u64::from(first_node) && node < axes.len() as u64 {
-        let (code, num_points) = (node as u32 + 1, (coords.len() / dims) as u32);
-        let plane = |ancestor: u32| {
-            let node = ancestor - 1;
-            let position = if ancestor == code / 2 { pivot(node, num_points) } else { node } as usize;
-            let point = if ids.is_empty() { position } else { ids.load(position) as usize };
-            let axis = axes.load(node as usize) as usize;
-            (axis, coords.load(point * dims + axis))
-        };
-        let cell = Cell::<C, MAX_DIMS>::load(corners, dims).of_descendant(1, code, plane);
-        axes.store(node as usize, cell.widest(dims) as u8);
     }
 }

@@ -129,10 +129,8 @@ pub struct LevelRuns<'a, C> {
     pub ids: Slice<'a, u32>,
     /// 1 if only ids are moved, otherwise 0.
     pub by_id: u32,
-    /// Number of dimensions.
-    pub dims: u32,
-    /// The split axis of each node.
-    pub axes: Slice<'a, u8>,
+    /// The split axes of the nodes.
+    pub axes: crate::query::axes::Axes<'a>,
     /// The first node of the level.
     pub first_node: u32,
     /// Number of the stage.
@@ -146,18 +144,18 @@ pub struct LevelRuns<'a, C> {
 impl<'a, C: Coord> LevelRuns<'a, C> {
     #[inline(always)]
     fn points(&self) -> Points<'a, C> {
-        Points { coords: self.coords, ids: self.ids, dims: self.dims as usize, by_id: self.by_id != 0 }
+        Points { coords: self.coords, ids: self.ids, dims: self.axes.dims as usize, by_id: self.by_id != 0 }
     }
 
     /// Returns run `i` of the level.
     #[inline(always)]
     fn run(&self, i: u32) -> Run {
-        Run::of(self.first_node + i, (self.coords.len() / self.dims as usize) as u32)
+        Run::of(self.first_node + i, (self.coords.len() / self.axes.dims as usize) as u32)
     }
 
     #[inline(always)]
     unsafe fn axis(&self, run: Run) -> usize {
-        self.axes.load(run.node as usize) as usize
+        self.axes.of(run.node)
     }
 
     /// Returns the points of run `i` that are not split yet. `counts` are the counters of all runs.

@@ -3,7 +3,6 @@
 
 use super::tags::next_tag;
 use crate::policy::{PER_ITEM_THREADS, SWAPS_THREADS};
-use crate::query::axes::Axes;
 use crate::query::left_balanced::in_order_rank;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -11,16 +10,6 @@ use cuda_std::prelude::*;
 
 /// Number of points of a tile, which a block sorts in shared memory.
 pub const TILE: usize = 2 * SWAPS_THREADS;
-
-/// Initializes ids and tags: all points are in the subtree of the root.
-#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_begin_swaps(ids: SliceMut<u32>, tags: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        ids.store(i, i as u32);
-        tags.store(i, 0);
-    }
-}
 
 /// Updates the tag of each point of the sorted order: left child, right child, or unchanged for the pivot (as `kdtree_update_tags`).
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
@@ -44,18 +33,9 @@ pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
 /// if `mirrors` is not 0. One thread per pair.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn kdtree_swap<C: Coord>(
-    coords: SliceMut<C>,
-    ids: SliceMut<u32>,
-    tags: SliceMut<u32>,
-    axes: Slice<u8>,
-    dims: u32,
-    stride: u64,
-    mirrors: u32,
-) {
+pub unsafe fn kdtree_swap<C: Coord>(points: Tagged<'_, C>, stride: u64, mirrors: u32) {
     let (a, b) = pair(thread::index_1d_u64(), stride, mirrors != 0);
-    if b < ids.len() as u64 {
-        let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
+    if b < points.ids.len() as u64 {
         points.compare_and_swap(a as usize, b as usize);
     }
 }
@@ -63,17 +43,10 @@ pub unsafe fn kdtree_swap<C: Coord>(
 /// Sorts each tile if `first` is not 0. Otherwise performs the steps of a merge whose strides are within a tile. One block per tile.
 #[kernel(family = "research-kdtree", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
 #[instances(C = [f32, f64])]
-pub unsafe fn kdtree_swap_in_tiles<C: Coord>(
-    coords: SliceMut<C>,
-    ids: SliceMut<u32>,
-    tags: SliceMut<u32>,
-    axes: Slice<u8>,
-    dims: u32,
-    first: u32,
-) {
+pub unsafe fn kdtree_swap_in_tiles<C: Coord>(points: Tagged<'_, C>, first: u32) {
     let begin = thread::block_idx_x() as usize * TILE;
-    let len = if ids.len() - begin < TILE { ids.len() - begin } else { TILE };
-    let points = Tagged { coords, ids, tags, axes: Axes { axes, dims } };
+    let rest = points.ids.len() - begin;
+    let len = if rest < TILE { rest } else { TILE };
     Tile { points, begin, len, smem: shared_mem::<SwapsSmem<C::Ranked>>() }.run(first != 0)
 }
 
@@ -85,12 +58,16 @@ fn pair(i: u64, stride: u64, mirrors: bool) -> (u64, u64) {
 }
 
 /// Points with tags.
-#[derive(Clone, Copy)]
-struct Tagged<'a, C> {
-    coords: SliceMut<'a, C>,
-    ids: SliceMut<'a, u32>,
-    tags: SliceMut<'a, u32>,
-    axes: Axes<'a>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Tagged<'a, C> {
+    /// The coordinates, point after point.
+    pub coords: SliceMut<'a, C>,
+    /// The ids of the points.
+    pub ids: SliceMut<'a, u32>,
+    /// The tags of the points.
+    pub tags: SliceMut<'a, u32>,
+    /// The split axes of the nodes.
+    pub axes: crate::query::axes::Axes<'a>,
 }
 
 impl<C: Coord> Tagged<'_, C> {

@@ -4,10 +4,12 @@
 //! Each axis is ranked once by (coordinate, id). A level then sorts one 64-bit key for any coordinate type: the tag above the rank on the
 //! split axis. The rank also breaks ties by id.
 
+use super::axes::Cell;
 use crate::policy::PER_ITEM_THREADS;
 use crate::query::axes::Axes;
 use crate::query::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
 /// Returns the sort key of a point: its tag above its rank.
@@ -66,18 +68,12 @@ pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
 }
 
 /// Initializes the sort keys: all points are in the subtree of the root, with their ranks on its axis. `ranks` holds the ranks of all
-/// points, axis by axis. `axes` are the split axes of the nodes; empty if the axis follows from the level.
+/// points, axis by axis.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-pub unsafe fn kdtree_first_tags(
-    ranks: Slice<u32>,
-    axes: Slice<u8>,
-    dims: u32,
-    keys: SliceMut<u64>,
-    ids: SliceMut<u32>,
-) {
+pub unsafe fn kdtree_first_tags(ranks: Slice<u32>, axes: Axes<'_>, keys: SliceMut<u64>, ids: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
-        keys.store(i, tag_key(0, ranks.load(Axes { axes, dims }.of(0) * ids.len() + i)));
+        keys.store(i, tag_key(0, ranks.load(axes.of(0) * ids.len() + i)));
         ids.store(i, i as u32);
     }
 }
@@ -89,15 +85,13 @@ pub unsafe fn kdtree_update_tags(
     keys: SliceMut<u64>,
     ids: Slice<u32>,
     ranks: Slice<u32>,
-    axes: Slice<u8>,
-    dims: u32,
+    axes: Axes<'_>,
     level: u32,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < ids.len() {
         let tag = next_tag(tag_of(keys.load(i)), i, level, ids.len() as u32);
-        let axis = Axes { axes, dims }.of(tag);
-        keys.store(i, tag_key(tag, ranks.load(axis * ids.len() + ids.load(i) as usize)));
+        keys.store(i, tag_key(tag, ranks.load(axes.of(tag) * ids.len() + ids.load(i) as usize)));
     }
 }
 
@@ -122,5 +116,33 @@ pub unsafe fn kdtree_place<C: Coord>(
             node_coords.store(rank * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
             axis += 1;
         }
+    }
+}
+
+/// Writes the widest axis of each inner node of a level, for points that are sorted by the tags of the level above. The nodes of the levels
+/// before that one are at the positions of their numbers; the nodes of that level are at the pivots of their subtrees. Position `i` is
+/// point `ids[i]`, or point `i` if `ids` is empty. One thread per node.
+#[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
+#[instances(C = [f32, f64])]
+pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
+    corners: Slice<C>,
+    coords: Slice<C>,
+    ids: Slice<u32>,
+    dims: u32,
+    first_node: u32,
+    axes: SliceMut<u8>,
+) {
+    let (node, dims) = (u64::from(first_node) + thread::index_1d_u64(), dims as usize);
+    if node <= 2 * u64::from(first_node) && node < axes.len() as u64 {
+        let (code, num_points) = (node as u32 + 1, (coords.len() / dims) as u32);
+        let plane = |ancestor: u32| {
+            let node = ancestor - 1;
+            let position = if ancestor == code / 2 { pivot(node, num_points) } else { node } as usize;
+            let point = if ids.is_empty() { position } else { ids.load(position) as usize };
+            let axis = axes.load(node as usize) as usize;
+            (axis, coords.load(point * dims + axis))
+        };
+        let cell = Cell::<C, MAX_DIMS>::load(corners, dims).of_descendant(1, code, plane);
+        axes.store(node as usize, cell.widest(dims) as u8);
     }
 }

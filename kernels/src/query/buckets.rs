@@ -280,14 +280,13 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 pub unsafe fn query_splits<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
-    axes: Slice<u8>,
-    dims: u32,
+    axes: Axes<'_>,
     bucket_len: u32,
     splits: SliceMut<C>,
 ) {
-    let node = thread::index_1d_u64() as usize;
+    let (node, dims) = (thread::index_1d_u64() as usize, axes.dims);
     if node < splits.len() {
-        let axis = Axes { axes, dims }.of(node as u32);
+        let axis = axes.of(node as u32);
         let (buckets, level) = (BucketPoints::new(coords, ids, dims, bucket_len), level(node as u32));
         // A node's point follows those of its left subtree.
         let right = 2 * (node as u32 - full_tree(level)) + 1;
@@ -301,23 +300,23 @@ pub unsafe fn query_splits<C: Coord>(
 #[instances(C = [f32, f64])]
 pub unsafe fn query_buckets<C: Coord>(
     splits: Slice<C>,
-    axes: Slice<u8>,
+    axes: Axes<'_>,
     queries: Slice<C>,
-    dims: u32,
     levels: u32,
     buckets: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let (i, dims) = (thread::index_1d_u64() as usize, dims as usize);
+    let (i, dims) = (thread::index_1d_u64() as usize, axes.dims as usize);
     if i < numbers.len() {
-        let (mut node, mut axis, mut depth) = (0_usize, 0, 0);
+        let cycle = axes.cycle();
+        let (mut node, mut axis, mut depth) = (0_usize, cycle.first(), 0);
         while depth < levels {
-            if !axes.is_empty() {
-                axis = axes.load(node) as usize;
+            if !axes.axes.is_empty() {
+                axis = axes.axes.load(node) as usize;
             }
             let is_right = queries.load(i * dims + axis) > splits.load(node);
             node = 2 * node + 1 + usize::from(is_right);
-            axis = if axis + 1 == dims { 0 } else { axis + 1 };
+            axis = cycle.next(axis);
             depth += 1;
         }
         buckets.store(i, node as u32 - full_tree(levels));

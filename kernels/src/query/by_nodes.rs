@@ -8,7 +8,6 @@
 //!
 //! At most one child per level is pending, and in an implicit tree its number follows from the path: the stacks hold distances only.
 
-use super::axes::Axes;
 use super::left_balanced::in_order_rank;
 use super::nearest::ResultRows;
 use crate::policy::{WALK_MIN_BLOCKS, WALK_STACK_MIN_BLOCKS, WALK_THREADS};
@@ -27,10 +26,8 @@ pub struct Nodes<'a, C> {
     pub coords: Slice<'a, C>,
     /// The ids of the points.
     pub ids: Slice<'a, u32>,
-    /// The split axis of each node; empty if level `l` splits on axis `l` modulo `dims`.
-    pub axes: Slice<'a, u8>,
-    /// Number of dimensions.
-    pub dims: u32,
+    /// The split axis of each node.
+    pub axes: crate::query::axes::Axes<'a>,
 }
 
 /// The queries of a launch.
@@ -111,7 +108,7 @@ impl<C: Coord> Nodes<'_, C> {
     /// Returns the split axis of a node.
     #[inline(always)]
     unsafe fn axis(&self, code: u64) -> usize {
-        Axes { axes: self.axes, dims: self.dims }.of((code - 1) as u32)
+        self.axes.of((code - 1) as u32)
     }
 }
 
@@ -148,7 +145,7 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
     /// Returns the number of dimensions, a constant unless `D` is [`MAX_DIMS`].
     #[inline(always)]
     fn dims(nodes: &Nodes<'_, C>) -> usize {
-        if D == MAX_DIMS { nodes.dims as usize } else { D }
+        if D == MAX_DIMS { nodes.axes.dims as usize } else { D }
     }
 
     #[inline(always)]

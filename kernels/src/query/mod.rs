@@ -1,4 +1,14 @@
 //! The bucket index that every index of points builds, and its queries.
+//!
+//! | module | has |
+//! |---|---|
+//! | [`left_balanced`], [`axes`] | the index rules of complete binary trees, and their split axes |
+//! | [`buckets`] | the bucket index, and the kernels that compute its boxes |
+//! | [`queries`] | the queries of a launch and their options |
+//! | [`traversal`] | the traversal of the boxes, by a lane or by a warp per query |
+//! | [`nearest`] | the kernels for the k nearest points |
+//! | [`within`] | the kernels for points within a distance and in boxes |
+//! | [`by_nodes`] | the k nearest points node by node, as published works have it (family `research-query`) |
 
 pub mod axes;
 pub mod buckets;

@@ -3,10 +3,9 @@
 //! A subtree is entered if its box is within the visitor's bound. If both children are, one is entered; a bit of the level marks its
 //! sibling as pending, and shared memory holds the sibling's distance. The tree is implicit, so the path code gives the number of every
 //! pending node and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after
-//! Aila, Laine 2009,
-//! *Understanding the Efficiency of Ray Traversal on GPUs*).
+//! Aila, Laine 2009, *Understanding the Efficiency of Ray Traversal on GPUs*).
 
-use super::buckets::{BucketPoints, NO_POINT};
+use super::buckets::{BucketPoints, Index, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
@@ -105,6 +104,18 @@ pub struct Traversal<'a, C, R, const D: usize> {
     pub smem: *mut TraversalSmem<C>,
 }
 
+/// Returns item `i` of `len` for a lane, and whether the lane has one: lanes beyond the last item take part in warp operations with the
+/// first item of the warp. `None` if no lane of the warp has an item. Each lane passes its own `i` unless the warp has `one_item`.
+#[inline(always)]
+pub(super) fn lane_item(i: u64, one_item: bool, len: usize) -> Option<(usize, bool)> {
+    let first = if one_item { i } else { i - u64::from(warp::lane_id()) };
+    if first >= len as u64 {
+        return None;
+    }
+    let has_item = i < len as u64;
+    Some((if has_item { i } else { first } as usize, has_item))
+}
+
 /// A lane's traversal and the result row of its query, if the lane has one; `None` if no lane of the warp has a query.
 pub(super) type TraversalAndRow<'a, C, R, const D: usize> = Option<(Traversal<'a, C, R, D>, Option<usize>)>;
 
@@ -125,7 +136,19 @@ struct Position {
     is_done: bool,
 }
 
-impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
+impl<'a, C: Coord, R: Region<C, D>, const D: usize> Traversal<'a, C, R, D> {
+    /// The traversal of an index, from the root on.
+    #[inline(always)]
+    pub(super) fn new(
+        index: Index<'a, C>,
+        region: R,
+        filter: Filter<'a>,
+        smem: *mut TraversalSmem<C>,
+    ) -> Self {
+        let Index { boxes, least_ids, .. } = index;
+        Self { buckets: index.buckets(), boxes, least_ids, region, filter, start_bucket: 0, smem }
+    }
+
     /// Offers the visitor every point within its bound.
     ///
     /// # Safety

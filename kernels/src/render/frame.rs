@@ -3,29 +3,34 @@
 use super::shading::{FrameParams, V3, byte_entry};
 use crate::policy::PER_ITEM_THREADS;
 use crate::sah::ray::Ray;
-use crate::sah::triangle::{Corners, Hit};
+use crate::sah::triangle::Hit;
 use cuda_std::prelude::*;
 
 /// Writes the camera ray of each pixel.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
-pub unsafe fn render_rays(look: Slice<FrameParams>, rays: SliceMut<Ray>) {
+pub unsafe fn render_rays(frame: Slice<FrameParams>, rays: SliceMut<Ray>) {
     let pixel = thread::index_1d_u64() as usize;
     if pixel < rays.len() {
-        rays.store(pixel, look.load(0).ray(pixel as u32));
+        rays.store(pixel, frame.load(0).ray(pixel as u32));
     }
 }
 
 /// The hits of camera rays.
-#[derive(Clone, Copy)]
-struct Hits<'a> {
-    rays: Slice<'a, Ray>,
-    corners: Slice<'a, Corners>,
-    triangles: Slice<'a, u32>,
-    u: Slice<'a, f32>,
-    v: Slice<'a, f32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct CameraHits<'a> {
+    /// The camera rays.
+    pub rays: Slice<'a, crate::sah::ray::Ray>,
+    /// The corners of all triangles.
+    pub corners: Slice<'a, crate::sah::triangle::Corners>,
+    /// The triangle that each ray hits.
+    pub triangles: Slice<'a, u32>,
+    /// Barycentric weights of the second corners.
+    pub u: Slice<'a, f32>,
+    /// Barycentric weights of the third corners.
+    pub v: Slice<'a, f32>,
 }
 
-impl Hits<'_> {
+impl CameraHits<'_> {
     /// Returns the ray of a pixel, and its hit with the corners of the triangle.
     #[inline(always)]
     unsafe fn at(&self, pixel: usize) -> (Ray, Option<(Hit, [V3; 3])>) {
@@ -42,45 +47,37 @@ impl Hits<'_> {
 /// sun, get a ray that hits nothing.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
 pub unsafe fn render_shadow_rays(
-    look: Slice<FrameParams>,
-    rays: Slice<Ray>,
-    corners: Slice<Corners>,
-    triangles: Slice<u32>,
-    u: Slice<f32>,
-    v: Slice<f32>,
+    frame: Slice<FrameParams>,
+    hits: CameraHits<'_>,
     shadow_rays: SliceMut<Ray>,
 ) {
     let pixel = thread::index_1d_u64() as usize;
     if pixel < shadow_rays.len() {
-        let to_sun = match (Hits { rays, corners, triangles, u, v }).at(pixel) {
-            (ray, Some((hit, corners))) => look.load(0).shadow_ray(&ray, &hit, corners),
+        let to_sun = match hits.at(pixel) {
+            (ray, Some((hit, corners))) => frame.load(0).shadow_ray(&ray, &hit, corners),
             (ray, None) => Ray::new(ray.origin, [0.0; 3]),
         };
         shadow_rays.store(pixel, to_sun);
     }
 }
 
-/// Writes red, green and blue of each pixel. If `are_hidden` is empty nothing is in shadow.
+/// Writes red, green and blue of each pixel. If `are_occluded` is empty nothing is in shadow.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
 pub unsafe fn render_shade(
-    look: Slice<FrameParams>,
+    frame: Slice<FrameParams>,
     bytes: Slice<u8>,
-    rays: Slice<Ray>,
-    corners: Slice<Corners>,
-    triangles: Slice<u32>,
-    u: Slice<f32>,
-    v: Slice<f32>,
-    are_hidden: Slice<u8>,
+    hits: CameraHits<'_>,
+    are_occluded: Slice<u8>,
     pixels: SliceMut<u8>,
 ) {
     let pixel = thread::index_1d_u64() as usize;
-    if pixel >= rays.len() {
+    if pixel >= hits.rays.len() {
         return;
     }
-    let params = look.load(0);
-    let [red, green, blue] = match (Hits { rays, corners, triangles, u, v }).at(pixel) {
+    let params = frame.load(0);
+    let [red, green, blue] = match hits.at(pixel) {
         (ray, Some((hit, corners))) => {
-            let is_occluded = !are_hidden.is_empty() && are_hidden.load(pixel) != 0;
+            let is_occluded = !are_occluded.is_empty() && are_occluded.load(pixel) != 0;
             params.reflected_light(&ray, &hit, corners, is_occluded)
         }
         (ray, None) => params.sky(ray.direction),

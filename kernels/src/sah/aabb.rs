@@ -4,6 +4,13 @@ use crate::plain::plain;
 use cuda_std::float::{f32_from_key, f32_to_key};
 
 /// An axis-aligned box, which includes its faces. It is empty if a low coordinate exceeds the high one.
+///
+/// ```
+/// use kauri_kernels::sah::aabb::Aabb;
+/// let bounds = Aabb::of_corners([[0.0, 1.0, 2.0], [3.0, 1.0, 0.0], [1.0, 1.0, 1.0]]);
+/// assert_eq!(bounds, Aabb { low: [0.0, 1.0, 0.0], high: [3.0, 1.0, 2.0] });
+/// assert_eq!(bounds.extents(), [3.0, 0.0, 2.0]);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Aabb {
@@ -68,48 +75,38 @@ pub fn largest_axis(values: [f32; 3]) -> u32 {
     }
 }
 
+/// Combines the components of each axis.
+#[inline(always)]
+fn each(of: impl Fn(f32, f32) -> f32, [a, b, c]: [f32; 3], [d, e, f]: [f32; 3]) -> [f32; 3] {
+    [of(a, d), of(b, e), of(c, f)]
+}
+
 impl Aabb {
     /// The empty box, the neutral element of [`union`](Self::union).
     pub const EMPTY: Self = Self { low: [f32::INFINITY; 3], high: [f32::NEG_INFINITY; 3] };
 
+    /// Returns the box of a point.
+    #[inline(always)]
+    pub const fn of_point(point: [f32; 3]) -> Self {
+        Self { low: point, high: point }
+    }
+
     /// Returns the bounding box of a triangle.
     #[inline(always)]
-    pub fn of_corners(corners: [[f32; 3]; 3]) -> Self {
-        let [a, b, c] = corners;
-        let mut of = Self { low: a, high: a };
-        let mut axis = 0;
-        while axis < 3 {
-            of.low[axis] = a[axis].min(b[axis]).min(c[axis]);
-            of.high[axis] = a[axis].max(b[axis]).max(c[axis]);
-            axis += 1;
-        }
-        of
+    pub fn of_corners([a, b, c]: [[f32; 3]; 3]) -> Self {
+        Self::of_point(a).union(Self::of_point(b)).union(Self::of_point(c))
     }
 
     /// Returns the bounding box of both boxes.
     #[inline(always)]
     pub fn union(self, other: Self) -> Self {
-        let mut union = self;
-        let mut axis = 0;
-        while axis < 3 {
-            union.low[axis] = self.low[axis].min(other.low[axis]);
-            union.high[axis] = self.high[axis].max(other.high[axis]);
-            axis += 1;
-        }
-        union
+        Self { low: each(f32::min, self.low, other.low), high: each(f32::max, self.high, other.high) }
     }
 
     /// Returns the box that both boxes contain.
     #[inline(always)]
     pub fn intersection(self, other: Self) -> Self {
-        let mut intersection = self;
-        let mut axis = 0;
-        while axis < 3 {
-            intersection.low[axis] = self.low[axis].max(other.low[axis]);
-            intersection.high[axis] = self.high[axis].min(other.high[axis]);
-            axis += 1;
-        }
-        intersection
+        Self { low: each(f32::max, self.low, other.low), high: each(f32::min, self.high, other.high) }
     }
 
     /// True if the box contains no point.
@@ -121,8 +118,7 @@ impl Aabb {
     /// Returns the length of each side.
     #[inline(always)]
     pub fn extents(self) -> [f32; 3] {
-        let ([a, b, c], [d, e, f]) = (self.low, self.high);
-        [d - a, e - b, f - c]
+        each(|low, high| high - low, self.low, self.high)
     }
 
     /// Splits the box at a plane, and returns the parts below and above it.

@@ -1,10 +1,8 @@
 //! All hits of rays: counted, written with duplicates, sorted by the host, and made distinct.
 
-use super::extent::Extent;
-use super::ray::Ray;
-use super::trace::{DeviceTree, HitsMut, ray_of_thread};
-use super::traversal::{HitVisitor, traverse};
-use super::triangle::{Corners, Hit};
+use super::trace::{HitsMut, TreeRays};
+use super::traversal::{HitVisitor, SHORT_STACK};
+use super::triangle::Hit;
 use crate::policy::{PER_ITEM_THREADS, SAH_RAY_THREADS};
 use crate::thread::words::{join, split};
 use cuda_std::float::{f32_from_key, f32_to_key};
@@ -17,31 +15,31 @@ struct CountHits {
 
 impl HitVisitor for CountHits {
     #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        f32::INFINITY
-    }
-    #[inline(always)]
     unsafe fn visit(&mut self, _: Hit) {
         self.num += 1;
     }
 }
 
+/// Hits as sort keys and barycentric weights.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct PackedHits<'a> {
+    /// The order of a ray's hits: `t`, then the triangle.
+    pub keys: SliceMut<'a, u64>,
+    /// Barycentric weights of the second and the third corner.
+    pub weights: SliceMut<'a, u64>,
+}
+
 /// Writes the hits one after the other.
 struct WriteHits<'a> {
-    keys: SliceMut<'a, u64>,
-    weights: SliceMut<'a, u64>,
+    hits: PackedHits<'a>,
     slot: usize,
 }
 
 impl HitVisitor for WriteHits<'_> {
     #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        f32::INFINITY
-    }
-    #[inline(always)]
     unsafe fn visit(&mut self, hit: Hit) {
-        self.keys.store(self.slot, sort_key(hit));
-        self.weights.store(self.slot, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
+        self.hits.keys.store(self.slot, sort_key(hit));
+        self.hits.weights.store(self.slot, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
         self.slot += 1;
     }
 }
@@ -59,45 +57,40 @@ fn hit_from(key: u64, weights: u64) -> Hit {
     Hit { triangle, t: f32_from_key(t), u: f32::from_bits(u), v: f32::from_bits(v) }
 }
 
-/// Counts the hits of each ray, with duplicates from several leaves.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instances(PLACES = [0, 4])]
-pub unsafe fn sah_count_hits<const PLACES: usize>(
-    nodes: Slice<u64>,
-    listed: Slice<u32>,
-    corners: Slice<Corners>,
-    extent: Slice<Extent>,
-    rays: Slice<Ray>,
-    order: Slice<u32>,
-    counts: SliceMut<u64>,
-) {
-    let tree = DeviceTree { nodes, references: listed, corners, extent };
-    if let Some(ray) = ray_of_thread(rays, order) {
-        let mut count = CountHits { num: 0 };
-        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut count);
+#[inline(always)]
+unsafe fn count<const STACK: usize>(rays: TreeRays<'_>, counts: SliceMut<'_, u64>) {
+    if let Some((ray, count)) = rays.trace::<_, STACK>(|_| CountHits { num: 0 }) {
         counts.store(ray, count.num.into());
     }
 }
 
-/// Writes the hits of each ray from its offset on, with duplicates: sort keys, and barycentric weights.
+#[inline(always)]
+unsafe fn write<const STACK: usize>(rays: TreeRays<'_>, offsets: Slice<'_, u64>, hits: PackedHits<'_>) {
+    rays.trace::<_, STACK>(|ray| WriteHits { hits, slot: offsets.load(ray) as usize });
+}
+
+/// Counts the hits of each ray, with duplicates from several leaves.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instances(PLACES = [0, 4])]
-pub unsafe fn sah_write_hits<const PLACES: usize>(
-    nodes: Slice<u64>,
-    listed: Slice<u32>,
-    corners: Slice<Corners>,
-    extent: Slice<Extent>,
-    rays: Slice<Ray>,
-    order: Slice<u32>,
-    offsets: Slice<u64>,
-    keys: SliceMut<u64>,
-    weights: SliceMut<u64>,
-) {
-    let tree = DeviceTree { nodes, references: listed, corners, extent };
-    if let Some(ray) = ray_of_thread(rays, order) {
-        let mut write = WriteHits { keys, weights, slot: offsets.load(ray) as usize };
-        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut write);
-    }
+pub unsafe fn sah_count_hits(rays: TreeRays<'_>, counts: SliceMut<u64>) {
+    count::<SHORT_STACK>(rays, counts);
+}
+
+/// Writes the hits of each ray from its offset on, with duplicates.
+#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_write_hits(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
+    write::<SHORT_STACK>(rays, offsets, hits);
+}
+
+/// [`sah_count_hits`] without a stack.
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_count_hits_restart(rays: TreeRays<'_>, counts: SliceMut<u64>) {
+    count::<0>(rays, counts);
+}
+
+/// [`sah_write_hits`] without a stack.
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_write_hits_restart(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
+    write::<0>(rays, offsets, hits);
 }
 
 /// Visits each distinct hit of a ray, given its sorted keys. Duplicates have equal keys.
@@ -137,14 +130,11 @@ pub unsafe fn sah_move_hits(
     to: Slice<u64>,
     keys: Slice<u64>,
     weights: Slice<u64>,
-    triangles: SliceMut<u32>,
-    t: SliceMut<f32>,
-    u: SliceMut<f32>,
-    v: SliceMut<f32>,
+    hits: HitsMut<'_>,
 ) {
     let ray = thread::index_1d_u64() as usize;
     if ray + 1 < from.len() {
-        let (hits, mut slot) = (HitsMut { triangles, t, u, v }, to.load(ray) as usize);
+        let mut slot = to.load(ray) as usize;
         for_each_distinct(keys, from.load(ray) as usize, from.load(ray + 1) as usize, |i, key| {
             hits.store(slot, hit_from(key, weights.load(i)));
             slot += 1;

@@ -21,7 +21,7 @@ pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, side:
         let (from, to) = (component(p, axis), component(q, axis));
         let is_above = side == Side::Above;
         if (is_above && from >= plane) || (!is_above && from <= plane) {
-            part = part.union(Aabb { low: p, high: p });
+            part = part.union(Aabb::of_point(p));
         }
         if (from < plane) != (to < plane) && from != to {
             let part_of_edge = (f64::from(plane) - f64::from(from)) / (f64::from(to) - f64::from(from));

@@ -1,8 +1,7 @@
 //! The corners of a mesh's triangles in the layout of rays and builds: gathered, validated, with the extent of the scene.
 
 use super::aabb::Aabb;
-use super::chunk_boxes::block_min_keys;
-use super::chunks::ChunkSmem;
+use super::chunks::{ChunkSmem, block_min_keys};
 use super::extent::{EXTENT_WORDS, Extent};
 use super::large_nodes::LargeNode;
 use super::triangle::Corners;
@@ -10,19 +9,16 @@ use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
-/// Layout of the mesh summary, whose words start at the maximum: the keys of the scene's extent, then the first invalid
-/// corners. A corner is numbered `3 * triangle + corner`.
+/// Layout of the mesh summary, whose words start at the maximum: the keys of the scene's extent, then a flag.
 pub mod summary {
-    /// The first corner whose vertex index is out of range.
-    pub const BAD_INDEX: usize = super::EXTENT_WORDS;
-    /// The first corner with a coordinate that is not finite or too large.
-    pub const BAD_POSITION: usize = BAD_INDEX + 1;
+    /// 0 if a corner is invalid: its vertex index is out of range, or a coordinate is not finite or too large.
+    pub const INVALID: usize = super::EXTENT_WORDS;
     /// Number of words.
-    pub const WORDS: usize = BAD_POSITION + 1;
+    pub const WORDS: usize = INVALID + 1;
 }
 
 /// Writes the corners and the bounding box of each triangle, its id unless `listed` is empty, and the [summary] of
-/// the mesh; one thread per triangle. Invalid corners are recorded in the summary and replaced by the origin.
+/// the mesh; one thread per triangle. Invalid corners are replaced by the origin.
 #[kernel(family = "sah", block = THREADS, shared = ChunkSmem)]
 pub unsafe fn sah_corners(
     vertices: Slice<f32>,
@@ -37,20 +33,15 @@ pub unsafe fn sah_corners(
     if i < corners.len() {
         let corner = |k: usize| {
             let vertex = triangles.load(3 * i + k) as usize;
-            let report = |word: usize| {
-                found.atomic_min(word, (3 * i + k) as u32, Ordering::Relaxed, Scope::Device);
-                [0.0; 3]
-            };
-            if vertex >= vertices.len() / 3 {
-                return report(summary::BAD_INDEX);
+            if vertex < vertices.len() / 3 {
+                let at = |axis: usize| vertices.load(3 * vertex + axis);
+                let (x, y, z) = (at(0), at(1), at(2));
+                if is_usable(x) && is_usable(y) && is_usable(z) {
+                    return [x, y, z];
+                }
             }
-            let at = |axis: usize| vertices.load(3 * vertex + axis);
-            let (x, y, z) = (at(0), at(1), at(2));
-            if is_usable(x) && is_usable(y) && is_usable(z) {
-                [x, y, z]
-            } else {
-                report(summary::BAD_POSITION)
-            }
+            found.atomic_min(summary::INVALID, 0, Ordering::Relaxed, Scope::Device);
+            [0.0; 3]
         };
         let packed = Corners::new([corner(0), corner(1), corner(2)]);
         let bounds = Aabb::of_corners(packed.positions());
@@ -61,7 +52,7 @@ pub unsafe fn sah_corners(
             listed.store(i, i as u32);
         }
     }
-    let least = block_min_keys::<32, _>(extent.to_keys(), shared_mem::<ChunkSmem>());
+    let least = block_min_keys(extent.to_keys(), shared_mem::<ChunkSmem>());
     let word = thread::thread_idx_x() as usize;
     if word < EXTENT_WORDS {
         found.atomic_min(word, least, Ordering::Relaxed, Scope::Device);

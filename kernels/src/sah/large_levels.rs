@@ -2,7 +2,7 @@
 //! roots.
 
 use super::aabb::{BOX_WORDS, Side};
-use super::chunk_boxes::load_box;
+use super::chunks::load_box;
 use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, ReferenceLimit, SMALL_TRIANGLES, SplitPlan};
 use super::small_roots::SmallRoot;
 use super::top_nodes::{Child, TopNode};
@@ -42,60 +42,81 @@ pub mod totals {
     }
 }
 
-/// Maps chunks to nodes: writes the node of each chunk, a head flag for the first chunk of each node, and the first chunk of
-/// each node as offsets. Also resets the accumulators of the level: keys to the maximum, counts and totals to zero. One
-/// thread per chunk; there are at least as many chunks as nodes.
+/// The accumulators of a level.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct LevelSums<'a> {
+    /// The bounding boxes of the nodes' references: a row of keys for each coordinate.
+    pub keys: SliceMut<'a, u32>,
+    /// The references of the nodes below and above their planes, a row for each side.
+    pub counts: SliceMut<'a, u32>,
+    /// See [`totals`].
+    pub totals: SliceMut<'a, u64>,
+}
+
+/// Maps chunks to nodes, and resets the accumulators: keys to the maximum, counts and totals to zero. One thread per chunk;
+/// there are at least as many chunks as nodes.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_chunk_nodes(
-    nodes: Slice<LargeNode>,
-    of_chunks: SliceMut<u32>,
-    heads: SliceMut<u8>,
-    offsets: SliceMut<u64>,
-    keys: SliceMut<u32>,
-    counts: SliceMut<u32>,
-    left: SliceMut<u64>,
-) {
+pub unsafe fn sah_chunk_nodes(nodes: Slice<LargeNode>, chunk_nodes: SliceMut<u32>, sums: LevelSums<'_>) {
     let chunk = thread::index_1d_u64() as usize;
-    if chunk >= of_chunks.len() {
+    if chunk >= chunk_nodes.len() {
         return;
     }
     let node = partition_point(0, nodes.len(), |node| nodes.load(node).first_chunk as usize <= chunk) - 1;
-    let is_first = nodes.load(node).first_chunk as usize == chunk;
-    of_chunks.store(chunk, node as u32);
-    heads.store(chunk, is_first.into());
-    if is_first {
-        offsets.store(node, chunk as u64);
-    }
-    if chunk + 1 == of_chunks.len() {
-        offsets.store(nodes.len(), of_chunks.len() as u64);
-    }
+    chunk_nodes.store(chunk, node as u32);
     if chunk < nodes.len() {
         let mut i = 0;
         while i < BOX_WORDS {
-            keys.store(i * nodes.len() + chunk, u32::MAX);
+            sums.keys.store(i * nodes.len() + chunk, u32::MAX);
             i += 1;
         }
-        counts.store(chunk, 0);
-        counts.store(nodes.len() + chunk, 0);
+        sums.counts.store(chunk, 0);
+        sums.counts.store(nodes.len() + chunk, 0);
     }
     if chunk == 0 {
         let mut i = 0;
-        while i < left.len() {
-            left.store(i, 0);
+        while i < sums.totals.len() {
+            sums.totals.store(i, 0);
             i += 1;
         }
     }
 }
 
-/// The nodes of a level, the bounding boxes of their references, and the counts on both sides of the planes.
-#[derive(Clone, Copy)]
-struct Level<'a> {
-    nodes: Slice<'a, LargeNode>,
-    keys: Slice<'a, u32>,
-    counts: Slice<'a, u32>,
-    empty_space: f32,
-    step_cost: f32,
-    limit: ReferenceLimit,
+/// The nodes of a level, and the parameters of their splits.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct LevelNodes<'a> {
+    /// The nodes.
+    pub nodes: Slice<'a, crate::sah::large_nodes::LargeNode>,
+    /// The bounding boxes of their references, as keys.
+    pub keys: Slice<'a, u32>,
+    /// The references below and above their planes, a row for each side.
+    pub counts: Slice<'a, u32>,
+    /// See [`cut_empty_space`](super::cost::cut_empty_space).
+    pub empty_space: f32,
+    /// The cost of a traversal step in intersection tests.
+    pub step_cost: f32,
+    /// 1 if the tree has reached its [reference limit](super::large_nodes::max_references).
+    pub is_full: u32,
+}
+
+/// The output of a level: nodes of the next level, small roots and top nodes.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct NextLevel<'a> {
+    /// Index of the next level's first top node.
+    pub first_top_node: u32,
+    /// Index of the first new small root.
+    pub first_small_root: u32,
+    /// Index of its first reference on the list of all small roots.
+    pub first_small_reference: u32,
+    /// The large nodes of the next level.
+    pub nodes: SliceMut<'a, crate::sah::large_nodes::LargeNode>,
+    /// All small roots.
+    pub small_roots: SliceMut<'a, crate::sah::small_roots::SmallRoot>,
+    /// The top nodes of this level.
+    pub top_nodes: SliceMut<'a, crate::sah::top_nodes::TopNode>,
+    /// 1 for each node of this level that tries another axis.
+    pub retries: SliceMut<'a, u8>,
+    /// See [`totals`]; zeros at first.
+    pub totals: SliceMut<'a, u64>,
 }
 
 /// A processed node, and the number of references of each child. The first child has all of them if the node does not split.
@@ -107,13 +128,14 @@ struct ProcessedNode {
     lens: [u32; 2],
 }
 
-impl Level<'_> {
+impl LevelNodes<'_> {
     #[inline(always)]
     unsafe fn node(&self, node: usize) -> ProcessedNode {
         let large = self.nodes.load(node);
+        let limit = if self.is_full != 0 { ReferenceLimit::Reached } else { ReferenceLimit::Open };
         let plan = SplitPlan::new(&large, load_box(self.keys, node), self.empty_space);
         let counts = [self.counts.load(node), self.counts.load(self.nodes.len() + node)];
-        let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, self.limit);
+        let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, limit);
         ProcessedNode {
             large,
             plan,
@@ -164,30 +186,12 @@ pub struct LevelSmem {
     bases: [u64; 2],
 }
 
-/// Processes a level: writes the nodes of the next level, small roots, the top nodes, the flags of nodes that try another
-/// axis, and the [`totals`], which must start at zero. One thread per node. The order of the lists is
-/// nondeterministic, but chunks are in the order of their nodes; the tree does not depend on it.
+/// Processes a level: writes the nodes of the next level, small roots, top nodes, and the [`totals`]. One thread per node. The
+/// order of the lists is nondeterministic, but chunks are in the order of their nodes; the tree does not depend on it.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, shared = LevelSmem)]
-pub unsafe fn sah_level(
-    nodes: Slice<LargeNode>,
-    keys: Slice<u32>,
-    counts: Slice<u32>,
-    empty_space: f32,
-    step_cost: f32,
-    is_full: u32,
-    first_next: u32,
-    first_small: u32,
-    first_of_small: u32,
-    left: SliceMut<u64>,
-    next: SliceMut<LargeNode>,
-    small: SliceMut<SmallRoot>,
-    stays: SliceMut<u8>,
-    uppers: SliceMut<TopNode>,
-) {
+pub unsafe fn sah_level(level: LevelNodes<'_>, next: NextLevel<'_>) {
     let node = thread::index_1d_u64() as usize;
-    let limit = if is_full != 0 { ReferenceLimit::Reached } else { ReferenceLimit::Open };
-    let level = Level { nodes, keys, counts, empty_space, step_cost, limit };
-    let exists = node < nodes.len();
+    let exists = node < level.nodes.len();
     let processed = level.node(if exists { node } else { 0 });
     let own_totals = if exists { processed.totals() } else { [0; 2] };
     let smem = shared_mem::<LevelSmem>();
@@ -205,16 +209,16 @@ pub unsafe fn sah_level(
     let thread = thread::thread_idx_x() as usize;
     if thread < 2 {
         let sum = if thread == 0 { all[0] } else { all[1] };
-        bases.store(thread, left.atomic_add(thread, sum, Ordering::Relaxed, Scope::Device));
+        bases.store(thread, next.totals.atomic_add(thread, sum, Ordering::Relaxed, Scope::Device));
     }
     thread::sync_threads();
     if !exists {
         return;
     }
     if processed.flags() != 0 {
-        left.atomic_or(totals::FLAGS, processed.flags(), Ordering::Relaxed, Scope::Device);
+        next.totals.atomic_or(totals::FLAGS, processed.flags(), Ordering::Relaxed, Scope::Device);
     }
-    stays.store(node, (processed.outcome == Outcome::NextAxis).into());
+    next.retries.store(node, (processed.outcome == Outcome::NextAxis).into());
     let (mut next_number, mut chunk) = totals::unpack(bases.load(0) + before[0]);
     let (mut small_number, mut small_references) = totals::unpack(bases.load(1) + before[1]);
     let ProcessedNode { large, plan, outcome, lens } = processed;
@@ -229,14 +233,14 @@ pub unsafe fn sah_level(
             let tried_axes = if outcome == Outcome::NextAxis { large.tried_axes + 1 } else { 0 };
             let child =
                 LargeNode { bounds, depth, tried_axes, len, first_chunk: chunk, begin_chunk: child_chunk };
-            next.store(next_number as usize, child);
-            children[i] = Child::large(first_next + next_number);
+            next.nodes.store(next_number as usize, child);
+            children[i] = Child::large(next.first_top_node + next_number);
             next_number += 1;
             chunk += child.num_chunks();
         } else if len > 0 {
             let from_current_level = outcome == Outcome::Leaf;
             let source_chunk = if from_current_level { large.begin_chunk } else { child_chunk };
-            let begin = first_of_small + small_references;
+            let begin = next.first_small_reference + small_references;
             let root = SmallRoot {
                 bounds,
                 depth,
@@ -245,13 +249,13 @@ pub unsafe fn sah_level(
                 source_chunk,
                 from_current_level: from_current_level.into(),
             };
-            small.store((first_small + small_number) as usize, root);
-            children[i] = Child::small(first_small + small_number);
+            next.small_roots.store((next.first_small_root + small_number) as usize, root);
+            children[i] = Child::small(next.first_small_root + small_number);
             small_number += 1;
             small_references += len;
         }
         i += 1;
     }
     let above = if outcome == Outcome::Split { children[1] } else { Child::NONE };
-    uppers.store(node, TopNode { plan, below: children[0], above });
+    next.top_nodes.store(node, TopNode { plan, below: children[0], above });
 }

@@ -3,7 +3,6 @@
 pub mod aabb;
 pub mod all_hits;
 pub mod candidates;
-pub mod chunk_boxes;
 pub mod chunks;
 pub mod clip;
 pub mod corners;
@@ -11,6 +10,7 @@ pub mod cost;
 pub mod extent;
 pub mod large_levels;
 pub mod large_nodes;
+pub mod large_variants;
 pub mod node;
 pub mod partition;
 pub mod preorder;

@@ -11,6 +11,13 @@ const LEAF: u32 = 3;
 
 /// A node of a tree in preorder: the child below the plane of an inner node follows it.
 ///
+/// ```
+/// use kauri_kernels::sah::node::Node;
+/// let (inner, leaf) = (Node::inner(1, 0.5, 4), Node::leaf(8, 3));
+/// assert_eq!((inner.axis(), inner.plane(), inner.above()), (1, 0.5, 4));
+/// assert_eq!((leaf.is_leaf(), leaf.begin(), leaf.len()), (true, 8, 3));
+/// ```
+///
 /// Low word: the plane, or the index of a leaf's first reference. High word: the index of the child above, or the number of
 /// a leaf's references, then two bits for the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

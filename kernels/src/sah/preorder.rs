@@ -2,7 +2,7 @@
 
 use super::large_nodes::SplitPlan;
 use super::node::Node;
-use super::top_nodes::{Child, TopNode};
+use super::top_nodes::Child;
 use crate::plain::plain;
 use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
@@ -30,53 +30,86 @@ impl SubtreeSize {
     }
 }
 
-/// Sides of a box.
-const SIDES: u32 = 6;
+/// The memory of a tree.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct TreeMut<'a> {
+    /// The [nodes](Node).
+    pub nodes: SliceMut<'a, u64>,
+    /// The references of all leaves.
+    pub references: SliceMut<'a, u32>,
+}
 
-/// Returns the subtree size of a child.
-#[inline(always)]
-unsafe fn size_of_child(
-    child: Child,
-    large: Slice<'_, SubtreeSize>,
-    small: Slice<'_, SubtreeSize>,
-) -> SubtreeSize {
-    match child {
-        Child::NONE => SubtreeSize { nodes: 0, references: 0 },
-        Child::EMPTY => SubtreeSize { nodes: 1, references: 0 },
-        _ => match child.as_large() {
-            Some(number) => large.load(number as usize),
-            None => small.load(child.small_number() as usize),
-        },
+impl TreeMut<'_> {
+    #[inline(always)]
+    pub(super) unsafe fn store_node(&self, index: u32, node: Node) {
+        self.nodes.store(index as usize, node.0);
     }
 }
 
-/// Writes the subtree sizes of the top nodes from `begin` to `end`, given those of the next level and of small roots; one
-/// thread per node.
+/// The top nodes of a level, and the subtree sizes of small roots.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct TopLevel<'a> {
+    /// Index of the level's first top node.
+    pub begin: u32,
+    /// End of its indices.
+    pub end: u32,
+    /// All top nodes.
+    pub nodes: Slice<'a, crate::sah::top_nodes::TopNode>,
+    /// The subtree sizes of all small roots.
+    pub small_sizes: Slice<'a, crate::sah::preorder::SubtreeSize>,
+}
+
+impl TopLevel<'_> {
+    /// Returns the index of the thread's node, if the thread has one.
+    #[inline(always)]
+    fn number(&self) -> Option<usize> {
+        let number = thread::index_1d_u64() as usize + self.begin as usize;
+        (number < self.end as usize).then_some(number)
+    }
+
+    /// Returns the subtree size of a child, given the subtree sizes of the next level's top nodes.
+    #[inline(always)]
+    unsafe fn size_of_child(&self, child: Child, sizes: Slice<'_, SubtreeSize>) -> SubtreeSize {
+        match child {
+            Child::NONE => SubtreeSize { nodes: 0, references: 0 },
+            Child::EMPTY => SubtreeSize { nodes: 1, references: 0 },
+            _ => match child.as_large() {
+                Some(number) => sizes.load(number as usize),
+                None => self.small_sizes.load(child.small_number() as usize),
+            },
+        }
+    }
+}
+
+/// Writes the subtree sizes of a level's top nodes, given those of the next level; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_upper_sizes(
-    begin: u32,
-    end: u32,
-    uppers: Slice<TopNode>,
-    small_sizes: Slice<SubtreeSize>,
-    sizes: SliceMut<SubtreeSize>,
-) {
-    let number = thread::index_1d_u64() as usize + begin as usize;
-    if number < end as usize {
-        let node = uppers.load(number);
+pub unsafe fn sah_top_sizes(level: TopLevel<'_>, sizes: SliceMut<SubtreeSize>) {
+    if let Some(number) = level.number() {
+        let node = level.nodes.load(number);
         let splits = u32::from(node.above != Child::NONE);
         // A cut adds an inner node and an empty leaf.
         let node_size = SubtreeSize { nodes: 2 * node.plan.cut_sides.count_ones() + splits, references: 0 };
-        let child = |child| size_of_child(child, sizes.read_only(), small_sizes);
+        let child = |child| level.size_of_child(child, sizes.read_only());
         sizes.store(number, node_size.plus(child(node.below)).plus(child(node.above)));
     }
 }
 
+/// The positions of subtrees in the tree that is written.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Positions<'a> {
+    /// The positions of top nodes.
+    pub top: SliceMut<'a, crate::sah::preorder::SubtreeSize>,
+    /// The positions of small roots.
+    pub small: SliceMut<'a, crate::sah::preorder::SubtreeSize>,
+}
+
+/// Sides of a box.
+const SIDES: u32 = 6;
+
 /// The tree that is written, and the positions of the next level.
-#[derive(Clone, Copy)]
 struct Output<'a> {
-    nodes: SliceMut<'a, u64>,
-    positions: SliceMut<'a, SubtreeSize>,
-    small_positions: SliceMut<'a, SubtreeSize>,
+    tree: TreeMut<'a>,
+    positions: Positions<'a>,
 }
 
 impl Output<'_> {
@@ -84,11 +117,11 @@ impl Output<'_> {
     #[inline(always)]
     unsafe fn set_position(&self, child: Child, position: SubtreeSize) {
         if child == Child::EMPTY {
-            self.nodes.store(position.nodes as usize, Node::leaf(position.references, 0).0);
+            self.tree.store_node(position.nodes, Node::leaf(position.references, 0));
         } else if let Some(number) = child.as_large() {
-            self.positions.store(number as usize, position);
+            self.positions.top.store(number as usize, position);
         } else if child != Child::NONE {
-            self.small_positions.store(child.small_number() as usize, position);
+            self.positions.small.store(child.small_number() as usize, position);
         }
     }
 
@@ -110,13 +143,13 @@ impl Output<'_> {
                 }
                 let index = position.nodes;
                 if side % 2 == 0 {
-                    self.nodes.store(index as usize, Node::inner(axis, plane, index + 2).0);
-                    self.nodes.store(index as usize + 1, Node::leaf(position.references, 0).0);
+                    self.tree.store_node(index, Node::inner(axis, plane, index + 2));
+                    self.tree.store_node(index + 1, Node::leaf(position.references, 0));
                     position.nodes += 2;
                 } else {
                     end -= 1;
-                    self.nodes.store(index as usize, Node::inner(axis, plane, end).0);
-                    self.nodes.store(end as usize, Node::leaf(end_references, 0).0);
+                    self.tree.store_node(index, Node::inner(axis, plane, end));
+                    self.tree.store_node(end, Node::leaf(end_references, 0));
                     position.nodes += 1;
                 }
             }
@@ -126,32 +159,24 @@ impl Output<'_> {
     }
 }
 
-/// Writes the top nodes from `begin` to `end` to the tree, and the positions of their children; one thread per node.
+/// Writes a level's top nodes to the tree, and the positions of their children; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_upper_write(
-    begin: u32,
-    end: u32,
-    uppers: Slice<TopNode>,
+pub unsafe fn sah_top_write(
+    level: TopLevel<'_>,
     sizes: Slice<SubtreeSize>,
-    small_sizes: Slice<SubtreeSize>,
-    places: SliceMut<SubtreeSize>,
-    small_places: SliceMut<SubtreeSize>,
-    nodes: SliceMut<u64>,
+    positions: Positions<'_>,
+    tree: TreeMut<'_>,
 ) {
-    let number = thread::index_1d_u64() as usize + begin as usize;
-    if number >= end as usize {
-        return;
-    }
-    let (top, output) =
-        (uppers.load(number), Output { nodes, positions: places, small_positions: small_places });
-    let position = output.cut_off(&top.plan, places.load(number), sizes.load(number));
+    let Some(number) = level.number() else { return };
+    let (top, output) = (level.nodes.load(number), Output { tree, positions });
+    let position = output.cut_off(&top.plan, positions.top.load(number), sizes.load(number));
     if top.above == Child::NONE {
         output.set_position(top.below, position);
         return;
     }
     let below = position.plus(SubtreeSize { nodes: 1, references: 0 });
-    let above = below.plus(size_of_child(top.below, sizes, small_sizes));
+    let above = below.plus(level.size_of_child(top.below, sizes));
     output.set_position(top.below, below);
     output.set_position(top.above, above);
-    nodes.store(position.nodes as usize, Node::inner(top.plan.axis, top.plan.plane, above.nodes).0);
+    tree.store_node(position.nodes, Node::inner(top.plan.axis, top.plan.plane, above.nodes));
 }

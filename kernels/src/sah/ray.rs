@@ -6,6 +6,13 @@ use crate::plain::plain;
 
 /// A ray: the points `origin + t * direction` with `t_min <= t <= t_max`. The direction need not be normalized. Only a
 /// finite `t` is a hit, and a bound that is NaN excludes every hit.
+///
+/// ```
+/// use kauri_kernels::sah::ray::Ray;
+/// let ray = Ray { t_max: 10.0, ..Ray::new([0.0, 0.0, -1.0], [0.0, 0.0, 2.0]) };
+/// let hit = ray.hit(7, [[-1.0, -1.0, 1.0], [3.0, -1.0, 1.0], [-1.0, 3.0, 1.0]]);
+/// assert_eq!(hit.map(|hit| (hit.triangle, hit.t)), Some((7, 1.0)));
+/// ```
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ray {

@@ -57,19 +57,26 @@ pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Extent>, new: Slice<
     }
 }
 
+/// Visits the leaves that the bounding box of the thread's triangle reaches, with the triangle and the leaf.
+#[inline(always)]
+unsafe fn each_leaf_of_thread(
+    nodes: Slice<'_, u64>,
+    boxes: Slice<'_, Aabb>,
+    mut visit: impl FnMut(u32, usize),
+) {
+    let i = thread::index_1d_u64() as usize;
+    if i < boxes.len() {
+        let node = |node: u32| Node(nodes.load(node as usize));
+        each_leaf(node, boxes.load(i), |leaf| visit(i as u32, leaf as usize));
+    }
+}
+
 /// Counts the references of each leaf; one thread per triangle. `counts` has an element for each node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn sah_count_listed(nodes: Slice<u64>, boxes: Slice<Aabb>, counts: SliceMut<u64>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < boxes.len() {
-        each_leaf(
-            |node| Node(nodes.load(node as usize)),
-            boxes.load(i),
-            |leaf| {
-                counts.atomic_add(leaf as usize, 1, Ordering::Relaxed, Scope::Device);
-            },
-        );
-    }
+    each_leaf_of_thread(nodes, boxes, |_, leaf| {
+        counts.atomic_add(leaf, 1, Ordering::Relaxed, Scope::Device);
+    });
 }
 
 /// Writes the references of each leaf from its offset on, in nondeterministic order; one thread per triangle. `counts` must
@@ -82,17 +89,10 @@ pub unsafe fn sah_list(
     counts: SliceMut<u64>,
     listed: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < boxes.len() {
-        each_leaf(
-            |node| Node(nodes.load(node as usize)),
-            boxes.load(i),
-            |leaf| {
-                let before = counts.atomic_add(leaf as usize, 1, Ordering::Relaxed, Scope::Device);
-                listed.store((offsets.load(leaf as usize) + before) as usize, i as u32);
-            },
-        );
-    }
+    each_leaf_of_thread(nodes, boxes, |triangle, leaf| {
+        let before = counts.atomic_add(leaf, 1, Ordering::Relaxed, Scope::Device);
+        listed.store((offsets.load(leaf) + before) as usize, triangle);
+    });
 }
 
 /// Writes first reference and length of each leaf, given the offsets; one thread per node.

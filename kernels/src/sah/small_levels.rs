@@ -1,4 +1,4 @@
-//! Subtrees of small roots, level by level with masks in device memory (Zhou et al. 2008, section 4.2). The alternative,
+//! Subtrees of small roots, level by level with masks in device memory (Zhou et al. 2008, section 4.2). The default,
 //! [`small_warps`](super::small_warps), is faster.
 //!
 //! All nodes are on one list, roots first, and the children of a node are adjacent. Their order is nondeterministic; the
@@ -9,8 +9,8 @@ use super::candidates::{Choice, NUM_CANDIDATES, SideMasks, decode};
 use super::cost::{SplitCost, leaf_cost};
 use super::large_nodes::SMALL_TRIANGLES;
 use super::node::{MAX_DEPTH, Node};
-use super::preorder::SubtreeSize;
-use super::small_roots::SmallRoot;
+use super::preorder::{SubtreeSize, TreeMut};
+use super::small_roots::{SmallRoot, SmallRoots};
 use crate::plain::plain;
 use crate::policy::{PER_ITEM_THREADS, SAH_CANDIDATE_THREADS};
 use crate::thread::words::{Bits128, computed, join, split};
@@ -42,17 +42,20 @@ pub const RECORDS: usize = 1;
 /// Words of a record.
 const RECORD_WORDS: usize = 5;
 
-/// The candidates of small roots, with the masks of both sides.
-#[derive(Clone, Copy)]
-struct Candidates<'a, const ARRAYS: usize> {
-    planes: SliceMut<'a, f32>,
-    sides: SliceMut<'a, Bits128>,
-    records: SliceMut<'a, u32>,
+/// The candidates of small roots, with the masks of both sides: in [separate arrays](SEPARATE_ARRAYS) or [records](RECORDS).
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Candidates<'a> {
+    /// Planes.
+    pub planes: SliceMut<'a, f32>,
+    /// Masks below and above the plane.
+    pub sides: SliceMut<'a, crate::thread::words::Bits128>,
+    /// Records of a plane and both masks.
+    pub records: SliceMut<'a, u32>,
 }
 
-impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
+impl Candidates<'_> {
     #[inline(always)]
-    unsafe fn store(&self, i: usize, plane: f32, sides: SideMasks) {
+    unsafe fn store<const ARRAYS: usize>(&self, i: usize, plane: f32, sides: SideMasks) {
         if ARRAYS == SEPARATE_ARRAYS {
             self.planes.store(i, plane);
             self.sides.store(i, Bits128(sides.below, sides.above));
@@ -68,7 +71,7 @@ impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
     }
 
     #[inline(always)]
-    unsafe fn plane(&self, i: usize) -> f32 {
+    unsafe fn plane<const ARRAYS: usize>(&self, i: usize) -> f32 {
         if ARRAYS == SEPARATE_ARRAYS {
             self.planes.load(i)
         } else {
@@ -77,7 +80,7 @@ impl<const ARRAYS: usize> Candidates<'_, ARRAYS> {
     }
 
     #[inline(always)]
-    unsafe fn sides(&self, i: usize) -> SideMasks {
+    unsafe fn sides<const ARRAYS: usize>(&self, i: usize) -> SideMasks {
         if ARRAYS == SEPARATE_ARRAYS {
             let Bits128(below, above) = self.sides.load(i);
             return SideMasks { below, above };
@@ -95,28 +98,23 @@ pub struct BoxSmem {
 
 /// Writes the candidates of small roots from `first_root` on; one block per root. Candidates beyond the root's references
 /// have a NaN as plane.
-#[kernel(family = "sah", block = SAH_CANDIDATE_THREADS, shared = BoxSmem)]
+#[kernel(family = "research-sah", block = SAH_CANDIDATE_THREADS, shared = BoxSmem)]
 #[instances(ARRAYS = [1, 2])]
 pub unsafe fn sah_candidates<const ARRAYS: usize>(
-    roots: Slice<SmallRoot>,
+    small: SmallRoots<'_>,
     first_root: u32,
-    kept: Slice<u32>,
-    boxes: Slice<Aabb>,
-    are_clipped: u32,
-    planes: SliceMut<f32>,
-    sides: SliceMut<Bits128>,
-    records: SliceMut<u32>,
+    candidates: Candidates<'_>,
 ) {
     let (block, thread) = (thread::block_idx_x(), thread::thread_idx_x());
-    let root = roots.load((first_root + block) as usize);
+    let root = small.roots.load((first_root + block) as usize);
     // Uniform over the block.
     if root.len > SMALL_TRIANGLES {
         return;
     }
     let words = shared_field!(shared_mem::<BoxSmem>(), words);
     if thread < root.len {
-        let place = (root.begin + thread) as usize;
-        let bounds = boxes.load(if are_clipped != 0 { place } else { kept.load(place) as usize }).to_words();
+        let at = (root.begin + thread) as usize;
+        let bounds = small.list.bounds(at, small.list.triangles.load(at)).to_words();
         let mut i = 0;
         while i < 6 {
             words.store(i * SMALL_TRIANGLES as usize + thread as usize, bounds[i]);
@@ -124,7 +122,6 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
         }
     }
     thread::sync_threads();
-    let candidates = Candidates::<ARRAYS> { planes, sides, records };
     let mut candidate = thread;
     while candidate < NUM_CANDIDATES {
         let (axis, triangle, end) = decode(candidate);
@@ -139,13 +136,13 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
                 i += 1;
             }
         }
-        candidates.store((block * NUM_CANDIDATES + candidate) as usize, plane, both);
+        candidates.store::<ARRAYS>((block * NUM_CANDIDATES + candidate) as usize, plane, both);
         candidate += SAH_CANDIDATE_THREADS as u32;
     }
 }
 
 /// Writes small roots as nodes; one thread per root. The mask of an overflow leaf is empty.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<SmallNode>) {
     let i = thread::index_1d_u64() as usize;
     if i < roots.len() {
@@ -157,30 +154,35 @@ pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<SmallNode
     }
 }
 
+/// All small nodes.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct SmallNodesMut<'a> {
+    /// The nodes.
+    pub nodes: SliceMut<'a, crate::sah::small_levels::SmallNode>,
+    /// Their splits, in the tree's node format, with the index of the first child in place of the child above.
+    pub splits: SliceMut<'a, u64>,
+    /// Number of nodes.
+    pub num_nodes: SliceMut<'a, u32>,
+}
+
 /// Splits the small nodes from `begin` to `end`, whose roots start at `first_root`; one warp per node. Children are appended
-/// to all nodes, whose number is `num_nodes`. The split of a node is in the tree's node format, with the index of the first
-/// child in place of the child above.
-#[kernel(family = "sah", block = PER_ITEM_THREADS, hot)]
+/// to all nodes.
+#[kernel(family = "research-sah", block = PER_ITEM_THREADS, hot)]
 #[instances(ARRAYS = [1, 2])]
 pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     begin: u32,
     end: u32,
     first_root: u32,
     step_cost: f32,
-    planes: SliceMut<f32>,
-    sides: SliceMut<Bits128>,
-    records: SliceMut<u32>,
-    nodes: SliceMut<SmallNode>,
-    splits: SliceMut<u64>,
-    num_nodes: SliceMut<u32>,
+    candidates: Candidates<'_>,
+    all: SmallNodesMut<'_>,
 ) {
     let number = (thread::index_1d_u64() / 32) as usize + begin as usize;
     // Uniform over the warp.
     if number >= end as usize {
         return;
     }
-    let node = nodes.load(number);
-    let candidates = Candidates::<ARRAYS> { planes, sides, records };
+    let node = all.nodes.load(number);
     let first = ((node.root - first_root) * NUM_CANDIDATES) as usize;
     let (model, num) = (SplitCost::new(node.bounds, step_cost), node.mask.count_ones());
     let mut best = Choice::NONE;
@@ -188,9 +190,9 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     if leaf_cost(num) > step_cost && node.depth < MAX_DEPTH {
         let mut candidate = warp::lane_id();
         while candidate < NUM_CANDIDATES {
-            let plane = candidates.plane(first + candidate as usize);
+            let plane = candidates.plane::<ARRAYS>(first + candidate as usize);
             if model.is_inside(decode(candidate).0, plane) && node.mask >> decode(candidate).1 & 1 == 1 {
-                let sides = candidates.sides(first + candidate as usize);
+                let sides = candidates.sides::<ARRAYS>(first + candidate as usize);
                 best = best.better(Choice::evaluate(candidate, plane, sides, node.mask, &model));
             }
             candidate = computed(candidate + 32);
@@ -207,24 +209,24 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     }
     let is_leaf = best.cost >= leaf_cost(num);
     if is_leaf {
-        splits.store(number, Node::leaf(0, num).0);
+        all.splits.store(number, Node::leaf(0, num).0);
         return;
     }
-    let children = num_nodes.atomic_add(0, 2, Ordering::Relaxed, Scope::Device);
+    let children = all.num_nodes.atomic_add(0, 2, Ordering::Relaxed, Scope::Device);
     let axis = decode(best.candidate).0;
     let (plane, sides) = (
-        candidates.plane(first + best.candidate as usize),
-        candidates.sides(first + best.candidate as usize).within(node.mask),
+        candidates.plane::<ARRAYS>(first + best.candidate as usize),
+        candidates.sides::<ARRAYS>(first + best.candidate as usize).within(node.mask),
     );
     let boxes = node.bounds.split_at(axis, plane);
     let depth = node.depth + 1;
-    nodes.store(children as usize, SmallNode { mask: sides.below, bounds: boxes[0], depth, ..node });
-    nodes.store(children as usize + 1, SmallNode { mask: sides.above, bounds: boxes[1], depth, ..node });
-    splits.store(number, Node::inner(axis, plane, children).0);
+    all.nodes.store(children as usize, SmallNode { mask: sides.below, bounds: boxes[0], depth, ..node });
+    all.nodes.store(children as usize + 1, SmallNode { mask: sides.above, bounds: boxes[1], depth, ..node });
+    all.splits.store(number, Node::inner(axis, plane, children).0);
 }
 
 /// Writes the subtree sizes of the nodes from `begin` to `end`, given the sizes of their children; one thread per node.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_sizes(
     begin: u32,
     end: u32,
@@ -250,39 +252,38 @@ pub unsafe fn sah_small_sizes(
 
 /// Writes the nodes from `begin` to `end` to the tree, and the positions of their children; one thread per node. References
 /// of overflow leaves are written by `sah_long_leaves`.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_write(
     begin: u32,
     end: u32,
-    roots: Slice<SmallRoot>,
-    kept: Slice<u32>,
-    small: Slice<SmallNode>,
+    small: SmallRoots<'_>,
+    nodes: Slice<SmallNode>,
     splits: Slice<u64>,
     sizes: Slice<SubtreeSize>,
-    places: SliceMut<SubtreeSize>,
-    nodes: SliceMut<u64>,
-    listed: SliceMut<u32>,
+    positions: SliceMut<SubtreeSize>,
+    tree: TreeMut<'_>,
 ) {
     let number = thread::index_1d_u64() as usize + begin as usize;
     if number >= end as usize {
         return;
     }
-    let (split, place) = (Node(splits.load(number)), places.load(number));
+    let (split, position) = (Node(splits.load(number)), positions.load(number));
     if !split.is_leaf() {
         let children = split.above() as usize;
-        let below = place.plus(SubtreeSize { nodes: 1, references: 0 });
+        let below = position.plus(SubtreeSize { nodes: 1, references: 0 });
         let above = below.plus(sizes.load(children));
-        places.store(children, below);
-        places.store(children + 1, above);
-        nodes.store(place.nodes as usize, Node::inner(split.axis(), split.plane(), above.nodes).0);
+        positions.store(children, below);
+        positions.store(children + 1, above);
+        tree.store_node(position.nodes, Node::inner(split.axis(), split.plane(), above.nodes));
         return;
     }
-    nodes.store(place.nodes as usize, Node::leaf(place.references, sizes.load(number).references).0);
-    let node = small.load(number);
-    let first = roots.load(node.root as usize).begin;
-    let (mut remaining, mut slot) = (node.mask, place.references as usize);
+    tree.store_node(position.nodes, Node::leaf(position.references, sizes.load(number).references));
+    let node = nodes.load(number);
+    let first = small.roots.load(node.root as usize).begin;
+    let (mut remaining, mut slot) = (node.mask, position.references as usize);
     while remaining != 0 {
-        listed.store(slot, kept.load((first + remaining.trailing_zeros()) as usize));
+        let triangle = small.list.triangles.load((first + remaining.trailing_zeros()) as usize);
+        tree.references.store(slot, triangle);
         remaining &= remaining - 1;
         slot += 1;
     }

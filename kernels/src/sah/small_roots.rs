@@ -1,6 +1,7 @@
 //! Small roots: the second stage's input, and its references in the order of triangle ids.
 
 use super::aabb::Aabb;
+use super::chunks::{ReferenceList, ReferenceListMut};
 use super::large_nodes::{CHUNK_TRIANGLES, SMALL_TRIANGLES};
 use super::preorder::SubtreeSize;
 use crate::plain::plain;
@@ -27,18 +28,23 @@ pub struct SmallRoot {
 
 plain! { SmallRoot { Aabb, u32, u32, u32, u32, u32 } }
 
+/// Small roots and their references.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct SmallRoots<'a> {
+    /// The roots.
+    pub roots: Slice<'a, crate::sah::small_roots::SmallRoot>,
+    /// The references of all roots.
+    pub list: crate::sah::chunks::ReferenceList<'a>,
+}
+
 /// Copies the references of small roots, and their boxes if triangles are clipped, to the list of all small roots; one warp
 /// per root.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_keep(
     roots: Slice<SmallRoot>,
-    listed: Slice<u32>,
-    boxes: Slice<Aabb>,
-    next_listed: Slice<u32>,
-    next_boxes: Slice<Aabb>,
-    are_clipped: u32,
-    kept: SliceMut<u32>,
-    kept_boxes: SliceMut<Aabb>,
+    current_level: ReferenceList<'_>,
+    next_level: ReferenceList<'_>,
+    kept: ReferenceListMut<'_>,
 ) {
     let root = thread::index_1d_u64() as usize / 32;
     if root >= roots.len() {
@@ -46,14 +52,13 @@ pub unsafe fn sah_keep(
     }
     let root = roots.load(root);
     let from = root.source_chunk as usize * CHUNK_TRIANGLES as usize;
-    let (list, boxes) =
-        if root.from_current_level != 0 { (listed, boxes) } else { (next_listed, next_boxes) };
+    let source = if root.from_current_level != 0 { current_level } else { next_level };
     let mut i = warp::lane_id();
     while i < root.len {
         let (at, to) = (from + i as usize, (root.begin + i) as usize);
-        kept.store(to, list.load(at));
-        if are_clipped != 0 {
-            kept_boxes.store(to, boxes.load(at));
+        kept.triangles.store(to, source.triangles.load(at));
+        if !kept.boxes.is_empty() {
+            kept.boxes.store(to, source.boxes.load(at));
         }
         i += 32;
     }
@@ -64,14 +69,14 @@ pub unsafe fn sah_keep(
 pub unsafe fn sah_long_leaves(
     roots: Slice<SmallRoot>,
     kept: Slice<u32>,
-    places: Slice<SubtreeSize>,
-    listed: SliceMut<u32>,
+    positions: Slice<SubtreeSize>,
+    references: SliceMut<u32>,
 ) {
     let number = thread::block_idx_x() as usize;
-    let (root, to) = (roots.load(number), places.load(number).references);
+    let (root, to) = (roots.load(number), positions.load(number).references);
     let mut i = thread::thread_idx_x();
     while root.len > SMALL_TRIANGLES && i < root.len {
-        listed.store((to + i) as usize, kept.load((root.begin + i) as usize));
+        references.store((to + i) as usize, kept.load((root.begin + i) as usize));
         i += PER_ITEM_THREADS as u32;
     }
 }

@@ -6,11 +6,12 @@
 
 use super::aabb::{Aabb, component};
 use super::candidates::{Choice, SideMasks, decode, encode};
+use super::chunks::ReferenceList;
 use super::cost::{SplitCost, leaf_cost, reaches_above, reaches_below};
 use super::large_nodes::SMALL_TRIANGLES;
 use super::node::{MAX_DEPTH, Node};
-use super::preorder::SubtreeSize;
-use super::small_roots::SmallRoot;
+use super::preorder::{SubtreeSize, TreeMut};
+use super::small_roots::{SmallRoot, SmallRoots};
 use crate::policy::SAH_ROOT_WARPS as WARPS;
 use crate::thread::words::{computed, join, split};
 use cuda_std::float::{f32_from_key, f32_to_key};
@@ -101,19 +102,18 @@ impl Root<'_> {
 
     /// Loads references and boxes, and sorts them by triangle id.
     #[inline(always)]
-    unsafe fn load(&self, begin: usize, kept: Slice<'_, u32>, boxes: Slice<'_, Aabb>, are_clipped: bool) {
+    unsafe fn load(&self, begin: usize, list: ReferenceList<'_>) {
         let lane = warp::lane_id();
         let mut i = lane;
         while i < self.len {
-            self.ids.store(i as usize, kept.load(begin + i as usize));
+            self.ids.store(i as usize, list.triangles.load(begin + i as usize));
             i += 32;
         }
         warp::sync_warp(warp::FULL_MASK);
         let mut i = lane;
         while i < self.len {
             let id = self.ids.load(i as usize);
-            let place = if are_clipped { begin + i as usize } else { id as usize };
-            let words = boxes.load(place).to_words();
+            let words = list.bounds(begin + i as usize, id).to_words();
             let (mut rank, mut k) = (0, 0);
             while k < self.len {
                 rank += usize::from(self.ids.load(k as usize) < id);
@@ -336,8 +336,7 @@ struct WriteSubtree<'a> {
     first: usize,
     ids: SharedSlice<'a, u32>,
     position: SubtreeSize,
-    nodes: SliceMut<'a, u64>,
-    references: SliceMut<'a, u32>,
+    tree: TreeMut<'a>,
 }
 
 impl NodeVisitor for WriteSubtree<'_> {
@@ -352,20 +351,21 @@ impl NodeVisitor for WriteSubtree<'_> {
     unsafe fn inner(&mut self, index: u32, axis: u32, plane: f32, above: u32) {
         if warp::lane_id() == 0 {
             let node = Node::inner(axis, plane, self.position.nodes + above);
-            self.nodes.store((self.position.nodes + index) as usize, node.0);
+            self.tree.store_node(self.position.nodes + index, node);
         }
     }
     #[inline(always)]
     unsafe fn leaf(&mut self, index: u32, before: u32, mask: u64) {
         let (lane, begin) = (warp::lane_id(), self.position.references + before);
         if lane == 0 {
-            self.nodes.store((self.position.nodes + index) as usize, Node::leaf(begin, mask.count_ones()).0);
+            self.tree.store_node(self.position.nodes + index, Node::leaf(begin, mask.count_ones()));
         }
         let mut triangle = lane;
         while triangle < SMALL_TRIANGLES {
             if has(mask, triangle) {
                 let rank = (mask & ((1 << triangle) - 1)).count_ones();
-                self.references.store((begin + rank) as usize, self.ids.load(triangle as usize));
+                let id = self.ids.load(triangle as usize);
+                self.tree.references.store((begin + rank) as usize, id);
             }
             triangle += 32;
         }
@@ -389,24 +389,21 @@ unsafe fn root_of_warp() -> (usize, *mut RootSmem) {
 /// only have a size.
 #[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
 pub unsafe fn sah_root_sizes(
-    roots: Slice<SmallRoot>,
-    kept: Slice<u32>,
-    boxes: Slice<Aabb>,
-    are_clipped: u32,
+    small_roots: SmallRoots<'_>,
     step_cost: f32,
     decisions: SliceMut<u16>,
     sizes: SliceMut<SubtreeSize>,
 ) {
     let (number, smem) = root_of_warp();
     // Uniform over the warp.
-    if number >= roots.len() {
+    if number >= small_roots.roots.len() {
         return;
     }
-    let small = roots.load(number);
+    let small = small_roots.roots.load(number);
     let mut size = SubtreeSize { nodes: 1, references: small.len };
     if small.len <= SMALL_TRIANGLES {
         let root = Root::new(smem, small.len);
-        root.load(small.begin as usize, kept, boxes, are_clipped != 0);
+        root.load(small.begin as usize, small_roots.list);
         root.compute_masks();
         let mut record = RecordDecisions { decisions, first: number * DECISIONS };
         size = traverse(&root, root_node(&small), step_cost, &mut record);
@@ -419,39 +416,31 @@ pub unsafe fn sah_root_sizes(
 /// Writes the subtrees of small roots to the tree, given the decisions; one warp per root.
 #[kernel(family = "sah", block = 32 * WARPS, shared = RootsSmem, hot)]
 pub unsafe fn sah_root_write(
-    roots: Slice<SmallRoot>,
-    kept: Slice<u32>,
-    boxes: Slice<Aabb>,
-    are_clipped: u32,
+    small_roots: SmallRoots<'_>,
     step_cost: f32,
     decisions: Slice<u16>,
     sizes: Slice<SubtreeSize>,
-    places: Slice<SubtreeSize>,
-    nodes: SliceMut<u64>,
-    listed: SliceMut<u32>,
+    positions: Slice<SubtreeSize>,
+    tree: TreeMut<'_>,
 ) {
     let (number, smem) = root_of_warp();
     // Uniform over the warp.
-    if number >= roots.len() {
+    if number >= small_roots.roots.len() {
         return;
     }
-    let (small, place) = (roots.load(number), places.load(number));
+    let (small, position) = (small_roots.roots.load(number), positions.load(number));
     if small.len > SMALL_TRIANGLES {
         if warp::lane_id() == 0 {
-            nodes.store(place.nodes as usize, Node::leaf(place.references, small.len).0);
+            tree.store_node(position.nodes, Node::leaf(position.references, small.len));
         }
         return;
     }
     let root = Root::new(smem, small.len);
-    root.load(small.begin as usize, kept, boxes, are_clipped != 0);
+    root.load(small.begin as usize, small_roots.list);
     if sizes.load(number).nodes as usize > DECISIONS {
         root.compute_masks();
     }
     let first = number * DECISIONS;
-    traverse(
-        &root,
-        root_node(&small),
-        step_cost,
-        &mut WriteSubtree { decisions, first, ids: root.ids, position: place, nodes, references: listed },
-    );
+    let mut write = WriteSubtree { decisions, first, ids: root.ids, position, tree };
+    traverse(&root, root_node(&small), step_cost, &mut write);
 }

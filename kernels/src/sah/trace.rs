@@ -2,9 +2,8 @@
 
 use super::extent::Extent;
 use super::node::Node;
-use super::ray::Ray;
-use super::traversal::{HitVisitor, Scene, traverse};
-use super::triangle::{Corners, Hit};
+use super::traversal::{HitVisitor, SHORT_STACK, Scene, traverse};
+use super::triangle::Hit;
 use crate::policy::SAH_RAY_THREADS;
 use cuda_std::prelude::*;
 
@@ -15,12 +14,8 @@ pub struct ClosestHit {
 }
 
 impl ClosestHit {
-    /// Starts without a hit.
-    #[inline(always)]
-    #[expect(clippy::new_without_default, reason = "there is no use for one")]
-    pub const fn new() -> Self {
-        Self { hit: Hit::NONE }
-    }
+    /// No hit so far.
+    pub const NONE: Self = Self { hit: Hit::NONE };
 }
 
 impl HitVisitor for ClosestHit {
@@ -43,12 +38,8 @@ pub struct AnyHit {
 }
 
 impl AnyHit {
-    /// Starts without a hit.
-    #[inline(always)]
-    #[expect(clippy::new_without_default, reason = "there is no use for one")]
-    pub const fn new() -> Self {
-        Self { is_hit: false }
-    }
+    /// No hit so far.
+    pub const NONE: Self = Self { is_hit: false };
 }
 
 impl HitVisitor for AnyHit {
@@ -63,12 +54,16 @@ impl HitVisitor for AnyHit {
 }
 
 /// Hits as a structure of arrays.
-#[derive(Clone, Copy)]
-pub(super) struct HitsMut<'a> {
-    pub(super) triangles: SliceMut<'a, u32>,
-    pub(super) t: SliceMut<'a, f32>,
-    pub(super) u: SliceMut<'a, f32>,
-    pub(super) v: SliceMut<'a, f32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct HitsMut<'a> {
+    /// Triangle ids.
+    pub triangles: SliceMut<'a, u32>,
+    /// Parameters of the hit points on the rays.
+    pub t: SliceMut<'a, f32>,
+    /// Barycentric weights of the second corners.
+    pub u: SliceMut<'a, f32>,
+    /// Barycentric weights of the third corners.
+    pub v: SliceMut<'a, f32>,
 }
 
 impl HitsMut<'_> {
@@ -82,12 +77,16 @@ impl HitsMut<'_> {
 }
 
 /// A tree in device memory.
-#[derive(Clone, Copy)]
-pub(super) struct DeviceTree<'a> {
-    pub(super) nodes: Slice<'a, u64>,
-    pub(super) references: Slice<'a, u32>,
-    pub(super) corners: Slice<'a, Corners>,
-    pub(super) extent: Slice<'a, Extent>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct DeviceTree<'a> {
+    /// The [nodes](Node).
+    pub nodes: Slice<'a, u64>,
+    /// The triangles of all leaves.
+    pub references: Slice<'a, u32>,
+    /// The corners of all triangles.
+    pub corners: Slice<'a, crate::sah::triangle::Corners>,
+    /// The extent of all triangles: one element.
+    pub extent: Slice<'a, crate::sah::extent::Extent>,
 }
 
 impl Scene for DeviceTree<'_> {
@@ -109,58 +108,70 @@ impl Scene for DeviceTree<'_> {
     }
 }
 
-/// Returns the ray of the thread: in sorted order, or in input order if `order` is empty.
+/// Rays through a tree.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct TreeRays<'a> {
+    /// The tree.
+    pub tree: crate::sah::trace::DeviceTree<'a>,
+    /// The rays.
+    pub rays: Slice<'a, crate::sah::ray::Ray>,
+    /// The order in which threads take the rays; empty for the input order.
+    pub order: Slice<'a, u32>,
+}
+
+impl TreeRays<'_> {
+    /// Traverses the tree by the ray of the thread, if it has one. Returns the index of the ray and its visitor, which
+    /// `start` makes for that index.
+    #[inline(always)]
+    pub(super) unsafe fn trace<V: HitVisitor, const STACK: usize>(
+        &self,
+        start: impl FnOnce(usize) -> V,
+    ) -> Option<(usize, V)> {
+        let i = thread::index_1d_u64() as usize;
+        if i >= self.rays.len() {
+            return None;
+        }
+        let ray = if self.order.is_empty() { i } else { self.order.load(i) as usize };
+        let mut visitor = start(ray);
+        traverse::<_, _, STACK>(&self.tree, &self.rays.load(ray), &mut visitor);
+        Some((ray, visitor))
+    }
+}
+
 #[inline(always)]
-pub(super) unsafe fn ray_of_thread(rays: Slice<'_, Ray>, order: Slice<'_, u32>) -> Option<usize> {
-    let i = thread::index_1d_u64() as usize;
-    if i >= rays.len() {
-        None
-    } else if order.is_empty() {
-        Some(i)
-    } else {
-        Some(order.load(i) as usize)
+unsafe fn closest<const STACK: usize>(rays: TreeRays<'_>, hits: HitsMut<'_>) {
+    if let Some((ray, closest)) = rays.trace::<_, STACK>(|_| ClosestHit::NONE) {
+        hits.store(ray, closest.hit);
+    }
+}
+
+#[inline(always)]
+unsafe fn any<const STACK: usize>(rays: TreeRays<'_>, hits: SliceMut<'_, u8>) {
+    if let Some((ray, any)) = rays.trace::<_, STACK>(|_| AnyHit::NONE) {
+        hits.store(ray, any.is_hit.into());
     }
 }
 
 /// Writes the first hit of each ray.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instances(PLACES = [0, 4])]
-pub unsafe fn sah_closest<const PLACES: usize>(
-    nodes: Slice<u64>,
-    listed: Slice<u32>,
-    corners: Slice<Corners>,
-    extent: Slice<Extent>,
-    rays: Slice<Ray>,
-    order: Slice<u32>,
-    triangles: SliceMut<u32>,
-    t: SliceMut<f32>,
-    u: SliceMut<f32>,
-    v: SliceMut<f32>,
-) {
-    let tree = DeviceTree { nodes, references: listed, corners, extent };
-    if let Some(ray) = ray_of_thread(rays, order) {
-        let mut closest = ClosestHit::new();
-        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut closest);
-        HitsMut { triangles, t, u, v }.store(ray, closest.hit);
-    }
+pub unsafe fn sah_closest(rays: TreeRays<'_>, hits: HitsMut<'_>) {
+    closest::<SHORT_STACK>(rays, hits);
 }
 
 /// Writes 1 for each ray that has a hit, 0 for the others.
 #[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-#[instances(PLACES = [0, 4])]
-pub unsafe fn sah_any<const PLACES: usize>(
-    nodes: Slice<u64>,
-    listed: Slice<u32>,
-    corners: Slice<Corners>,
-    extent: Slice<Extent>,
-    rays: Slice<Ray>,
-    order: Slice<u32>,
-    hits: SliceMut<u8>,
-) {
-    let tree = DeviceTree { nodes, references: listed, corners, extent };
-    if let Some(ray) = ray_of_thread(rays, order) {
-        let mut any = AnyHit::new();
-        traverse::<_, _, PLACES>(&tree, &rays.load(ray), &mut any);
-        hits.store(ray, any.is_hit as u8);
-    }
+pub unsafe fn sah_any(rays: TreeRays<'_>, hits: SliceMut<u8>) {
+    any::<SHORT_STACK>(rays, hits);
+}
+
+/// [`sah_closest`] without a stack.
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_closest_restart(rays: TreeRays<'_>, hits: HitsMut<'_>) {
+    closest::<0>(rays, hits);
+}
+
+/// [`sah_any`] without a stack.
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_any_restart(rays: TreeRays<'_>, hits: SliceMut<u8>) {
+    any::<0>(rays, hits);
 }

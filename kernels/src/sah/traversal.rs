@@ -20,10 +20,16 @@ pub trait Scene {
 /// A callback for hits.
 pub trait HitVisitor {
     /// Returns the `t` beyond which hits are not needed.
-    fn t_limit(&self) -> f32;
+    #[inline(always)]
+    fn t_limit(&self) -> f32 {
+        f32::INFINITY
+    }
     /// Called for each hit, once for each leaf in which the ray meets the triangle.
     unsafe fn visit(&mut self, hit: Hit);
 }
+
+/// Entries of the short stack of a GPU's ray.
+pub const SHORT_STACK: usize = 4;
 
 /// The short stack: the most recent deferred subtrees, in registers. A push moves all entries.
 struct ShortStack<const STACK: usize> {

@@ -92,11 +92,6 @@ impl Machine {
         self.inner().options.clone()
     }
 
-    /// Changes how later launches are simulated.
-    pub fn set_options(&self, options: Options) {
-        self.inner().options = options;
-    }
-
     /// Allocates memory, aligned to 256 bytes; the address is valid in this process. Reads before writes are errors.
     ///
     /// # Errors

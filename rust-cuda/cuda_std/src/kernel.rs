@@ -48,7 +48,34 @@ impl Params {
     }
 }
 
-/// An argument that becomes scalar parameters: views two, pointers and numbers one.
+/// An argument of a launch. It becomes scalar parameters of the entry: a view two, a number one, a struct with
+/// [`#[derive(KernelArgs)]`](macro@crate::KernelArgs) those of its fields.
+///
+/// A kernel that takes another type does not compile:
+///
+/// ```compile_fail,E0277
+/// use cuda_std::prelude::*;
+/// #[derive(Clone, Copy)]
+/// struct NotDerived {
+///     dims: u32,
+/// }
+/// #[kernel]
+/// unsafe fn fill(_points: NotDerived, _out: SliceMut<u32>) {}
+/// ```
+/// A struct of arguments is `Copy`, because the host copies its fields into the launch:
+///
+/// ```compile_fail,E0277
+/// use cuda_std::prelude::*;
+/// #[derive(KernelArgs)]
+/// struct NotCopy {
+///     dims: u32,
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be passed to a kernel",
+    label = "not an argument of kernels",
+    note = "kernels take `Slice`, `SliceMut`, numbers, and structs of these with `#[derive(Clone, Copy, KernelArgs)]`"
+)]
 pub trait KernelArg: Copy {
     /// Appends the parameters.
     fn push(&self, params: &mut Params);

@@ -16,7 +16,33 @@
 //! # fn main() {}
 //! ```
 //!
-//! The same function compiles for the CPU, where every call goes to a simulator through one trait, [`simt::Simt`].
+//! A kernel may be generic, with the instances that it lists, and may take structs of views and numbers:
+//!
+//! ```
+//! use cuda_std::prelude::*;
+//!
+//! /// Samples, and the factor that scales them.
+//! #[derive(Clone, Copy, KernelArgs)]
+//! pub struct Samples<'a, T> {
+//!     pub values: Slice<'a, T>,
+//!     pub factor: f64,
+//! }
+//!
+//! /// Entries `scale_f32` and `scale_u32`.
+//! #[kernel(block = 128)]
+//! #[instances(T = [f32, u32])]
+//! pub unsafe fn scale<T: Copy + Into<f64> + 'static>(samples: Samples<'_, T>, scaled: SliceMut<f64>) {
+//!     let i = thread::index_1d() as usize;
+//!     if i < scaled.len() {
+//!         scaled.store(i, samples.factor * samples.values.load(i).into());
+//!     }
+//! }
+//! # fn main() {}
+//! ```
+//!
+//! The module `device` of kauri launches this kernel: `stream.launch_items::<scale<f32>>(n, (samples, scaled.slice_mut()))`.
+//!
+//! A kernel function also compiles for the CPU, where every call goes to a simulator through one trait, [`simt::Simt`].
 //!
 //! # Compared with Rust-CUDA
 //! The published `cuda_std` 0.2 needs a compiler of 2021 with a code generator of its own. This crate has its module

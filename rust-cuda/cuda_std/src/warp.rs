@@ -272,15 +272,7 @@ impl WarpReduceValue for u32 {
     #[inline(always)]
     #[track_caller]
     fn reduce(self, mask: u32, op: WarpReductionOp) -> Self {
-        let op = match op {
-            WarpReductionOp::Add => ReduceOp::AddU32,
-            WarpReductionOp::Min => ReduceOp::MinU32,
-            WarpReductionOp::Max => ReduceOp::MaxU32,
-            WarpReductionOp::And => ReduceOp::And,
-            WarpReductionOp::Or => ReduceOp::Or,
-            WarpReductionOp::Xor => ReduceOp::Xor,
-        };
-        sys::reduce(op, mask, self)
+        sys::reduce(op.instruction(ReduceOp::MinU32, ReduceOp::MaxU32), mask, self)
     }
 }
 
@@ -288,15 +280,22 @@ impl WarpReduceValue for i32 {
     #[inline(always)]
     #[track_caller]
     fn reduce(self, mask: u32, op: WarpReductionOp) -> Self {
-        let op = match op {
-            WarpReductionOp::Add => ReduceOp::AddU32,
-            WarpReductionOp::Min => ReduceOp::MinI32,
-            WarpReductionOp::Max => ReduceOp::MaxI32,
-            WarpReductionOp::And => ReduceOp::And,
-            WarpReductionOp::Or => ReduceOp::Or,
-            WarpReductionOp::Xor => ReduceOp::Xor,
-        };
-        sys::reduce(op, mask, self as u32) as i32
+        sys::reduce(op.instruction(ReduceOp::MinI32, ReduceOp::MaxI32), mask, self as u32) as i32
+    }
+}
+
+impl WarpReductionOp {
+    /// Returns the instruction for a type, of which `min` and `max` are the only ones that depend on the sign.
+    #[inline(always)]
+    fn instruction(self, min: ReduceOp, max: ReduceOp) -> ReduceOp {
+        match self {
+            Self::Add => ReduceOp::AddU32,
+            Self::Min => min,
+            Self::Max => max,
+            Self::And => ReduceOp::And,
+            Self::Or => ReduceOp::Or,
+            Self::Xor => ReduceOp::Xor,
+        }
     }
 }
 

@@ -22,10 +22,10 @@ use syn::{
 pub(crate) fn derive(input: TokenStream) -> Result<TokenStream> {
     let DeriveInput { ident, vis, generics, data, .. } = syn::parse2(input)?;
     let Data::Struct(data) = &data else {
-        return Err(Error::new(ident.span(), "KernelArgs is for structs"));
+        return Err(Error::new(ident.span(), "KernelArgs is derived for structs with named fields"));
     };
     let Fields::Named(fields) = &data.fields else {
-        return Err(Error::new(ident.span(), "the fields of a struct of kernel arguments have names"));
+        return Err(Error::new(ident.span(), "the fields of a struct of kernel arguments need names"));
     };
     for field in &fields.named {
         Param::new(ident.clone(), &field.ty, &generics)?;
@@ -35,7 +35,10 @@ pub(crate) fn derive(input: TokenStream) -> Result<TokenStream> {
     let (_, type_generics, _) = generics.split_for_impl();
     let mut bounded = generics.clone();
     let predicates = &mut bounded.make_where_clause().predicates;
-    predicates.push(parse_quote!(#ident #type_generics: Copy));
+    // Whether a struct without type parameters is `Copy` is checked here and now, which names the struct in the error.
+    if generics.type_params().next().is_some() {
+        predicates.push(parse_quote!(#ident #type_generics: Copy));
+    }
     predicates.extend(
         types.iter().map(|ty| -> WherePredicate { parse_quote!(#ty: ::cuda_std::kernel::KernelArg) }),
     );
@@ -174,7 +177,7 @@ impl Flattening {
         if declared.len() != given.len() {
             return Err(Error::new(
                 path.span(),
-                format!("the struct has {} generic parameters", declared.len()),
+                format!("this struct has {} generic parameters, lifetimes not counted", declared.len()),
             ));
         }
         let literal = without_arguments(path.path);

@@ -20,6 +20,12 @@ pub(crate) fn emit_all(kernel: &Kernel, params: &[Param], structs: &TokenStream)
         }
         None => quote!(target_arch = "nvptx64"),
     };
+    if entries.is_empty() {
+        let axes =
+            kernel.generics().iter().map(|name| format!("{name} = […]")).collect::<Vec<_>>().join(", ");
+        let message = format!("a generic kernel without instances has no entry: add #[instances({axes})]");
+        return quote!(#[cfg(#enabled)] ::core::compile_error!(#message););
+    }
     quote! {
         #( #[cfg(#enabled)] const _: () = { #entries }; )*
     }

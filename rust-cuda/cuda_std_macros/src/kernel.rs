@@ -70,7 +70,7 @@ impl Kernel {
         if signature.unsafety.is_none() {
             return Err(Error::new(
                 signature.fn_token.span,
-                "a kernel is an `unsafe fn`: only its launch can be right",
+                "a kernel is an `unsafe fn`: whether it is safe depends on the launch",
             ));
         }
         if let ReturnType::Type(_, ty) = &signature.output {
@@ -183,9 +183,14 @@ struct Axis {
 
 impl Parse for Axis {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let name = input.parse()?;
+        let name: Ident = input.parse()?;
         input.parse::<Token![=]>()?;
-        Ok(Self { name, values: input.parse()? })
+        let expected = format!("expected a list of values: {name} = […]");
+        let values: ExprArray = input.parse().map_err(|error| Error::new(error.span(), &expected))?;
+        if values.elems.is_empty() {
+            return Err(Error::new(name.span(), expected));
+        }
+        Ok(Self { name, values })
     }
 }
 

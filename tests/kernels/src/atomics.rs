@@ -1,4 +1,4 @@
-//! Atomics.
+//! Atomic operations on global and shared memory.
 
 use cuda_std::atomic::{self, AtomicValue};
 use cuda_std::prelude::*;
@@ -10,8 +10,8 @@ pub struct Smem<T> {
     cells: [T; 7],
 }
 
-/// Applies add, min, max, and, or, xor and exchange with each thread's operand to seven cells in global memory, and to
-/// seven in shared memory that are copied out at the end. All cells start as `start` says.
+/// Applies add, min, max, and, or, xor and exchange with each thread's operand to seven cells in global memory and to seven
+/// in shared memory, which are copied out at the end. The cells start with the values of `start`.
 #[kernel(family = "test", block = 256, shared = Smem<T>)]
 #[instances(T = [u32, i32, u64, f32])]
 pub unsafe fn test_atomics<T: AtomicValue + SharedElement + 'static>(

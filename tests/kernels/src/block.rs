@@ -5,7 +5,7 @@ use cuda_std::shared::dynamic_shared_slice;
 
 const BLOCK: usize = 128;
 
-/// Threads whose input is not 0 (count), whether all are (and), whether any is (or): three words a thread.
+/// Writes three words for each thread: how many inputs of the block are not 0, whether all are, whether any is.
 #[kernel(family = "test", block = BLOCK)]
 pub unsafe fn test_barriers(input: Slice<u32>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
@@ -44,7 +44,7 @@ pub unsafe fn test_shared(input: Slice<u32>, out: SliceMut<u32>) {
     out.store(i, sum);
 }
 
-/// A barrier after a divergent branch, with work on both sides: the compiler must not duplicate it.
+/// Waits at a barrier after a divergent branch with work on both sides: the compiler must not duplicate the barrier.
 #[kernel(family = "test", block = BLOCK, shared = Smem)]
 pub unsafe fn test_divergent_then_barrier(input: Slice<u32>, out: SliceMut<u32>, bound: u32) {
     let items = shared_field!(shared_mem::<Smem>(), items);
@@ -61,7 +61,7 @@ pub unsafe fn test_divergent_then_barrier(input: Slice<u32>, out: SliceMut<u32>,
     }
 }
 
-/// The sum of each block's items through a static array, with the barrier that it needs, or without.
+/// Sums each block's items through a static array, with the necessary barrier or without it.
 #[kernel(family = "test", block = BLOCK, hot)]
 pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrier: u32) {
     let tile = shared_array![u32; BLOCK];
@@ -73,7 +73,7 @@ pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrie
     if t == 0 {
         let (mut sum, mut i) = (0, 0);
         while i < BLOCK {
-            // Without the barrier anything may come.
+            // Without the barrier the sum is undefined.
             sum = u32::wrapping_add(sum, tile.load(i));
             i += 1;
         }
@@ -81,7 +81,7 @@ pub unsafe fn test_block_sum(input: Slice<u32>, sums: SliceMut<u32>, with_barrie
     }
 }
 
-/// Hands each item to the neighbor through a view of all launch-sized memory.
+/// Passes each item to the neighbor thread through a view of all launch-sized memory.
 #[kernel(family = "test", block = BLOCK, shared = [u32; BLOCK], hot)]
 pub unsafe fn test_dynamic_shared(input: Slice<u32>, out: SliceMut<u32>) {
     let tile = dynamic_shared_slice::<u32>();

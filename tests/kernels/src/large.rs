@@ -1,8 +1,8 @@
-//! Input whose order is known without sorting, for more items than a host would like to hold.
+//! Input whose sorted order has a closed form, for more items than fit in host memory.
 
 use cuda_std::prelude::*;
 
-/// Key `i` is `i` modulo `modulus`, value `i` is `i` modulo 2^32.
+/// Writes key `i` as `i` modulo `modulus`, and value `i` as `i` modulo 2^32.
 #[kernel(family = "test", block = 256)]
 pub unsafe fn test_keys_modulo(keys: SliceMut<u32>, values: SliceMut<u32>, modulus: u64) {
     let i = thread::index_1d_u64();
@@ -14,13 +14,13 @@ pub unsafe fn test_keys_modulo(keys: SliceMut<u32>, values: SliceMut<u32>, modul
     }
 }
 
-/// Counts the items that are not those of [`test_keys_modulo()`] in stable order.
+/// Counts the items that differ from the stably sorted items of [`test_keys_modulo()`].
 #[kernel(family = "test", block = 256)]
 pub unsafe fn test_sorted_modulo(keys: Slice<u32>, values: Slice<u32>, wrong: SliceMut<u64>, modulus: u64) {
     let i = thread::index_1d_u64();
     let n = keys.len() as u64;
     if i < n {
-        // The first `longer` keys are there once more than the others.
+        // Each of the first `longer` keys occurs once more than the others.
         let (count, longer) = (n / modulus, n % modulus);
         let of_longer = longer * (count + 1);
         let (key, nth) = if i < of_longer {

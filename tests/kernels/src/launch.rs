@@ -1,8 +1,8 @@
-//! Parameters and coordinates.
+//! Parameters of launches, and coordinates of threads.
 
 use cuda_std::prelude::*;
 
-/// y = a x + y.
+/// Computes y = a x + y.
 #[kernel(family = "test", block = 128)]
 pub unsafe fn test_saxpy(a: f32, x: Slice<f32>, y: SliceMut<f32>) {
     let i = thread::index_1d() as usize;
@@ -11,7 +11,7 @@ pub unsafe fn test_saxpy(a: f32, x: Slice<f32>, y: SliceMut<f32>) {
     }
 }
 
-/// Indices of thread and block and sizes of block and grid, four words a thread.
+/// Writes four words for each thread: the indices of thread and block, the sizes of block and grid.
 #[kernel(family = "test")]
 pub unsafe fn test_coordinates(out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
@@ -21,7 +21,7 @@ pub unsafe fn test_coordinates(out: SliceMut<u32>) {
     out.store(4 * i + 3, thread::grid_dim_x());
 }
 
-/// Every kind of scalar, as 64-bit words.
+/// Writes a scalar of every type as a 64-bit word.
 #[kernel(family = "test", block = 32)]
 pub unsafe fn test_scalars(
     a: u8,
@@ -57,7 +57,7 @@ pub unsafe fn test_scalars(
     }
 }
 
-/// The other forms of parameters: a Rust slice and raw pointers.
+/// Takes the other forms of parameters: a Rust slice and raw pointers.
 #[kernel(family = "test", block = 64)]
 pub unsafe fn test_plain_parameters(x: &[u32], y: *const u32, out: *mut u32) {
     let i = thread::index_1d() as usize;
@@ -101,7 +101,7 @@ pub unsafe fn test_struct_parameters<T: Copy + Into<f64> + 'static>(
     }
 }
 
-/// Generic over a type and a number; adds `N` to each item.
+/// Adds `N` to each item; generic over a type and a number.
 #[kernel(family = "test", block = 64)]
 #[instances(T = [u32], N = [1, 7])]
 #[instance(u64, 7)]

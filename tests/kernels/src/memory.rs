@@ -5,7 +5,7 @@ use cuda_std::prelude::*;
 use cuda_std::ptr::{AddressSpace, is_in_address_space};
 use cust_derive::DeviceCopyCore;
 
-/// Copies items of 4, 8 or 16 bytes by each kind of load and store: four copies behind each other.
+/// Copies items of 4, 8 or 16 bytes by each kind of load and store: four consecutive copies.
 #[kernel(family = "test", block = 64)]
 #[instances(T = [u32, u64, u128])]
 pub unsafe fn test_copies<T: Copy + 'static>(input: Slice<T>, out: SliceMut<T>) {
@@ -29,7 +29,7 @@ pub unsafe fn test_copy_16(input: Slice<f32>, out: SliceMut<f32>) {
     }
 }
 
-/// Which address spaces pointers are in, and that the clock advances.
+/// Writes the address spaces of pointers, and whether the clock advances.
 #[kernel(family = "test", block = 32)]
 pub unsafe fn test_pointers(out: SliceMut<u32>) {
     let shared = shared_array![u32; 32];

@@ -1,4 +1,4 @@
-//! Messages between blocks, which need order and not only atomicity.
+//! Communication between blocks, which needs memory order in addition to atomicity.
 
 use cuda_std::prelude::*;
 
@@ -8,7 +8,7 @@ pub struct Smem {
     is_last: [u32; 1],
 }
 
-/// Each block writes its sum; the last one done adds them up.
+/// Each block writes its sum. The last block to finish adds up all sums.
 #[kernel(family = "test", block = 64, shared = Smem)]
 pub unsafe fn test_last_block(
     input: Slice<u32>,
@@ -19,7 +19,7 @@ pub unsafe fn test_last_block(
     LastBlock { input, partial, done, out }.run(Ordering::AcqRel)
 }
 
-/// The same and wrong: nothing makes the sums of other blocks visible to the last one.
+/// A wrong [`test_last_block()`]: nothing makes the sums of other blocks visible to the last block.
 #[kernel(family = "test", block = 64, shared = Smem)]
 pub unsafe fn test_last_block_unordered(
     input: Slice<u32>,
@@ -66,8 +66,8 @@ impl LastBlock<'_> {
     }
 }
 
-/// A chain: block b waits for the flag of block b - 1, adds its item to that block's value and sets its own flag. Blocks
-/// number themselves by tickets, so that a block only waits for blocks that have started.
+/// A chained scan: block b waits for the flag of block b - 1, adds its item to that block's value and sets its own flag.
+/// Blocks take their numbers from a ticket counter, so that a block waits only for blocks that have started.
 #[kernel(family = "test", block = 32, shared = Smem)]
 pub unsafe fn test_chain(
     input: Slice<u32>,

@@ -1,9 +1,9 @@
-//! Collectives of a warp.
+//! Warp collectives.
 
 use cuda_std::prelude::*;
 use cuda_std::warp::*;
 
-/// ballot, any, all, lane id and lane masks: eight words a thread.
+/// Writes eight words for each thread: ballot, any, all, lane id and lane masks.
 #[kernel(family = "test", block = 64)]
 pub unsafe fn test_votes(input: Slice<u32>, out: SliceMut<u32>, mask: u32) {
     let i = thread::index_1d() as usize;
@@ -21,7 +21,7 @@ pub unsafe fn test_votes(input: Slice<u32>, out: SliceMut<u32>, mask: u32) {
     }
 }
 
-/// The four shuffles by `by` in segments of `width`: four values and four flags a thread.
+/// Writes four values and four flags for each thread: the four shuffles by `by` in segments of `width`.
 #[kernel(family = "test", block = 64)]
 #[instances(T = [u32, i32, u64, f32, f64])]
 pub unsafe fn test_shuffles<T: WarpShuffleValue + 'static>(
@@ -47,7 +47,7 @@ pub unsafe fn test_shuffles<T: WarpShuffleValue + 'static>(
     }
 }
 
-/// match-any and match-all (0 for none): two words a thread.
+/// Writes two words for each thread: match-any, and match-all (0 for none).
 #[kernel(family = "test", block = 64)]
 #[instances(T = [u32, u64])]
 pub unsafe fn test_matches<T: WarpMatchValue + 'static>(input: Slice<T>, out: SliceMut<u32>) {
@@ -57,7 +57,7 @@ pub unsafe fn test_matches<T: WarpMatchValue + 'static>(input: Slice<T>, out: Sl
     out.store(2 * i + 1, warp_match_all(FULL_MASK, value).unwrap_or(0));
 }
 
-/// The six reductions over the lanes of `mask`: six words a thread.
+/// Writes six words for each thread: the six reductions over the lanes of `mask`.
 #[kernel(family = "test", block = 64)]
 #[instances(T = [u32, i32])]
 pub unsafe fn test_reductions<T: WarpReduceValue + 'static>(input: Slice<T>, out: SliceMut<T>, mask: u32) {

@@ -1,4 +1,4 @@
-//! Results in batches: the same rows as the whole result, in order, whatever the limits; stopped, failing, panicking.
+//! Results in batches have the rows of the whole result, in order, with any limits; also after a stop, an error or a panic.
 
 use kauri::device::{Gpu, SimOptions};
 use kauri::query::{NearestBatch, Neighbor, Norm, PointMask, Queries, QueryOptions};
@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ControlFlow::{Break, Continue};
 
-/// What batches may take.
+/// The limits of a batch.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     bytes: u64,
@@ -27,7 +27,7 @@ impl Limits {
     }
 }
 
-/// From limits that cut everywhere to ones that cut nowhere, for rows of at most so many bytes.
+/// Returns limits from one row per batch to one batch in all, for rows of at most `largest_row` bytes.
 fn limits(largest_row: u64) -> impl Iterator<Item = Limits> {
     let (some, all) = (5 * largest_row, usize::MAX);
     let cuts =
@@ -35,7 +35,7 @@ fn limits(largest_row: u64) -> impl Iterator<Item = Limits> {
     cuts.into_iter().map(|(bytes, rows)| Limits { bytes, rows })
 }
 
-/// Batches put together again.
+/// The rows of all batches.
 #[derive(Debug)]
 struct Whole<C> {
     offsets: Vec<u64>,
@@ -50,7 +50,7 @@ impl<C: Scalar> Whole<C> {
         Self { offsets: vec![0], ids: Vec::new(), dist2: Vec::new(), batches: Vec::new() }
     }
 
-    /// Adds a batch that has these ids and distances, of which `row_of` gives those of a row.
+    /// Adds a batch with these ids and distances. `row_of` returns the ids and distances of a row.
     fn add<'a, T: RowItem>(
         &mut self,
         limits: Limits,
@@ -146,20 +146,20 @@ fn within_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points: 
                     batches.push(whole.batches);
                 }
                 let cuts = cuts.get_or_insert_with(|| batches.clone());
-                assert!(*cuts == batches, "{options:?} is cut elsewhere on {device}");
+                assert!(*cuts == batches, "{options:?} has other batches on {device}");
             }
         }
     }
 }
 
 #[test]
-fn few_points_within_are_those_of_the_whole_result() {
+fn batches_of_few_points_within_a_radius() {
     within_is_whole::<f32, 2>(devices_for(14), 14, 6);
     within_is_whole::<f64, 3>(devices_for(9), 9, 5);
 }
 
 #[test]
-fn many_points_within_are_those_of_the_whole_result() {
+fn batches_of_many_points_within_a_radius() {
     within_is_whole::<f32, 3>(devices(), 3000, 2500);
     within_is_whole::<f64, 5>(devices(), 2000, 2500);
 }
@@ -176,11 +176,11 @@ fn in_boxes_is_whole(devices: Vec<Device>, num_points: usize, num_boxes: usize) 
             let largest = expected.offsets().windows(2).map(|ends| ends[1] - ends[0]).max().unwrap();
             for limits in limits(4 * largest) {
                 let mut whole = Whole::<f32>::new();
-                let look = |batch: RowsBatch<'_>| {
+                let visit = |batch: RowsBatch<'_>| {
                     whole.add(limits, batch, (batch.ids(), &[]), |row| (batch.row(row), &[]));
                     Continue(())
                 };
-                let delivered = tree.in_boxes_batches(&boxes, mask, &mut limits.batches(), look).unwrap();
+                let delivered = tree.in_boxes_batches(&boxes, mask, &mut limits.batches(), visit).unwrap();
                 assert!(whole.offsets == expected.offsets(), "{limits:?} on {device}");
                 assert!(whole.ids == expected.ids(), "{limits:?} on {device}");
                 whole.check(&delivered, "boxes");
@@ -190,7 +190,7 @@ fn in_boxes_is_whole(devices: Vec<Device>, num_points: usize, num_boxes: usize) 
 }
 
 #[test]
-fn points_in_boxes_are_those_of_the_whole_result() {
+fn batches_of_points_in_boxes() {
     in_boxes_is_whole(devices_for(33), 33, 10);
     in_boxes_is_whole(devices(), 3000, 2500);
 }
@@ -211,7 +211,7 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
                 for limits in limits(row_bytes as u64) {
                     let (mut next, mut num_batches) = (0, 0);
                     let mut batches = limits.batches();
-                    let look = |batch: NearestBatch<'_, [C; D]>| {
+                    let visit = |batch: NearestBatch<'_, [C; D]>| {
                         let rows = batch.rows();
                         assert!(rows.start == next && (1..=limits.rows).contains(&rows.len()));
                         assert!((rows.len() * row_bytes) as u64 <= limits.bytes);
@@ -223,7 +223,7 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
                         (next, num_batches) = (rows.end, num_batches + 1);
                         Continue(())
                     };
-                    let delivered = tree.nearest_batches(asked, k, &options, &mut batches, look).unwrap();
+                    let delivered = tree.nearest_batches(asked, k, &options, &mut batches, visit).unwrap();
                     assert_eq!(next, expected.len());
                     assert!(delivered.is_complete);
                     assert_eq!((delivered.batches, delivered.rows), (num_batches, expected.len() as u64));
@@ -234,37 +234,37 @@ fn nearest_is_whole<C: Scalar, const D: usize>(devices: Vec<Device>, num_points:
     }
 }
 
-/// How many rows of so many bytes make a full batch.
+/// Returns the number of rows of `row_bytes` bytes in a full batch.
 fn most_rows(limits: Limits, row_bytes: usize) -> usize {
     (limits.bytes as usize / row_bytes).min(limits.rows)
 }
 
 #[test]
-fn nearest_points_are_those_of_the_whole_result() {
+fn batches_of_nearest_points() {
     nearest_is_whole::<f32, 2>(devices_for(20), 20, 8);
     nearest_is_whole::<f32, 3>(devices(), 3000, 2500);
     nearest_is_whole::<f64, 5>(devices(), 2000, 2500);
 }
 
 #[test]
-fn places_on_earth_come_in_batches() {
+fn batches_of_longitudes_and_latitudes() {
     let places = [LonLat::new(18.07, 59.33), LonLat::new(24.94, 60.17), LonLat::new(10.75, 59.91)];
     for device in devices_for(3) {
         let tree = build(&device, &places);
         let expected = tree.nearest(&places, 2).unwrap();
         let mut meters = Vec::new();
         let (options, mut batches) = (QueryOptions::default(), Batches::new().rows(2));
-        let look = |batch: NearestBatch<'_, LonLat>| {
+        let visit = |batch: NearestBatch<'_, LonLat>| {
             batch.rows().for_each(|row| meters.extend(batch.meters(row)));
             Continue(())
         };
-        tree.nearest_batches(&places, 2, &options, &mut batches, look).unwrap();
+        tree.nearest_batches(&places, 2, &options, &mut batches, visit).unwrap();
         assert!(meters.into_iter().eq((0..3).flat_map(|row| expected.meters(row))));
     }
 }
 
 #[test]
-fn nothing_is_delivered_of_nothing() {
+fn empty_inputs() {
     let options = QueryOptions::default();
     for device in devices_for(3) {
         let (full, empty) = (build(&device, &[[0.0f32], [1.0], [2.0]]), build(&device, &[[0.0f32]; 0]));
@@ -281,7 +281,7 @@ fn nothing_is_delivered_of_nothing() {
         let delivered = empty.within_batches(own, 1.0, &options, &mut batches, |_| panic!("no rows"));
         assert!(delivered.unwrap().is_complete);
 
-        // Rows of nothing: all of them, in a batch that may hold nothing.
+        // Empty rows fit in a batch of 0 bytes.
         for tree in [&full, &empty] {
             let mut batches = Batches::new().bytes(0).rows(2);
             let mut rows = Vec::new();
@@ -304,45 +304,45 @@ fn nothing_is_delivered_of_nothing() {
         }
         // No points: rows of padding.
         let mut seen = Vec::new();
-        let look = |batch: NearestBatch<'_, [f32; 1]>| {
+        let visit = |batch: NearestBatch<'_, [f32; 1]>| {
             seen.extend_from_slice(batch.ids());
             Continue(())
         };
-        empty.nearest_batches(&[[1.0]], 2, &options, &mut batches, look).unwrap();
+        empty.nearest_batches(&[[1.0]], 2, &options, &mut batches, visit).unwrap();
         assert_eq!(seen, [u32::MAX; 2]);
     }
 }
 
-/// Points on a line, of which every one finds up to two others.
+/// Returns points on a line; each has up to two others within a distance of 1.
 fn line(n: usize) -> Vec<[f32; 1]> {
     (0..n).map(|x| [x as f32]).collect()
 }
 
 #[test]
-fn a_call_stops_when_it_is_told_to() {
+fn the_callback_stops_a_call() {
     let (points, options) = (line(30), QueryOptions::default());
     for device in devices_for(30) {
         let tree = build(&device, &points);
         let mut batches = Batches::new().rows(4);
         for stop in 1..=9 {
             let mut num_batches = 0;
-            let mut look = |rows: Range<usize>| {
+            let mut visit = |rows: Range<usize>| {
                 assert_eq!(rows.start, 4 * num_batches);
                 num_batches += 1;
                 if num_batches == stop { Break(()) } else { Continue(()) }
             };
             let delivered = if stop % 2 == 0 {
-                tree.within_batches(&points, 1.0, &options, &mut batches, |batch| look(batch.rows()))
+                tree.within_batches(&points, 1.0, &options, &mut batches, |batch| visit(batch.rows()))
             } else {
-                tree.nearest_batches(&points, 3, &options, &mut batches, |batch| look(batch.rows()))
+                tree.nearest_batches(&points, 3, &options, &mut batches, |batch| visit(batch.rows()))
             }
             .unwrap();
-            // The eighth is the last, so that nothing is left to stop.
+            // The eighth batch is the last one, so a stop after it changes nothing.
             assert_eq!(delivered.batches, stop.min(8) as u64);
             assert_eq!(delivered.rows, (4 * stop).min(30) as u64);
             assert_eq!(delivered.is_complete, stop >= 8);
         }
-        // It answers as before, with the same batches.
+        // The next call has the same batches.
         let mut num_found = 0;
         let delivered = tree.within_batches(&points, 1.0, &options, &mut batches, |batch| {
             num_found += batch.ids().len();
@@ -383,13 +383,13 @@ fn progress_is_reported_and_may_stop_a_call() {
     }
 }
 
-/// Handles of the GPUs of a list, with accounts of their own.
+/// Returns handles of the GPUs of a list, which count their own allocations.
 fn gpus(devices: Vec<Device>) -> impl Iterator<Item = Gpu> {
     devices.into_iter().filter_map(|device| Some(device.gpu()?.with_memory_limit(u64::MAX)))
 }
 
 #[test]
-fn a_panic_of_the_callback_leaves_nothing_behind() {
+fn a_panic_of_the_callback_frees_all_memory() {
     let (points, options) = (line(30), QueryOptions::default());
     for device in devices_for(30) {
         let device =
@@ -401,7 +401,7 @@ fn a_panic_of_the_callback_leaves_nothing_behind() {
             let mut batches = Batches::new().rows(7);
             let caught = catch_unwind(AssertUnwindSafe(|| {
                 tree.within_batches(&points, 1.0, &options, &mut batches, |batch| {
-                    assert!(batch.rows().start != 7 * at, "the callback's own");
+                    assert!(batch.rows().start != 7 * at, "the panic of the callback");
                     Continue(())
                 })
             }));
@@ -419,7 +419,7 @@ fn a_panic_of_the_callback_leaves_nothing_behind() {
 #[test]
 fn a_second_call_allocates_nothing() {
     if std::env::var_os("KAURI_ALLOC").is_some() {
-        return; // there regions are allocated anew each time
+        return; // Each call allocates its regions there.
     }
     let (points, options) = (line(30), QueryOptions::default());
     for gpu in gpus(devices_for(30)) {
@@ -429,13 +429,13 @@ fn a_second_call_allocates_nothing() {
         let mut batches = Batches::new().rows(4);
         let mut counts = Vec::new();
         for _ in 0..2 {
-            let look = |_: RowsBatch<'_, Neighbor<f32>>| Continue(());
-            let delivered = tree.within_batches(&points, 2.0, &options, &mut batches, look).unwrap();
+            let visit = |_: RowsBatch<'_, Neighbor<f32>>| Continue(());
+            let delivered = tree.within_batches(&points, 2.0, &options, &mut batches, visit).unwrap();
             assert!(delivered.stats.temp_bytes > 0);
             assert_eq!(gpu.memory_use().live_bytes, held + delivered.stats.temp_bytes);
             counts.push(gpu.memory_use().allocations);
         }
-        // What the options take: nothing, and then the mask and the periods have no bytes.
+        // The second call allocates nothing, so both counts are equal.
         assert_eq!(counts[0], counts[1], "on {device}");
         drop(batches);
         assert_eq!(gpu.memory_use().live_bytes, held);
@@ -456,8 +456,8 @@ fn batches_move_between_devices() {
 }
 
 #[test]
-fn a_row_that_is_too_large_is_named_when_those_before_it_are_there() {
-    // One place with 9 points, and others alone.
+fn a_row_that_is_too_large_is_named_after_the_rows_before_it() {
+    // One location with 9 points, all other points alone.
     let mut points = line(20);
     points[12] = [5.0];
     points.extend([[5.0]; 7]);
@@ -467,22 +467,22 @@ fn a_row_that_is_too_large_is_named_when_those_before_it_are_there() {
         for rows in [1, 3, usize::MAX] {
             let mut batches = Batches::new().bytes(8 * 8).rows(rows);
             let mut end = 0;
-            let look = |batch: RowsBatch<'_, Neighbor<f32>>| {
+            let visit = |batch: RowsBatch<'_, Neighbor<f32>>| {
                 assert_eq!(batch.rows().start, end);
                 end = batch.rows().end;
                 Continue(())
             };
-            let error = tree.within_batches(&points[..20], 0.5, &options, &mut batches, look).unwrap_err();
+            let error = tree.within_batches(&points[..20], 0.5, &options, &mut batches, visit).unwrap_err();
             let Error::RowTooLarge { row, count, bytes, most } = error else { panic!("{error}") };
             assert_eq!((row, count, bytes, most), (5, 9, 72, 64), "on {device}");
             assert_eq!(end, 5, "on {device}");
-            // Stopped before it is stopped without an error.
+            // A stop before the large row ends the call without an error.
             let stop = |batch: RowsBatch<'_, Neighbor<f32>>| {
                 if batch.rows().end == 5 { Break(()) } else { Continue(()) }
             };
             let delivered = tree.within_batches(&points[..20], 0.5, &options, &mut batches, stop).unwrap();
             assert!(delivered.rows == 5 && !delivered.is_complete);
-            // In boxes there are no distances, so that it fits.
+            // Results in boxes have no distances, so the row fits.
             let boxes: Vec<_> = points[..20].iter().map(|&point| [point; 2]).collect();
             let delivered = tree.in_boxes_batches(&boxes, None, &mut batches, |_| Continue(())).unwrap();
             assert_eq!(delivered.items, 18 + 2 * 9);
@@ -518,12 +518,12 @@ fn bad_queries_are_refused_before_any_batch() {
     }
 }
 
-/// A result for which the device has no memory is refused with its size, and comes in batches all the same.
+/// Asserts that a result that exceeds device memory is refused with its size, and is delivered in batches.
 fn too_large_for(gpu: &Gpu, num_points: usize) {
     let points = line(num_points);
     let radius = num_points as f32;
     let (count, options) = ((num_points * num_points) as u64, QueryOptions::default());
-    // Half of the result has room.
+    // Half of the result fits.
     let plan =
         KdTree::<[f32; 1]>::plan(&Device::from_gpu(gpu.clone()), num_points, &KdTreeOptions::default());
     let gpu = gpu.with_memory_limit(plan.tree_bytes + plan.temp_bytes + 4 * count);
@@ -536,7 +536,7 @@ fn too_large_for(gpu: &Gpu, num_points: usize) {
     assert_eq!((found, bytes), (count, 8 * count));
     assert!(free < bytes);
     assert_eq!(gpu.memory_use().live_bytes, held);
-    // 2 on the device and 2 in pinned memory, and the queries.
+    // Two batches on the device, two in pinned memory, and the queries.
     let mut batches = Batches::new().bytes(count / 2).rows(num_points / 8);
     let delivered = tree.within_batches(&points, radius, &options, &mut batches, |_| Continue(())).unwrap();
     assert!(delivered.is_complete && delivered.items == count);
@@ -551,7 +551,7 @@ fn a_result_too_large_for_a_device_is_refused_with_its_size() {
 }
 
 #[test]
-fn random_limits_cut_random_rows() {
+fn random_limits_and_random_rows() {
     let mut random = Random::new(11);
     for device in devices() {
         for _ in 0..30 {

@@ -1,4 +1,4 @@
-//! The command line, run in this process.
+//! The program's demos, `doctor` and help, run in this process.
 
 use kauri::LonLat;
 use kauri_tests::device_names;
@@ -14,11 +14,12 @@ use tempfile::TempDir;
 const CITIES: &[u8] = include_bytes!("../../../data/cities.csv");
 const AIRPORTS: &[u8] = include_bytes!("../../../data/airports.csv");
 
-/// A folder of input files, and the program's answers.
+/// A folder with two input files.
 struct Case {
     folder: TempDir,
 }
 
+/// The result of a run: exit code, standard output, standard error.
 struct Answer {
     code: u8,
     out: String,
@@ -37,14 +38,14 @@ impl Case {
         self.folder.path().join(name)
     }
 
-    /// Runs `kauri demo nearest` on the two files with more arguments; `@` in them is the folder.
+    /// Runs `kauri demo nearest` on the two files with additional arguments. `@` in an argument is the folder.
     fn demo(&self, arguments: &str) -> Answer {
         let folder = self.folder.path().display().to_string();
         let all = format!("kauri demo nearest --cities @/cities.csv --airports @/airports.csv {arguments}");
         run(all.split_whitespace().map(|argument| argument.replace('@', &folder)))
     }
 
-    /// Runs on the CPU and expects a failure that leaves nothing behind.
+    /// Runs on the CPU, and expects an error that leaves no file behind. Returns the message.
     fn refused(&self, arguments: &str) -> String {
         let before = entries(self.folder.path());
         let answer = self.demo(&format!("--device cpu {arguments}"));
@@ -67,7 +68,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// The file that `--out` should write.
+/// Returns the expected file of `--out`.
 fn expected_pairs(cities: &[LonLat], airports: &[LonLat], k: usize) -> String {
     let oracle = BruteForce::new(cities);
     let rows: Vec<String> = airports
@@ -197,13 +198,13 @@ fn options() {
     let short = format!("kauri demo --cities {folder}/cities.csv --airports {folder}/airports.csv --k 2");
     let answer = run(short.split(' ').map(String::from));
     assert!(answer.out.contains("2 nearest cities"));
-    // Where it ran is said if it was not asked for.
+    // Without --device the program prints its choice.
     assert!(answer.err.starts_with("device: cpu (") && answer.err.lines().count() == 1, "{}", answer.err);
     assert!(answer.out.contains("opening a GPU takes"), "{}", answer.out);
 }
 
 #[test]
-fn tables_as_people_have_them() {
+fn variants_of_csv_files() {
     let plain = Case::new(SMALL_CITIES, SMALL_AIRPORTS);
     assert_eq!(plain.demo("--device cpu --out @/out.csv").code, 0);
     let expected = fs::read(plain.path("out.csv")).unwrap();
@@ -223,7 +224,7 @@ fn tables_as_people_have_them() {
 }
 
 #[test]
-fn tables_that_are_refused() {
+fn invalid_tables() {
     for (cities, expected) in [
         ("", "cities.csv:1: the file is empty"),
         ("a,b\n1,2\n", "the columns are: a, b"),
@@ -240,7 +241,7 @@ fn tables_that_are_refused() {
 }
 
 #[test]
-fn arguments_that_are_refused() {
+fn invalid_arguments() {
     let case = Case::new(SMALL_CITIES, SMALL_AIRPORTS);
     assert!(case.refused("--cities @/none.csv").contains("cannot be used multiple times"));
     assert!(case.refused("--k -1").contains("'-1'"));
@@ -253,7 +254,7 @@ fn arguments_that_are_refused() {
     }
     assert!(case.refused("--map @/missing/map.png").contains("missing/map.png"));
     let all = case.demo("--device cpu --k 1000000000000000");
-    assert!(all.code == 0 && all.out.contains("4 nearest cities"), "there are no more: {}", all.err);
+    assert!(all.code == 0 && all.out.contains("4 nearest cities"), "fewer cities than --k: {}", all.err);
     let unknown = case.demo("--device quantum");
     assert_eq!((unknown.code, unknown.out.as_str()), (2, ""));
     assert_eq!(
@@ -266,7 +267,7 @@ fn arguments_that_are_refused() {
 }
 
 #[test]
-fn doctor_says_what_there_is() {
+fn doctor_describes_the_machine() {
     let answer = run(["kauri", "doctor"].map(String::from));
     assert_eq!((answer.code, answer.err.as_str()), (0, ""), "{}", answer.out);
     for line in ["kauri ", "kernels ", "driver ", "cpu ", "best "] {
@@ -286,7 +287,7 @@ fn help_and_unknown_commands() {
     assert_eq!(words("kauri").code, 2);
 }
 
-/// A reader that leaves at once, or a disk that is full.
+/// A closed pipe or a full disk as standard output.
 struct Broken(io::ErrorKind);
 
 impl Write for Broken {
@@ -299,7 +300,7 @@ impl Write for Broken {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let case = Case::new(SMALL_CITIES, SMALL_AIRPORTS);
     let folder = case.folder.path().display().to_string();
     let arguments =

@@ -1,4 +1,4 @@
-//! Joins on the command line, run in this process.
+//! The program's joins, run in this process.
 
 use kauri::LonLat;
 use kauri_tests::device_names;
@@ -18,13 +18,14 @@ HEL,24.96,60.32,179.5
 OSL,11.10,60.20,681
 ";
 
+/// The result of a run: exit code, standard output, standard error.
 struct Answer {
     code: u8,
     out: String,
     err: String,
 }
 
-/// Runs the program in a folder with two tables; `@` in arguments is the folder.
+/// Runs the program in a folder with two tables. `@` in an argument is the folder.
 fn run(cities: &str, airports: &str, arguments: &str) -> (Answer, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("cities.csv"), cities).unwrap();
@@ -89,7 +90,7 @@ fn all_pairs_nearest_and_own() {
     assert!(answer("join --help").contains("--score"));
 }
 
-/// The lines of `kauri knn` that are expected: for each left place the nearest right ones.
+/// Returns the expected lines of `kauri knn`: for each left place the nearest right places.
 fn nearest(left: &[LonLat], right: &[LonLat], k: usize, within: f64) -> Vec<String> {
     let mut lines = Vec::new();
     for (row, place) in left.iter().enumerate() {
@@ -116,7 +117,7 @@ fn the_nearest_right_places_of_each_left_one() {
             ("", 1, f64::MAX),
             ("--k 3", 3, f64::MAX),
             ("--k 4 --within 4000km", 4, 4e6),
-            // There are no more.
+            // There are only 13 right places.
             ("--k 18446744073709551615", 13, f64::MAX),
             ("--k 0", 0, f64::MAX),
         ] {
@@ -136,7 +137,7 @@ fn the_nearest_right_places_of_each_left_one() {
 }
 
 #[test]
-fn other_forms_than_the_written_ones_are_refused() {
+fn unknown_extensions_are_refused() {
     for (command, name) in [
         (format!("join {TABLES} --within 45km"), "x.geojson"),
         (format!("join {TABLES} --within 45km"), "x.csv.gz"),
@@ -148,11 +149,14 @@ fn other_forms_than_the_written_ones_are_refused() {
         assert!(error.contains("--out") && error.contains(expected), "{error}");
     }
     let error = refused(CITIES, AIRPORTS, &format!("knn {TABLES} --device cpu --json --out @/x.csv"));
-    assert!(error.starts_with("error: --json and an --out whose name says another form"), "{error}");
+    assert!(
+        error.starts_with("error: --json and the extension of --out select different formats"),
+        "{error}"
+    );
 }
 
 #[test]
-fn forms_follow_from_names() {
+fn extensions_select_the_format() {
     let (answer, folder) = run(CITIES, AIRPORTS, &format!("knn {TABLES} --device cpu --out @/x.JSON"));
     assert_eq!((answer.code, answer.out.as_str(), answer.err.as_str()), (0, "", ""));
     let text = fs::read_to_string(folder.path().join("x.JSON")).unwrap();
@@ -162,7 +166,7 @@ fn forms_follow_from_names() {
 }
 
 #[test]
-fn the_device_is_said_unless_it_is_named() {
+fn the_chosen_device_is_printed() {
     let (answer, _folder) = run(CITIES, AIRPORTS, &format!("join {TABLES} --within 45km"));
     assert_eq!(answer.code, 0);
     let expected = "; this takes it about 0.00 s, and opening a GPU takes 0.35 s\n";

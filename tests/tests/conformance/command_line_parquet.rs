@@ -1,4 +1,4 @@
-//! Parquet files on the command line, run in this process.
+//! Parquet files and index files on the command line, run in this process.
 
 use kauri::LonLat;
 use kauri::io::{Numbers, Table};
@@ -41,7 +41,7 @@ impl Case {
         self.folder.path().join(name)
     }
 
-    /// Runs the program; `@` in arguments is the folder. Exit code, and what it wrote to both streams.
+    /// Runs the program. `@` in an argument is the folder. Returns the exit code, standard output and standard error.
     fn run(&self, arguments: &str) -> (u8, String, String) {
         let at = self.folder.path().display().to_string();
         let arguments = format!("kauri {arguments}");
@@ -93,15 +93,15 @@ fn pairs_as_parquet_and_as_csv() {
         for (row, expected) in [(0, "ARN,17.92"), (1, "OSL,11.1")] {
             let fields = parquet.rows().unwrap().row(row);
             assert_eq!(fields[9..11].join(","), expected);
-            assert_eq!(fields[8], ["010", "030"][row], "codes are no numbers");
+            assert_eq!(fields[8], ["010", "030"][row], "codes with leading zeros are text");
         }
     }
 }
 
 #[test]
-fn parquet_in_gives_what_csv_gives() {
+fn parquet_and_csv_input_give_equal_pairs() {
     let case = Case::new();
-    // Each city with itself, so that there is a Parquet file of the cities, and the same of airports.
+    // Join each city with itself, and each airport, to get Parquet files of both tables.
     case.answer("knn --left @/cities.csv --right @/cities.csv --device cpu --out @/cities.parquet");
     case.answer("knn --left @/airports.csv --right @/airports.csv --device cpu --out @/airports.parquet");
     let rows = |text: String| {
@@ -111,7 +111,7 @@ fn parquet_in_gives_what_csv_gives() {
     let expected = rows(case.answer(&format!("join {TABLES} --within 500km --device cpu")));
     assert!(expected.len() > 4, "{expected:?}");
     for tables in [
-        // By the points, of both or of one, and by columns.
+        // Places are the points of both files, the points of one file, or two columns.
         "--left @/cities.parquet --right @/airports.parquet",
         "--left @/cities.csv --right @/airports.parquet",
         "--left @/cities.parquet --left-lon left.lon --left-lat left.lat --right @/airports.csv",
@@ -119,7 +119,7 @@ fn parquet_in_gives_what_csv_gives() {
         let found = rows(case.answer(&format!("join {tables} --within 500km --device cpu")));
         assert_eq!(found, expected, "{tables}");
     }
-    // What a file holds is told from its bytes.
+    // The format of an input file follows from its bytes, not from its name.
     fs::copy(case.path("cities.parquet"), case.path("cities.data")).unwrap();
     assert_eq!(case.answer("self-join --left @/cities.data --within 430km --count --device cpu"), "2\n");
     case.answer(
@@ -133,7 +133,7 @@ fn parquet_in_gives_what_csv_gives() {
     }
 }
 
-/// Writes a Parquet file of a place with a list beside it.
+/// Writes a Parquet file with one place and a column inside a list.
 fn with_list(path: &Path) {
     let schema = "message schema { required double lon; required double lat;
         optional group tags (LIST) { repeated group list { required double element; } } }";
@@ -154,7 +154,7 @@ fn with_list(path: &Path) {
 }
 
 #[test]
-fn columns_that_are_not_written_are_named() {
+fn columns_inside_lists_give_a_warning() {
     let case = Case::new();
     with_list(&case.path("n.parquet"));
     let knn = "knn --left @/n.parquet --right @/airports.csv --device cpu";
@@ -169,7 +169,7 @@ fn columns_that_are_not_written_are_named() {
 }
 
 #[test]
-fn files_of_indexes_are_told() {
+fn info_describes_index_files() {
     use kauri::quadtree::{Quadtree, QuadtreeOptions};
     let case = Case::new();
     let points: Vec<[f32; 2]> = (0..1200).map(|i| [i as f32, (i % 7) as f32]).collect();
@@ -193,7 +193,7 @@ fn files_of_indexes_are_told() {
 }
 
 #[test]
-fn mistakes_name_file_row_and_column() {
+fn errors_name_file_row_and_column() {
     let case = Case::new();
     case.answer("knn --left @/cities.csv --right @/airports.csv --device cpu --out @/t.parquet");
     let right = "--right @/airports.csv --within 45km --device cpu";
@@ -223,7 +223,7 @@ fn mistakes_name_file_row_and_column() {
         let error = with(columns);
         assert!(error.starts_with(&format!("error: {expected}")), "{columns}: {error}");
     }
-    // Files that are cut, broken, or none.
+    // Truncated and empty files.
     let bytes = fs::read(case.path("t.parquet")).unwrap();
     for broken in [&bytes[..4], &bytes[..bytes.len() / 2], &bytes[..bytes.len() - 1], b"PAR1PAR1"] {
         fs::write(case.path("t.parquet"), broken).unwrap();
@@ -235,17 +235,20 @@ fn mistakes_name_file_row_and_column() {
 }
 
 #[test]
-fn outputs_that_are_refused() {
+fn invalid_outputs() {
     let case = Case::new();
     let join = format!("join {TABLES} --within 45km --device cpu");
     let error = case.refused(&format!("{join} --json --out @/out.parquet"));
-    assert!(error.starts_with("error: --json and an --out whose name says another form"), "{error}");
+    assert!(
+        error.starts_with("error: --json and the extension of --out select different formats"),
+        "{error}"
+    );
     let error = case.refused(&format!("{join} --out @/missing/out.parquet"));
     assert!(error.starts_with("error: @/missing/out.parquet: No such file or directory"), "{error}");
     let count = "self-join --left @/cities.csv --within 1km --count --device cpu";
     assert!(case.refused(&format!("{count} --json")).contains("cannot be used with"));
     let entries = fs::read_dir(case.folder.path()).unwrap().count();
-    assert_eq!(entries, 2, "nothing is left behind");
+    assert_eq!(entries, 2, "an error leaves no file behind");
 }
 
 #[test]

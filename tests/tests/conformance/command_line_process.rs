@@ -1,4 +1,4 @@
-//! The program as a process: interrupted, with a reader that leaves, and with little memory.
+//! The program as a process: signals, closed pipes, and little memory.
 #![cfg(unix)]
 
 use std::fs;
@@ -10,13 +10,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The program: beside the folder of the tests where both were copied to another machine, else as it was built.
+/// Returns the path of the program. If the tests were copied to another machine, it is in a folder beside them.
 fn program() -> PathBuf {
     let copied = std::env::current_exe().unwrap().with_file_name("../bin/kauri");
     if copied.is_file() { copied } else { env!("CARGO_BIN_EXE_kauri-program").into() }
 }
 
-/// A command line in a folder that has a table `p.csv` of `n` places.
+/// A folder with a table `p.csv` of `n` places and a mesh `t.obj`.
 struct Case {
     folder: TempDir,
 }
@@ -42,12 +42,12 @@ impl Case {
         command
     }
 
-    /// A command that starts with the action `SIG_DFL` or `SIG_IGN` for the signals that tell a program to end.
+    /// Returns a command that starts with the action `SIG_DFL` or `SIG_IGN` for SIGHUP, SIGINT and SIGTERM.
     fn command_with_signals(&self, arguments: &str, action: libc::sighandler_t) -> Command {
         let mut command = self.command(arguments);
         let set = move || {
             for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGTERM] {
-                // SAFETY: the call takes both actions for any of these signals.
+                // SAFETY: both actions are valid for these signals.
                 unsafe { libc::signal(signal, action) };
             }
             Ok(())
@@ -65,18 +65,18 @@ impl Case {
         names
     }
 
-    /// The length of the temporary file, if there is one.
+    /// Returns the length of the temporary file, if there is one.
     fn unfinished(&self) -> Option<u64> {
         let name = self.entries().into_iter().find(|name| name.starts_with(".kauri-"))?;
         Some(fs::metadata(self.path(&name)).ok()?.len())
     }
 }
 
-/// A process that does not outlive its test.
+/// A process that is killed when its test ends.
 struct Running(Child);
 
 impl Running {
-    /// Waits for the end: the exit code as a shell has it, and what was written to standard error.
+    /// Waits for the end of the process. Returns the exit code, as a shell reports it, and standard error.
     fn end(&mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.0.stderr.take().unwrap().read_to_string(&mut text).unwrap();
@@ -86,25 +86,25 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It fails if the process has ended, as it should have.
+        // This fails if the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The exit code as a shell has it.
+/// Returns the exit code as a shell reports it.
 fn code(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| Some(128 + status.signal()?))
 }
 
-/// All pairs of places on the Earth.
+/// A join of all pairs of places.
 const ALL: &str = "join --left p.csv --right p.csv --within 20100km --device cpu";
 
-/// A picture that takes minutes.
+/// A picture that takes minutes to render.
 const PICTURE: &str = "render t.obj --size 4000x4000 --samples 4000 --device cpu";
 
 #[test]
-fn signals_leave_nothing_behind() {
+fn signals_leave_no_temporary_file() {
     let cases = [
         (ALL, "out.csv", "INT", 130),
         (ALL, "out.json", "TERM", 143),
@@ -117,7 +117,7 @@ fn signals_leave_nothing_behind() {
         let arguments = format!("{arguments} --out {out}");
         let mut running = Running(case.command_with_signals(&arguments, libc::SIG_DFL).spawn().unwrap());
         let begin = Instant::now();
-        // A picture is drawn before it is written.
+        // A picture is rendered before its first byte is written.
         while case.unfinished().is_none_or(|len| len == 0 && out != "out.png") {
             assert!(begin.elapsed() < Duration::from_secs(60), "nothing is written: {arguments}");
             assert!(running.0.try_wait().unwrap().is_none(), "{:?}", running.end());
@@ -130,7 +130,7 @@ fn signals_leave_nothing_behind() {
     }
 }
 
-/// Sends a signal to a process; false if there is none.
+/// Sends a signal to a process. Returns false if the process has ended.
 fn send(signal: &str, running: &Running) -> bool {
     let id = running.0.id().to_string();
     Command::new("kill").args([format!("-{signal}"), id]).status().unwrap().success()
@@ -138,7 +138,7 @@ fn send(signal: &str, running: &Running) -> bool {
 
 #[test]
 fn ignored_signals_stay_ignored() {
-    // `nohup` ignores signals for a program, and so do shells for programs in the background.
+    // `nohup` starts a program with ignored signals, and shells do so for programs in the background.
     let case = Case::new(1500);
     let arguments = format!("{ALL} --out out.csv");
     let mut running = Running(case.command_with_signals(&arguments, libc::SIG_IGN).spawn().unwrap());
@@ -152,11 +152,11 @@ fn ignored_signals_stay_ignored() {
     assert_eq!(fs::read_to_string(case.path("out.csv")).unwrap().lines().count(), 1 + 1500 * 1500);
 }
 
-/// Runs with a reader of standard output that takes a line and leaves, or leaves at once.
+/// Runs a command whose standard output is a pipe, which is closed after the first line or at once.
 fn to_reader(mut command: Command, takes_line: bool) -> (Option<i32>, String) {
     let (reader, writer) = std::io::pipe().unwrap();
     let mut running = Running(command.stdout(writer).spawn().unwrap());
-    // The command has the end that is written to, too.
+    // The command also holds the writing end of the pipe.
     drop(command);
     if takes_line {
         let mut line = String::new();
@@ -168,7 +168,7 @@ fn to_reader(mut command: Command, takes_line: bool) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let case = Case::new(700);
     for (arguments, takes_line) in [
         (ALL.to_owned(), true),
@@ -188,9 +188,9 @@ fn a_reader_that_leaves_is_no_failure() {
     }
 }
 
-/// Runs with so many KiB of address space.
+/// Runs the program with an address space of `kib` KiB.
 fn limited(case: &Case, kib: u64, arguments: &str) -> Output {
-    // Address space of threads is not what is tested.
+    // Few threads and one arena, because their stacks and heaps need address space.
     let script = format!("ulimit -v {kib}; exec {} {arguments}", program().display());
     let mut command = Command::new("sh");
     command.args(["-c", &script]).current_dir(case.folder.path());
@@ -198,7 +198,7 @@ fn limited(case: &Case, kib: u64, arguments: &str) -> Output {
 }
 
 #[test]
-fn results_that_are_larger_than_memory() {
+fn results_larger_than_memory() {
     const N: u32 = 1800;
     let case = Case::new(N);
     let kib = 120 << 10;

@@ -1,11 +1,11 @@
-//! `kauri render` and its demo, run in this process.
+//! `kauri render`, run in this process.
 
 use kauri_tests::device_names;
 use std::fs;
 use std::path::Path;
 use tempfile::TempDir;
 
-/// Runs the program on arguments in which `@` is the folder: its exit code, and what it says and complains of.
+/// Runs the program. `@` in an argument is the folder. Returns the exit code, standard output and standard error.
 fn run(folder: &TempDir, arguments: &str) -> (u8, String, String) {
     let folder = folder.path().display().to_string();
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ fn a_small_knot_on_every_device() {
 }
 
 #[test]
-fn pictures_that_move() {
+fn animations() {
     let folder = tempfile::tempdir().unwrap();
     for motion in ["waves", "twist"] {
         let arguments =
@@ -46,14 +46,14 @@ fn pictures_that_move() {
         let (code, out, err) = run(&folder, &format!("{arguments} --animate {motion}"));
         assert_eq!((code, err.as_str()), (0, ""), "{out}");
         let file = fs::read(folder.path().join("a.png")).unwrap();
-        // The chunk that says of how many frames it is.
+        // The chunk `acTL` has the number of frames.
         let at = file.windows(4).position(|four| four == b"acTL").unwrap();
         assert_eq!(file[at + 4..at + 8], [0, 0, 0, 3]);
     }
 }
 
 #[test]
-fn files_and_arguments_that_are_refused() {
+fn invalid_files_and_arguments() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("bad.ply"), "ply\nformat ascii 1.0\n").unwrap();
     fs::write(folder.path().join("good.obj"), "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n").unwrap();
@@ -65,7 +65,7 @@ fn files_and_arguments_that_are_refused() {
         ("@/good.obj --out @/a.png --size 0x9", "--size: width of a picture 0"),
         ("@/good.obj --out @/a.png --samples 0", "--samples: samples of a pixel 0"),
         ("@/good.obj --out @/a.png --ao 9999", "--ao: rays of ambient occlusion 9999"),
-        ("@/good.obj --out @/a.jpg", "--out <FILE.png>': no such form is written; the name must end in .png"),
+        ("@/good.obj --out @/a.jpg", "--out <FILE.png>': unknown format: the name must end in .png"),
         ("@/good.obj --out @/a", "the name must end in .png"),
         ("@/good.obj --out @/a.png --size 9", "such as 1280x720"),
         ("@/good.obj --out @/a.png --field-of-view 200", "--field-of-view: field of view in degrees 200"),

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::build;
 
-/// A degenerate input, and what is promised for it.
+/// A degenerate input, and the promised outcome.
 struct Row<C> {
     input: &'static str,
     points: Vec<[C; 3]>,
@@ -152,7 +152,7 @@ fn every_row_of_the_table_f64() {
 }
 
 #[test]
-fn an_empty_tree_answers_with_padding() {
+fn an_empty_tree_returns_padding() {
     for device in devices_for(0) {
         let tree = build::<[f32; 3]>(&device, &[]);
         assert!(tree.is_empty() && tree.node_ids().unwrap().is_empty());
@@ -227,7 +227,7 @@ fn zeros_have_no_sign() {
     }
 }
 
-/// What building over, and asking for, `points` is refused with.
+/// Builds a tree over bad points, and queries a tree with them: returns the errors.
 fn refusals<P: Point>(points: &[P], fine: P) -> Vec<Error> {
     let mut errors = Vec::new();
     for device in devices_for(points.len()) {
@@ -240,7 +240,7 @@ fn refusals<P: Point>(points: &[P], fine: P) -> Vec<Error> {
 }
 
 #[test]
-fn nan_and_infinity_are_named() {
+fn errors_name_the_place_of_nan_and_infinity() {
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
         for (n, index, axis) in [(1, 0, 0), (10, 7, 2), (100_000, 99_999, 1), (100_000, 20_000, 0)] {
             let mut points = vec![[1.0f64; 3]; n];
@@ -289,7 +289,7 @@ fn places_that_are_not_on_the_earth() {
     }
 }
 
-/// A point that takes no memory, so that there can be as many as one likes.
+/// A point that takes no memory, so a slice can have any length.
 #[derive(Clone, Copy)]
 struct Nothing;
 
@@ -321,7 +321,7 @@ fn more_points_than_ids() {
 }
 
 #[test]
-fn a_point_type_that_lies_about_its_size() {
+fn a_point_type_without_coordinates_is_refused() {
     for device in devices_for(1) {
         let error = KdTree::build(&device, &[Nothing], &KdTreeOptions::default()).unwrap_err();
         assert!(matches!(error, Error::Shape { expected: 1, got: 0, .. }), "{error}");
@@ -329,7 +329,7 @@ fn a_point_type_that_lies_about_its_size() {
 }
 
 #[test]
-fn queries_far_away_are_answered() {
+fn queries_far_from_all_points() {
     let points = Shape::Uniform.points::<f32, 3>(5000, 2);
     let queries = [[1e18f32; 3], [-1e18, 0.0, 0.0], [0.0, 3e17, -2e18]];
     for device in devices() {

@@ -1,4 +1,4 @@
-//! Many points at one place, or at one distance: the rows of brute force, whatever the index, and ties go to the smaller id.
+//! Many points at one position or at one distance: every index returns the rows of brute force, and ties go to the smaller id.
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::SplitRule;
@@ -9,10 +9,10 @@ use kauri_tests::devices;
 use kauri_tests::generate::{Random, Scalar};
 use kauri_tests::oracle::BruteForce;
 
-/// More points than brute force is for on a GPU.
+/// Number of points: too many for brute force on a GPU.
 const POINTS: usize = 1200;
 
-/// Points that tie, and what they are.
+/// Sets of points with many ties, and their names.
 fn points<C: Scalar, const D: usize>() -> Vec<(&'static str, Vec<[C; D]>)> {
     let at = |x: f64| [C::from_f64(x); D];
     let of = |point: &dyn Fn(usize) -> [C; D]| (0..POINTS).map(point).collect::<Vec<_>>();
@@ -34,7 +34,7 @@ fn points<C: Scalar, const D: usize>() -> Vec<(&'static str, Vec<[C; D]>)> {
     ]
 }
 
-/// Places at the points, beside them, between them, and far away from all.
+/// Queries at points, beside them, between them, and far away from all.
 fn queries<C: Scalar, const D: usize>(points: &[[C; D]]) -> Vec<[C; D]> {
     let beside = |shift: f64| {
         std::array::from_fn(|axis| C::from_f64(if axis % 2 == 0 { shift } else { -2.0 * shift }))
@@ -43,7 +43,7 @@ fn queries<C: Scalar, const D: usize>(points: &[[C; D]]) -> Vec<[C; D]> {
     [points[0], points[POINTS / 2], points[POINTS - 1]].into_iter().chain(far).collect()
 }
 
-/// An index answers as brute force over the points that it has.
+/// Compares an index with brute force over the points that it has, the ids `in_tree`.
 fn check<C: Scalar, const D: usize>(
     index: &impl SpatialIndex<Point = [C; D]>,
     points: &[[C; D]],
@@ -78,7 +78,7 @@ fn check<C: Scalar, const D: usize>(
             assert_eq!(counts[i] as usize, count, "{what}, {query:?} within {radius:?}");
             assert_eq!(rows.row(i).len(), count, "{what}, {query:?} within {radius:?}");
         }
-        // Each point with itself, and without.
+        // Without themselves, all points of the tree find one point less.
         let with = index.count_within(Queries::SelfQuery { include_self: true }, radius, &default).unwrap();
         let without =
             index.count_within(Queries::SelfQuery { include_self: false }, radius, &default).unwrap();
@@ -134,7 +134,7 @@ where
 }
 
 #[test]
-fn rows_of_points_that_tie_are_those_of_brute_force() {
+fn rows_of_points_with_ties_equal_brute_force() {
     for device in devices() {
         check_all::<f32, 2>(&device);
         check_all::<f64, 3>(&device);
@@ -149,7 +149,7 @@ fn lines_at_one_distance_by_other_norms() {
     for device in devices() {
         let tree = KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
         let options = QueryOptions::default().norm(Norm::Chebyshev);
-        // All are 1000 away: the first ids win.
+        // All points are at distance 1000: the smallest ids are the nearest.
         let near = tree.nearest_with(Queries::Points(&[[-1000.0, 0.5]]), 8, &options).unwrap();
         assert_eq!(near.padded_row(0), (&[0, 1, 2, 3, 4, 5, 6, 7][..], &[1000.0; 8][..]), "{device}");
     }

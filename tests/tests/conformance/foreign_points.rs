@@ -1,4 +1,4 @@
-//! Types of points that are not kauri's: an implementation may return anything, and nothing relies on it before it is checked.
+//! Point types of other crates. Their implementations may return anything; kauri checks it before use.
 
 use crate::build;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
@@ -12,11 +12,11 @@ use kauri::{
 use kauri_tests::devices_for;
 use std::borrow::Cow;
 
-/// A point that says itself how wrong it is.
+/// A point whose implementation returns wrong coordinates.
 #[derive(Clone, Copy, Debug)]
 struct Foreign {
     at: [f64; 2],
-    /// Coordinates that are missing of all points together, or too many.
+    /// Number of coordinates that the implementation drops; if negative, number that it adds.
     missing: isize,
 }
 
@@ -48,20 +48,20 @@ impl Cartesian for Foreign {}
 impl CartesianPoint<2> for Foreign {}
 
 thread_local! {
-    /// What the bound of every radius is, if it is not what it should be.
+    /// Replaces the bound of every radius.
     static BOUND: std::cell::Cell<Option<f64>> = const { std::cell::Cell::new(None) };
 }
 
 const GOOD: Foreign = Foreign { at: [1.0, 2.0], missing: 0 };
 
-/// The error of every call that takes points, with wrong ones among them.
+/// Calls everything that takes points with wrong ones, and returns the errors.
 fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
     let good = [GOOD; 3];
     let mut errors = Vec::new();
     fn add<T>(errors: &mut Vec<(String, Error)>, call: &str, result: Result<T>) {
         match result {
             Err(error) => errors.push((call.into(), error)),
-            Ok(_) => panic!("{call} takes them"),
+            Ok(_) => panic!("{call} accepts wrong points"),
         }
     }
     let mut add = |call: &str, result: Result<()>| add(&mut errors, call, result);
@@ -76,7 +76,7 @@ fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
 
     let tree = Quadtree::build(device, &good, &quadtree).unwrap();
     add("leaves", tree.leaf_of(wrong).map(drop));
-    fn ask(
+    fn query(
         index: &impl SpatialIndex<Point = Foreign>,
         wrong: &[Foreign],
         mut add: impl FnMut(&str, Result<()>),
@@ -90,9 +90,9 @@ fn errors(device: &Device, wrong: &[Foreign]) -> Vec<(String, Error)> {
         add("count in boxes", index.count_in_boxes(&boxes, None).map(drop));
         add("in boxes", index.in_boxes(&boxes, None).map(drop));
     }
-    ask(&tree, wrong, &mut add);
-    ask(&KdTree::build(device, &good, &KdTreeOptions::default()).unwrap(), wrong, &mut add);
-    ask(&BalancedKdTree::build(device, &good, &balanced).unwrap(), wrong, &mut add);
+    query(&tree, wrong, &mut add);
+    query(&KdTree::build(device, &good, &KdTreeOptions::default()).unwrap(), wrong, &mut add);
+    query(&BalancedKdTree::build(device, &good, &balanced).unwrap(), wrong, &mut add);
 
     let join = DistanceJoin::new(1.0);
     for (left, right) in [(wrong, &good[..]), (&good, wrong)] {
@@ -131,7 +131,7 @@ fn coordinates_of_a_wrong_length_are_refused() {
 }
 
 #[test]
-fn coordinates_that_nobody_checked_are_refused() {
+fn invalid_coordinates_are_refused() {
     let cases = [
         (f64::NAN, "NonFinite"),
         (f64::NEG_INFINITY, "NonFinite"),
@@ -149,7 +149,7 @@ fn coordinates_that_nobody_checked_are_refused() {
                 else {
                     panic!("{call}: {error}");
                 };
-                // Of a box two corners are one point.
+                // A box is two corners.
                 let index = if call.contains("boxes") { index / 2 } else { index };
                 assert_eq!((index, axis), (2, 1), "{call} on {device}");
             }
@@ -158,7 +158,7 @@ fn coordinates_that_nobody_checked_are_refused() {
 }
 
 #[test]
-fn a_bound_that_is_no_length_is_refused() {
+fn an_invalid_bound_is_refused() {
     for device in devices_for(3) {
         let tree = build(&device, &[GOOD; 3]);
         for bound in [f64::NAN, -1.0] {
@@ -172,7 +172,7 @@ fn a_bound_that_is_no_length_is_refused() {
             BOUND.set(None);
             assert!(errors.iter().all(|error| matches!(error, Error::InvalidLength { .. })), "{errors:?}");
         }
-        // And what is right is taken.
+        // A right bound is accepted.
         assert_eq!(tree.within(&[GOOD], 1.0, &QueryOptions::default()).unwrap().ids().len(), 3);
     }
 }

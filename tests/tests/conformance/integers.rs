@@ -1,4 +1,4 @@
-//! Points of integers against brute force in exact arithmetic.
+//! Points with integer coordinates against brute force in exact arithmetic.
 
 use kauri::kdtree::SplitRule;
 use kauri::query::{Norm, Queries, QueryOptions};
@@ -15,7 +15,7 @@ use crate::build;
 const EXACT: i64 = 1 << 24;
 
 trait Integer: Scalar<Coord = f64> + Into<i128> + TryFrom<i64> + Ord + std::fmt::Debug {
-    /// The largest that is taken; all down to its negative are as well.
+    /// The largest accepted magnitude.
     const MOST: i64;
 
     fn of(number: i64) -> Self {
@@ -31,7 +31,7 @@ impl Integer for i64 {
     const MOST: i64 = 1 << 53;
 }
 
-/// Points from `-most` to `most`, of which half are on a coarse lattice, at the borders and beside them.
+/// Generates points from `-most` to `most`; half of the coordinates are on a coarse lattice, at the borders or next to them.
 fn points<I: Integer, const D: usize>(n: usize, most: i64, seed: u64) -> Vec<[I; D]> {
     let mut random = Random::new(seed ^ (D as u64) << 32);
     let mut number = |i: usize| match i % 4 {
@@ -42,7 +42,7 @@ fn points<I: Integer, const D: usize>(n: usize, most: i64, seed: u64) -> Vec<[I;
     (0..n).map(|i| std::array::from_fn(|_| I::of(number(i)))).collect()
 }
 
-/// All points by (distance, id), distances without any rounding.
+/// Sorts all points by (distance, id), distances without rounding.
 fn exact<I: Integer, const D: usize>(
     points: &[[I; D]],
     query: &[I; D],
@@ -65,7 +65,7 @@ fn exact<I: Integer, const D: usize>(
     found
 }
 
-/// Such a row in `f64`, in which its distances are exact.
+/// Converts a row to `f64`, which represents its distances exactly.
 fn rounded(found: &[(i128, u32)]) -> Vec<(f64, u32)> {
     let exact = |&(distance, id): &(i128, u32)| {
         assert!(distance <= 1 << 53);
@@ -74,7 +74,7 @@ fn rounded(found: &[(i128, u32)]) -> Vec<(f64, u32)> {
     found.iter().map(exact).collect()
 }
 
-/// The place of each coordinate among all on its axis.
+/// Returns the rank of each coordinate among all coordinates of its axis.
 fn ranks<I: Integer, const D: usize>(points: &[[I; D]]) -> Vec<[f64; D]> {
     let sorted: [Vec<I>; D] = std::array::from_fn(|axis| {
         let mut sorted: Vec<I> = points.iter().map(|point| point[axis]).collect();
@@ -102,13 +102,13 @@ fn trees_in_the_order_of_integers_of_all_dimensions() {
 }
 
 fn equal_to_exact_brute_force<I: Integer, const D: usize>(n: usize, num_queries: usize) {
-    // Distances without squares are exact to far greater ones.
+    // Without squares, distances are exact for far larger coordinates.
     let half = I::MOST.min(1 << 49);
     for (norm, most) in [(Norm::Euclidean, EXACT / 2), (Norm::Manhattan, half), (Norm::Chebyshev, half)] {
         let given = points::<I, D>(n, most, 1);
         let queries = points::<I, D>(num_queries, most, 2);
         for (device, period) in devices_for(n).into_iter().flat_map(|device| {
-            // At most a period apart.
+            // Points and queries are at most a period apart.
             [(device.clone(), 0), (device, i128::from(2 * most))]
         }) {
             let tree = build(&device, &given);
@@ -118,7 +118,7 @@ fn equal_to_exact_brute_force<I: Integer, const D: usize>(n: usize, num_queries:
             }
             let near = tree.nearest_with(&queries, 9, &options).unwrap();
             let own = tree.nearest_with(Queries::SelfQuery { include_self: false }, 3, &options).unwrap();
-            // A radius that is the distance of a point.
+            // The distance of some points, which the radius includes.
             let radius = (most / 2) as f64;
             let rows = tree.within(&queries, radius, &options).unwrap();
             let counts = tree.count_within(&queries, radius, &options).unwrap();
@@ -171,7 +171,7 @@ fn extremes<I: Integer, const D: usize>(extremes: [I; 4]) {
         for (i, query) in queries.iter().enumerate() {
             let (ids, dist2) = oracle.row(*query, 35);
             assert_eq!(near.padded_row(i), (&ids[..], &dist2[..]), "query {i} on {device}");
-            // What is rounded is in order to within the rounding.
+            // Rounded distances differ from the exact ones by the rounding only.
             let found = exact(&points, query, Norm::Euclidean, 0);
             for (&(distance, _), &got) in found.iter().zip(near.row(i).dist2()) {
                 assert!((got - distance as f64).abs() <= 1e-15 * got, "{got} {distance}");
@@ -184,7 +184,7 @@ fn extremes<I: Integer, const D: usize>(extremes: [I; 4]) {
 fn the_largest_and_the_least() {
     for_each_dims!(D => extremes::<i32, D>([i32::MIN, i32::MIN + 1, i32::MAX, 0]));
     for_each_dims!(D => extremes::<i64, D>([-1 << 53, 1 - (1 << 53), 1 << 53, 0]));
-    // Distances are those of the numbers, which overflow in their own type.
+    // Distances are exact even where they overflow the integer type.
     for device in devices_for(2) {
         let tree = build(&device, &[[i32::MIN], [i32::MAX]]);
         let far = QueryOptions::default().norm(Norm::Manhattan);

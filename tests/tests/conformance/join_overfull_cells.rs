@@ -161,7 +161,7 @@ fn overfull_cells_f64() {
     check_all::<f64, 6>(350);
 }
 
-/// Asserts that `work` takes at most 20 times as long as with uniform points, each measured as the best of a few runs.
+/// Asserts that `work` takes at most 20 times as long as with uniform points. Both times are the best of a few runs.
 fn check_time<T>(what: &str, uniform: &T, points: &T, work: impl Fn(&T)) {
     let mut best = [Duration::MAX; 2];
     for _ in 0..6 {

@@ -1,9 +1,10 @@
 //! Every join strategy on every device gives the result of a loop over all pairs.
 
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, PairScore, Score, ScoreFunction, Scored,
-    ScoredPair, SelfPairs, Strategy, TopKDistanceJoin,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, Norm, PairScore, Score, ScoreFunction, Scored, ScoredPair,
+    SelfPairs, Strategy, TopKDistanceJoin,
 };
+use kauri::research::join::Lookup;
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape};
@@ -258,7 +259,7 @@ fn sets_of_very_different_sizes() {
 }
 
 #[test]
-fn sets_that_the_device_has_no_room_for() {
+fn sets_larger_than_device_memory() {
     let n = 2000;
     for (turn, shape) in
         [Shape::Uniform, Shape::Clustered, Shape::Lattice, Shape::AllEqual].into_iter().enumerate()
@@ -285,8 +286,8 @@ fn sets_that_the_device_has_no_room_for() {
 }
 
 #[test]
-fn scores_that_no_threshold_helps_with() {
-    // The best points of either set are far from all points of the other.
+fn scores_for_which_a_threshold_does_not_help() {
+    // The best points of each set are far from all points of the other set.
     let n = 3000;
     let mut random = Random::new(6);
     let mut place = |base: f64| [(base + random.unit()) as f32, random.unit() as f32];
@@ -321,8 +322,8 @@ fn scores_that_no_threshold_helps_with() {
 }
 
 #[test]
-fn the_least_score_that_there_is() {
-    // The scores are the worst possible, and yet these pairs are the result.
+fn the_least_possible_score() {
+    // All scores are the worst possible score, and the pairs are still the result.
     let points: Vec<_> = (0..12).map(|i| [i as f32]).collect();
     let scores = vec![i64::MIN; points.len()];
     let set = Scored::new(&points, &scores).unwrap();
@@ -378,7 +379,7 @@ fn distances_of_every_kind() {
 }
 
 #[test]
-fn what_is_refused_is_named() {
+fn errors_name_the_refused_argument() {
     let points = [[0.0_f32], [1.0]];
     let error = Scored::new(&points, &[1.0, f64::NAN]).unwrap_err();
     assert!(matches!(error, Error::NonFiniteScore { index: 1, .. }), "{error}");
@@ -484,7 +485,7 @@ fn distance_joins_f64() {
 }
 
 #[test]
-fn a_join_has_what_an_index_finds() {
+fn a_join_finds_the_points_that_an_index_finds() {
     let (left, right) =
         (Shape::Clustered.points::<f32, 3>(20_000, 7), Shape::Uniform.points::<f32, 3>(20_000, 8));
     let (epsilon, options) = (0.03, kauri::query::QueryOptions::default());
@@ -616,7 +617,7 @@ fn estimates_are_near_the_counts() {
                     500 => {
                         assert!(estimate.abs_diff(count) < count / 10, "{estimate} for {count} on {device}")
                     }
-                    _ => assert_eq!(estimate, count, "all of them"),
+                    _ => assert_eq!(estimate, count, "a sample of all points"),
                 }
             }
         }
@@ -636,7 +637,7 @@ fn more_than_four_billion_pairs_are_counted() {
 }
 
 #[test]
-fn pairs_in_batches_are_those_of_the_whole_result() {
+fn batches_have_the_pairs_of_the_whole_result() {
     let (left, right) =
         (Shape::Clustered.points::<f32, 2>(700, 11), Shape::Clustered.points::<f32, 2>(900, 12));
     let join = DistanceJoin::new(4e-5);

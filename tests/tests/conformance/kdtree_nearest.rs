@@ -23,14 +23,14 @@ fn check<C: Scalar, const D: usize>(
 ) {
     let max_k = ks.iter().copied().max().unwrap_or(0);
     let oracle = BruteForce::new(points);
-    let answers: Vec<_> = queries.par_iter().map(|&query| oracle.nearest(query, max_k)).collect();
+    let expected: Vec<_> = queries.par_iter().map(|&query| oracle.nearest(query, max_k)).collect();
     for device in devices {
         let tree = build(device, points);
         for &k in ks {
             let near = tree.nearest(queries, k).unwrap();
             assert_eq!((near.len(), near.k(), near.ids().len()), (queries.len(), k, queries.len() * k));
-            for (i, answer) in answers.iter().enumerate() {
-                let (ids, dist2) = padded_row(&answer[..k.min(answer.len())], k);
+            for (i, neighbors) in expected.iter().enumerate() {
+                let (ids, dist2) = padded_row(&neighbors[..k.min(neighbors.len())], k);
                 assert!(
                     near.padded_row(i) == (&ids[..], &dist2[..]),
                     "query {i} {:?}, k = {k}, {} {what} points, {D} x {} on {device}\n got {:?}\nwant {:?}",
@@ -98,7 +98,7 @@ fn equal_to_kiddo<const D: usize>() {
             let found = kiddo.nearest_n::<SquaredEuclidean>(query, NonZero::new(k).unwrap());
             let distances: Vec<f64> = found.iter().map(|item| item.distance).collect();
             assert_eq!(near.row(i).dist2(), distances, "query {i} on {device}");
-            // Random points are at equal distances with next to no probability; kiddo promises no order of ties.
+            // Random points almost never tie, and kiddo does not define the order of ties.
             if distances.windows(2).all(|pair| pair[0] < pair[1]) {
                 let ids: Vec<u32> = found.iter().map(|item| item.item as u32).collect();
                 assert_eq!(near.row(i).ids(), ids, "query {i} on {device}");

@@ -289,7 +289,7 @@ fn in_boxes_equal_to_brute_force_of_all_dimensions() {
     for_each_dims!(D => in_boxes_equal_to_brute_force::<f64, D>());
 }
 
-/// Enough queries to be sorted. With few points per row, which the CPU keeps from the count, and with many.
+/// Enough queries to be sorted; with few points per row, which the CPU keeps while it counts, and with many.
 #[test]
 fn many_rows_equal_to_brute_force() {
     let points = Shape::Lattice.points::<f32, 2>(5000, 1);
@@ -367,7 +367,7 @@ fn traversals_and_orders_give_the_same_rows() {
 }
 
 /// Returns the results of the queries of thread `number` to a shared tree: ids and distances.
-fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<(Vec<u32>, Vec<f32>)> {
+fn results(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<(Vec<u32>, Vec<f32>)> {
     let k = [1, 4, 16, 33, 64, 100, 257, 300][number % 8];
     let case = Case::<f32, 3>::new(5 * number, tree.len());
     let radius = 0.5 + number as f32 / 4.0;
@@ -387,12 +387,12 @@ fn answers(tree: &KdTree<[f32; 3]>, queries: &[[f32; 3]], number: usize) -> Vec<
 fn threads_share(device: &Device, num_points: usize, num_queries: usize, rounds: usize) {
     let tree = &build(device, &in_period::<f32, 3>(num_points, 7));
     let queries = &in_period::<f32, 3>(num_queries, 8);
-    let expected: Vec<_> = (0..8).map(|number| answers(tree, queries, number)).collect();
+    let expected: Vec<_> = (0..8).map(|number| results(tree, queries, number)).collect();
     std::thread::scope(|scope| {
         for (number, expected) in expected.iter().enumerate() {
             scope.spawn(move || {
                 for round in 0..rounds {
-                    let same = answers(tree, queries, number) == *expected;
+                    let same = results(tree, queries, number) == *expected;
                     assert!(same, "thread {number}, round {round} on {}", tree.device());
                 }
             });
@@ -414,19 +414,19 @@ fn threads_share_a_tree() {
 fn invalid_options_are_refused() {
     for device in devices() {
         let tree = build(&device, &[[0.0f32, 1.0], [2.0, 3.0]]);
-        let ask =
+        let error_of =
             |options: QueryOptions<[f32; 2]>| tree.nearest_with(&[[0.0, 0.0]], 1, &options).unwrap_err();
         let plain = QueryOptions::default;
         for length in [-1.0, f32::NAN] {
-            assert!(matches!(ask(plain().radius(length)), Error::InvalidLength { what: "radius", .. }));
+            assert!(matches!(error_of(plain().radius(length)), Error::InvalidLength { what: "radius", .. }));
             assert!(matches!(
-                ask(plain().periods([1.0, length])),
+                error_of(plain().periods([1.0, length])),
                 Error::InvalidLength { what: "period", .. }
             ));
         }
-        assert!(matches!(ask(plain().periods([1.0])), Error::Shape { expected: 2, got: 1, .. }));
+        assert!(matches!(error_of(plain().periods([1.0])), Error::Shape { expected: 2, got: 1, .. }));
         let mask = PointMask::from_fn(3, |_| true).unwrap();
-        assert!(matches!(ask(plain().mask(mask)), Error::Shape { expected: 2, got: 3, .. }));
+        assert!(matches!(error_of(plain().mask(mask)), Error::Shape { expected: 2, got: 3, .. }));
         // The tree is unchanged.
         assert_eq!(tree.nearest(&[[0.0, 0.0]], 1).unwrap().padded_row(0), (&[0][..], &[1.0][..]));
     }

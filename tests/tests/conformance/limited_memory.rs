@@ -1,6 +1,6 @@
-//! Work for which there is not enough address space ends with an error, or does without: never with an abort of the process.
+//! Work that exceeds the address space returns an error or uses less memory. It never aborts the process.
 //!
-//! Each test runs itself again as another process, under a limit of address space.
+//! Each test runs itself in another process with a limit of address space.
 #![cfg(target_os = "linux")]
 
 use kauri::io::Table;
@@ -10,12 +10,12 @@ use std::io::Write;
 use std::ops::ControlFlow;
 use std::process::Command;
 
-/// Names the test that a process is to run under its limit.
+/// The environment variable with the test that a process runs under its limit.
 const VARIABLE: &str = "KAURI_TEST_LIMITED";
 const DONE: &str = "done under the limit";
 const NUM_EQUAL: usize = 40_000;
 
-/// A process that runs a test of this file, and whose address space has at most so many KiB.
+/// Returns a process that runs a test of this file with at most `kib` KiB of address space.
 fn limited_command(test: &str, kib: u64) -> Command {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new("sh");
@@ -26,7 +26,7 @@ fn limited_command(test: &str, kib: u64) -> Command {
     command
 }
 
-/// Does some work under a limit in MiB.
+/// Runs `work` in a process with at most `mib` MiB of address space.
 fn limited(test: &str, mib: u64, work: impl FnOnce()) {
     if std::env::var_os(VARIABLE).is_some() {
         work();
@@ -65,8 +65,8 @@ fn rows_of_equal_points() {
 }
 
 #[test]
-fn best_pairs_without_an_end() {
-    limited("best_pairs_without_an_end", 2000, || {
+fn best_pairs_for_any_k() {
+    limited("best_pairs_for_any_k", 2000, || {
         let (points, n) = (equal_points(NUM_EQUAL), NUM_EQUAL as u64);
         let scores = vec![1_u32; NUM_EQUAL];
         let set = Scored::new(&points, &scores).unwrap();
@@ -74,7 +74,7 @@ fn best_pairs_without_an_end() {
         assert_too_large(best(usize::MAX), n * n);
         assert_too_large(best(1 << 30), 1 << 30);
         assert_eq!(best(100_000).unwrap().pairs().len(), 100_000);
-        // Few pairs for any k.
+        // Few pairs, so that every k succeeds.
         let few = Scored::new(&points[..300], &scores[..300]).unwrap();
         let found = TopKDistanceJoin::new(1.0, usize::MAX).run(&Device::cpu(), few, few).unwrap();
         assert_eq!(found.pairs().len(), 300 * 300);
@@ -82,8 +82,8 @@ fn best_pairs_without_an_end() {
 }
 
 #[test]
-fn nearest_points_without_an_end() {
-    limited("nearest_points_without_an_end", 2000, || {
+fn nearest_points_for_any_k() {
+    limited("nearest_points_for_any_k", 2000, || {
         let points = equal_points(1000);
         for k in [usize::MAX, usize::MAX / 1000, 1 << 30] {
             for join in [KnnJoin::new(k), KnnJoin::new(k).within(1.0)] {
@@ -95,10 +95,10 @@ fn nearest_points_without_an_end() {
 }
 
 #[test]
-fn rows_in_batches_are_never_all_there() {
-    limited("rows_in_batches_are_never_all_there", 400, || {
+fn batches_never_hold_all_rows() {
+    limited("batches_never_hold_all_rows", 400, || {
         let n = 15_000;
-        // What is dense comes last, and is not among what a few rows say.
+        // The dense points come last, so the first rows do not predict them.
         let mut points = equal_points(n);
         let apart = (0..n).map(|i| [1e6 + 10.0 * i as f32, 0.0]);
         points.splice(0..0, apart);
@@ -114,7 +114,7 @@ fn rows_in_batches_are_never_all_there() {
     });
 }
 
-/// Names the table that a process reads.
+/// The environment variable with the table that a process reads.
 const TABLE: &str = "KAURI_TEST_TABLE";
 
 #[test]
@@ -149,7 +149,7 @@ fn tables_are_read_or_refused() {
     }
 }
 
-/// Address space of this process in KiB.
+/// Returns the address space of this process in KiB.
 fn address_space() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmSize:")).unwrap();

@@ -15,13 +15,14 @@ fn haversine(a: LonLat, b: LonLat) -> f64 {
     2.0 * EARTH_RADIUS_M * h.sqrt().min(1.0).asin()
 }
 
+/// Returns the ids of the `k` nearest places, which are the same on every device.
 fn ids(points: &[LonLat], query: LonLat, k: usize) -> Vec<u32> {
-    let mut answers = devices_for(points.len()).into_iter().map(|device| {
+    let mut rows = devices_for(points.len()).into_iter().map(|device| {
         let near = build(&device, points).nearest(&[query], k).unwrap();
         near.padded_row(0).0.to_vec()
     });
-    let first = answers.next().expect("there is a cpu");
-    assert!(answers.all(|other| other == first));
+    let first = rows.next().expect("the CPU is a device");
+    assert!(rows.all(|other| other == first));
     first
 }
 
@@ -30,7 +31,7 @@ fn the_date_line_is_no_border() {
     let places = [LonLat::new(-179.9, 0.0), LonLat::new(179.0, 0.0), LonLat::new(0.0, 0.0)];
     assert_eq!(ids(&places, LonLat::new(179.9, 0.0), 3), [0, 1, 2]);
     assert_eq!(ids(&places, LonLat::new(180.1, 0.0), 3), [0, 1, 2]);
-    // One place by three names: equal distances, so by id.
+    // Three longitudes of one place: equal distances, so the row is sorted by id.
     let same = [LonLat::new(180.0, 5.0), LonLat::new(-180.0, 5.0), LonLat::new(180.0, 5.0)];
     assert_eq!(ids(&same, LonLat::new(-180.0, 5.0), 3), [0, 1, 2]);
 }
@@ -46,12 +47,12 @@ fn all_longitudes_meet_at_a_pole() {
 }
 
 #[test]
-fn distances_are_those_of_the_haversine_formula() {
+fn distances_equal_the_haversine_formula() {
     let mut random = Random::new(4);
     let mut places: Vec<LonLat> = (0..2000)
         .map(|i| {
             let lat = (2.0 * random.unit() - 1.0).asin().to_degrees();
-            // Crowded by the date line and in both conventions.
+            // Dense around the date line, in both conventions of longitude.
             let lon = if i % 2 == 0 { 178.0 + 4.0 * random.unit() } else { 360.0 * random.unit() - 180.0 };
             LonLat::new(lon, lat)
         })

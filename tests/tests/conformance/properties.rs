@@ -1,4 +1,4 @@
-//! Properties that hold for any points, on random small cases that shrink.
+//! Properties that hold for any points, on small random cases, which proptest shrinks.
 
 use kauri::{Device, SpatialIndex};
 use kauri_tests::{devices, devices_for};
@@ -8,7 +8,7 @@ use crate::build;
 
 type P = [f64; 2];
 
-/// Small sets, half of them with many equal coordinates.
+/// Generates small sets, half of them with many equal coordinates.
 fn points(max: usize) -> impl Strategy<Value = Vec<P>> {
     let lattice = prop::collection::vec([0..6i32, 0..6i32].prop_map(|p| p.map(f64::from)), 0..max);
     let anywhere = prop::collection::vec([-1e3..1e3f64, -1e3..1e3f64], 0..max);
@@ -29,21 +29,21 @@ proptest! {
     #[test]
     fn the_order_of_points_does_not_matter(points in points(200), queries in points(20), k in 1..12usize, by in 0..200usize) {
         for device in devices_for(points.len()) {
-            let mut turned = points.clone();
-            turned.rotate_left(by.min(points.len()));
+            let mut rotated = points.clone();
+            rotated.rotate_left(by.min(points.len()));
             let original = |id: u32| match id {
                 u32::MAX => id,
                 _ => ((id as usize + by.min(points.len())) % points.len()) as u32,
             };
             let (ids, dist2) = nearest(&device, &points, &queries, k);
-            let (turned_ids, turned_dist2) = nearest(&device, &turned, &queries, k);
-            prop_assert_eq!(&dist2, &turned_dist2);
+            let (rotated_ids, rotated_dist2) = nearest(&device, &rotated, &queries, k);
+            prop_assert_eq!(&dist2, &rotated_dist2);
             for row in 0..queries.len() {
-                // Of the points at the k-th distance it depends on the ids which ones are in.
+                // Which points at the k-th distance are in the row depends on ids.
                 let (row, last) = (row * k..(row + 1) * k, dist2[(row + 1) * k - 1]);
                 let nearer = row.clone().filter(|&i| dist2[i] < last);
                 let mut expected: Vec<u32> = nearer.clone().map(|i| ids[i]).collect();
-                let mut got: Vec<u32> = nearer.map(|i| original(turned_ids[i])).collect();
+                let mut got: Vec<u32> = nearer.map(|i| original(rotated_ids[i])).collect();
                 expected.sort_unstable();
                 got.sort_unstable();
                 prop_assert_eq!(expected, got);

@@ -1,5 +1,5 @@
-//! Readers of tables and meshes: whatever the bytes are, they are an error of the file or something whole. Nothing is printed, nothing
-//! panics, and no more memory is taken than the bytes can stand for.
+//! Readers of tables and meshes, with valid and broken files: each file gives complete data or an error about the file. Nothing is
+//! printed, nothing panics, and memory is limited by the size of the file.
 
 #[path = "readers/seeds.rs"]
 mod seeds;
@@ -10,20 +10,21 @@ use kauri_tests::read_any::{read_table, read_triangles};
 use std::path::Path;
 use std::process::Command;
 
-/// Set in the process that reads broken files.
+/// The environment variable that is set in the process that reads broken files.
 const READS: &str = "KAURI_READS_BROKEN_FILES";
-/// Address space of that process in KiB: much less than lengths in broken files ask for.
+/// The address space of that process in KiB: much less than the lengths in broken files.
 const ADDRESS_SPACE: u64 = 6 << 20;
 
-/// A reader of bytes, which are also written to the file.
+/// A reader of bytes, which it first writes to the given path. Returns true if the data were read.
 type Read = fn(&Path, &[u8]) -> bool;
 
-/// Changes of a file, a few of all kinds, the same in every run: `KAURI_FUZZ_ROUNDS` asks for more.
+/// Passes changed copies of a file to `each`, with a few changes of every kind. Every run has the same changes; the environment variable
+/// `KAURI_FUZZ_ROUNDS` increases their number.
 fn changed(seed: &[u8], others: &[Vec<u8>], mut each: impl FnMut(&[u8])) {
     let rounds = std::env::var("KAURI_FUZZ_ROUNDS").map_or(1, |text| text.parse().expect("a number"));
     let mut state = 7_u64;
     let mut below = |n: usize| {
-        // Knuth's generator of 64 bits, of which the upper are good.
+        // Knuth's 64-bit linear congruential generator. Its upper bits are the better ones.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % n.max(1)
     };
@@ -46,7 +47,7 @@ fn changed(seed: &[u8], others: &[Vec<u8>], mut each: impl FnMut(&[u8])) {
             match below(6) {
                 0 => bytes[at] = below(256) as u8,
                 1 => bytes[at] = [0, 1, 0x7F, 0x80, 0xFE, 0xFF][below(6)],
-                // Numbers of many bits, as text and as bytes.
+                // Very large numbers, as bytes and as text.
                 2 => drop(bytes.splice(at..end, [0xFF; 5])),
                 3 => drop(bytes.splice(at..at, *b"18446744073709551615")),
                 4 => bytes.truncate(at.max(1)),
@@ -62,7 +63,7 @@ fn changed(seed: &[u8], others: &[Vec<u8>], mut each: impl FnMut(&[u8])) {
     }
 }
 
-/// Reads all seeds and what changes make of them.
+/// Reads all seeds and their changed copies.
 fn read_all(name: &str, seeds: &[Vec<u8>], read: Read) {
     let folder = tempfile::tempdir().unwrap();
     let scratch = folder.path().join("scratch");
@@ -73,19 +74,20 @@ fn read_all(name: &str, seeds: &[Vec<u8>], read: Read) {
             |(i, seed): (usize, &Vec<u8>)| std::fs::write(to.join(format!("seed-{i}")), seed).unwrap();
         seeds.iter().enumerate().for_each(write);
     }
-    let (mut whole, mut all) = (0, 0);
+    let (mut num_read, mut num_changed) = (0, 0);
     for seed in seeds {
-        assert!(read(&scratch, seed), "a seed of {name} is not whole");
+        assert!(read(&scratch, seed), "a seed of {name} cannot be read");
         changed(seed, seeds, |bytes| {
-            whole += u32::from(read(&scratch, bytes));
-            all += 1;
+            num_read += u32::from(read(&scratch, bytes));
+            num_changed += 1;
         });
     }
-    // Some changes do no harm, so that this looks behind the first checks as well, and most do.
-    assert!(whole > all / 100 && whole < all, "{whole} of {all} changes of {name} left a file whole");
+    // Some changed files are still valid, so the code after the first checks is tested, too.
+    let is_mixed = num_read > num_changed / 100 && num_read < num_changed;
+    assert!(is_mixed, "{num_read} of {num_changed} changed files of {name} were read");
 }
 
-/// Runs this test in a process of its own, whose address space is limited, where `read` runs: it prints nothing to stderr.
+/// Runs `read` in a new process of this test with a limited address space, and checks that it prints nothing to standard error.
 fn in_silence(test: &str, read: impl FnOnce()) {
     if std::env::var_os(READS).is_some() {
         return read();
@@ -116,7 +118,7 @@ fn broken_tables_and_meshes() {
     });
 }
 
-/// The same values in all encodings and compressions: what is checked before the decoder reads it refuses none of them.
+/// Reads equal values in all encodings and compressions. The checks before the decoder accept all of them.
 #[test]
 fn parquet_files_of_all_shapes() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What is refused, with the same error by every index, join and device, whether or not there would have been work to do.
+//! Invalid input. Every index, join and device refuses it with the same error, even if there is no work to do.
 
 use crate::build;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
@@ -24,24 +24,24 @@ fn outcome<T>(result: Result<T>) -> String {
 /// Points that are up to 4 apart on the first axis.
 const POINTS: [P; 5] = [[0.0, 0.0], [1.0, 1.0], [2.0, 0.0], [3.0, 1.0], [4.0, 0.0]];
 
-/// Calls `test` with every index over some points on a device.
-fn with_indexes(device: &Device, points: &[P], mut test: impl FnMut(&str, &dyn Fn(&Ask<'_>) -> String)) {
+/// Calls `test` with every index over some points on a device: its name, and a function that runs a call.
+fn with_indexes(device: &Device, points: &[P], mut test: impl FnMut(&str, &dyn Fn(&Call<'_>) -> String)) {
     let kdtree = build(device, points);
-    test("k-d tree", &|ask| ask.of(&kdtree));
+    test("k-d tree", &|call| call.run(&kdtree));
     let balanced = BalancedKdTree::build(device, points, &BalancedOptions::default()).unwrap();
-    test("balanced tree", &|ask| ask.of(&balanced));
+    test("balanced tree", &|call| call.run(&balanced));
     let quadtree = Quadtree::build(device, points, &QuadtreeOptions::default()).unwrap();
-    test("quadtree", &|ask| ask.of(&quadtree));
+    test("quadtree", &|call| call.run(&quadtree));
     if !device.is_cpu() {
         let devices = [device.clone(), device.clone()];
         let over_two = BalancedKdTree::build_over(&devices, points, &BalancedOptions::default()).unwrap();
-        test("balanced tree over two devices", &|ask| ask.of(&over_two));
+        test("balanced tree over two devices", &|call| call.run(&over_two));
     }
 }
 
 /// A call to an index.
-struct Ask<'a> {
-    call: &'a str,
+struct Call<'a> {
+    name: &'a str,
     queries: Queries<'a, P>,
     options: &'a QueryOptions<P>,
 }
@@ -57,12 +57,13 @@ const CALLS: [&str; 8] = [
     "within in batches",
 ];
 
-impl Ask<'_> {
-    fn of(&self, index: &impl SpatialIndex<Point = P>) -> String {
-        let &Ask { call, queries, options } = self;
+impl Call<'_> {
+    /// Returns the outcome.
+    fn run(&self, index: &impl SpatialIndex<Point = P>) -> String {
+        let &Call { name, queries, options } = self;
         let mut batches = Batches::new();
         let go_on = ControlFlow::Continue(());
-        match call {
+        match name {
             "nearest 0" => outcome(index.nearest_with(queries, 0, options)),
             "nearest 2" => outcome(index.nearest_with(queries, 2, options)),
             "nearest 0 in batches" => {
@@ -80,7 +81,7 @@ impl Ask<'_> {
 }
 
 #[test]
-fn queries_are_refused_alike_whatever_there_is_to_do() {
+fn every_index_refuses_invalid_queries() {
     let plain = QueryOptions::default();
     let mask = |len| PointMask::from_fn(len, |_| true).unwrap();
     let options = [
@@ -104,10 +105,10 @@ fn queries_are_refused_alike_whatever_there_is_to_do() {
     ];
     for device in devices_for(5) {
         for points in [&POINTS[..], &[]] {
-            with_indexes(&device, points, |index, ask| {
+            with_indexes(&device, points, |index, run| {
                 for (options, of_options) in &options {
                     for (queries, of_queries) in &queries {
-                        // Options first, then coordinates, then how far queries are from points, if there are points.
+                        // Options are validated first, then coordinates, then the distance of queries from the points, if there are points.
                         let expected = match (*of_options, *of_queries) {
                             ("Ok" | "too short", "NonFinite") => "NonFinite",
                             ("Ok" | "too short", "CoordinateTooLarge") => "CoordinateTooLarge",
@@ -115,12 +116,12 @@ fn queries_are_refused_alike_whatever_there_is_to_do() {
                             ("Ok" | "too short", _) => "Ok",
                             (of_options, _) => of_options,
                         };
-                        for call in CALLS {
-                            let found = ask(&Ask { call, queries: *queries, options });
+                        for name in CALLS {
+                            let found = run(&Call { name, queries: *queries, options });
                             let n = points.len();
                             assert_eq!(
                                 found, expected,
-                                "{call} {queries:?} {options:?}, {index} of {n} on {device}"
+                                "{name} {queries:?} {options:?}, {index} of {n} on {device}"
                             );
                         }
                     }
@@ -130,9 +131,9 @@ fn queries_are_refused_alike_whatever_there_is_to_do() {
     }
 }
 
-/// Boxes with a corner that cannot be used, on every axis of every corner; and what is to be found in others.
+/// An invalid coordinate on each axis of each corner of a box; counts in valid boxes.
 #[test]
-fn boxes_are_refused_alike_and_empty_ones_find_nothing() {
+fn every_index_refuses_invalid_boxes_and_finds_nothing_in_empty_ones() {
     fn check(index: &impl SpatialIndex<Point = P>, what: &str) {
         let n = index.num_points();
         let masks = [None, Some(PointMask::from_fn(n, |_| true).unwrap())];
@@ -186,7 +187,7 @@ fn boxes_are_refused_alike_and_empty_ones_find_nothing() {
     }
 }
 
-/// Every join of two sets, with this distance.
+/// Runs every join of two sets with a distance: the calls and their outcomes.
 fn joins(device: &Device, left: &[P], right: &[P], epsilon: f32) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut add = |call: &str, outcome: String| found.push((call.to_string(), outcome));
@@ -214,7 +215,7 @@ fn joins(device: &Device, left: &[P], right: &[P], epsilon: f32) -> Vec<(String,
 }
 
 #[test]
-fn joins_are_refused_alike_whatever_there_is_to_do() {
+fn every_join_refuses_invalid_sets() {
     let wrong = [[1.0, 0.0], [f32::INFINITY, 0.0]];
     let too_large = [[0.0, 1e30]];
     let sets = [(&POINTS[..], "Ok"), (&[], "Ok"), (&wrong, "NonFinite"), (&too_large, "CoordinateTooLarge")];
@@ -225,7 +226,7 @@ fn joins_are_refused_alike_whatever_there_is_to_do() {
                     let of_sets = if of_left == "Ok" { of_right } else { of_left };
                     let expected = if epsilon >= 0.0 { of_sets } else { "InvalidLength" };
                     for (call, found) in joins(&device, left, right, epsilon) {
-                        // A tree is built before it is asked with a distance.
+                        // A nearest join builds a tree before it validates the distance.
                         let may_be_of_sets = call.contains("nearest") && of_left != "Ok";
                         assert!(
                             found == expected || (may_be_of_sets && found == of_left),
@@ -249,7 +250,7 @@ fn a_query_that_was_prepared_for_another_tree_is_refused() {
         let boxes = Buffer::from_slice(&stream, &[0.0f32, 0.0, 9.0, 9.0], "a box").unwrap();
         let (mut workspace, options) = (Workspace::new(gpu), KdTreeOptions::default());
         let mut tree = KdTree::<P>::build_on(&stream, &mut workspace, &coords, &options).unwrap();
-        // The same points, and trees of the same size, also where a tree was that is gone; and on another device if there is one.
+        // Options of another tree over equal points, of a dropped tree, of this tree, and of a tree on another device if there is one.
         let same = build(&device, &POINTS);
         let gone = build(&device, &POINTS).prepare(&stream, &QueryOptions::default().radius(1.0)).unwrap();
         let within = QueryOptions::default().radius(1.0);
@@ -264,7 +265,7 @@ fn a_query_that_was_prepared_for_another_tree_is_refused() {
         }
         for is_rebuilt in [false, true] {
             if is_rebuilt {
-                // With as many points it stays the tree that it was prepared for.
+                // A rebuilt tree still accepts the options that were prepared for it.
                 tree.rebuild_on(&stream, &mut workspace, &coords, &options).unwrap();
                 prepared.push((build(&device, &POINTS).prepare(&stream, &within).unwrap(), "OtherTree"));
             }
@@ -299,7 +300,7 @@ fn boxes_on_a_device_with_nan_in_any_corner_have_no_points() {
         let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
         let tree = build(&device, &POINTS);
         let prepared = tree.prepare(&stream, &QueryOptions::default()).unwrap();
-        // A box with all points, then that with NaN in each corner in turn.
+        // A box with all points, then the box with NaN in each of its coordinates.
         let mut boxes = [[0.0f32, 0.0, 4.0, 1.0]; 5];
         (0..4).for_each(|number| boxes[1 + number][number] = f32::NAN);
         let boxes = Buffer::from_slice(&stream, boxes.as_flattened(), "boxes").unwrap();

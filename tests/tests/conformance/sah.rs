@@ -3,6 +3,7 @@
 use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::render::{Camera, Frames, RenderOptions};
+use kauri::research::sah::{StagesOptions, Traversal};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::rays::{Scene, check, check_moved, rays};
@@ -49,13 +50,18 @@ fn trees_of_moving_meshes() {
 fn all_variants_build_one_tree() {
     for device in devices().iter().filter(|device| !device.is_cpu()) {
         for variant in 0..24 {
-            let mut options = SahOptions::default().clip(variant % 3 == 0);
-            let [a, b, c, d] = [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
-            let stages = &mut options.stages;
-            (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
-            // Small nodes with a warp per root, then level by level with candidates in arrays and in records.
-            (stages.by_shared_memory, stages.small_by_levels, stages.records) = (c, variant >= 8, d);
-            stages.candidate_bytes = if variant % 5 == 0 { 1 << 20 } else { 1 << 29 };
+            let [sort_by_scans, boxes_by_reductions, by_shared_memory, records] =
+                [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
+            let stages = StagesOptions {
+                sort_by_scans,
+                boxes_by_reductions,
+                by_shared_memory,
+                // A warp per root, then level by level with candidates in arrays and in records.
+                small_by_levels: variant >= 8,
+                records,
+                candidate_bytes: if variant % 5 == 0 { 1 << 20 } else { 1 << 29 },
+            };
+            let options = SahOptions::default().clip(variant % 3 == 0).stages(stages);
             check(device, Scene::Knot, 20_000, 100, &options);
             check(device, Scene::Soup, 5_000, 100, &options);
         }
@@ -159,8 +165,6 @@ fn invalid_options_are_errors() {
             assert!(matches!(error, Error::InvalidLength { what: "fraction of empty space", .. }), "{error}");
         }
         let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
-        let error = tree.any_hits_with(&[], &RayOptions::default().stack(5)).unwrap_err();
-        assert!(matches!(error, Error::OutOfRange { value: 5, .. }), "{error}");
         assert!(tree.closest_hits(&[]).unwrap().is_empty());
         assert!(tree.all_hits(&[]).unwrap().is_empty());
         assert_eq!(tree.len(), 18);
@@ -389,13 +393,13 @@ fn hits_are_at_a_finite_t() {
     };
     for device in devices_for(5) {
         let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
-        for stack in [0, 4] {
-            let options = RayOptions::default().stack(stack);
+        for traversal in [Traversal::Restart, Traversal::ShortStack] {
+            let options = RayOptions::default().traversal(traversal);
             let closest = tree.closest_hits_with(&rays, &options).unwrap();
             let any = tree.any_hits_with(&rays, &options).unwrap();
             let all = tree.all_hits_with(&rays, &options).unwrap();
             for (i, ray) in rays.iter().enumerate() {
-                let (what, expected) = (format!("{ray:?} on {device}, stack {stack}"), hits_of(ray));
+                let (what, expected) = (format!("{ray:?} on {device}, {traversal:?}"), hits_of(ray));
                 let found: Vec<_> = all.row(i).iter().map(|hit| (hit.triangle, hit.t)).collect();
                 assert_eq!(found, expected, "{what}");
                 let first = expected.first().copied().unwrap_or((Hit::NO_TRIANGLE, inf));

@@ -1,4 +1,4 @@
-//! Trees that are saved and loaded: the same answers on every device, and an error for everything else.
+//! Saved and loaded trees: equal results on every device, and a typed error for every invalid file.
 
 mod damaged;
 mod files;
@@ -14,7 +14,7 @@ use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, for_each_dims, simulated};
 use std::path::Path;
 
-/// What the tests ask of every tree that has files.
+/// The operations of a tree that the tests use.
 trait Saved: Sized {
     type Points: Point;
     fn build(device: &Device, points: &[Self::Points]) -> Self;
@@ -24,7 +24,7 @@ trait Saved: Sized {
     fn load(device: &Device, path: &Path) -> Result<Self>;
     fn map(device: &Device, path: &Path) -> Result<Self>;
     fn verify(&self) -> Result<()>;
-    /// All that the tree can be asked; equal of equal trees.
+    /// Returns the results of several queries. Equal trees have equal results.
     fn answers(&self) -> Vec<u64>;
 }
 
@@ -49,7 +49,7 @@ macro_rules! files {
         }
 
         fn map(device: &Device, path: &Path) -> Result<Self> {
-            // SAFETY: files of tests are not changed while trees have them mapped, but by `save`.
+            // SAFETY: while a tree is mapped, the tests change its file only through `save`, which replaces it.
             unsafe { Self::map(device, path) }
         }
 
@@ -59,7 +59,7 @@ macro_rules! files {
     };
 }
 
-/// Trees by the other rule of splitting.
+/// A k-d tree with the split rule `Widest`.
 struct Widest<P: Point>(KdTree<P>);
 
 impl<P: Point> Saved for KdTree<P> {
@@ -77,7 +77,7 @@ impl<P: Point> Saved for KdTree<P> {
         answers.extend(near.ids().iter().map(|&id| u64::from(id)));
         answers.extend(near.dist2().iter().map(|&distance| bits(distance)));
         let middle = near.dist2().get(near.dist2().len() / 2).copied();
-        // Some distance that neither all nor no points are within.
+        // A radius within which some of the points are.
         if let Some(radius) = middle.filter(|&middle| bits(middle) < f64::INFINITY.to_bits()) {
             let options = options.sorted();
             let within = self.within(Queries::SelfQuery { include_self: false }, radius, &options).unwrap();
@@ -176,7 +176,7 @@ fn bits(x: impl kauri_kernels::thread::coord::Coord) -> u64 {
     x.to_f64().to_bits()
 }
 
-/// Saves and loads trees over `points` from every device to every other, in all ways.
+/// Saves trees over `points` on every device and loads them on every device, in all ways.
 fn goes_round<T: Saved>(points: &[T::Points], what: &str) {
     let devices = devices_for(points.len());
     let folder = tempfile::tempdir().unwrap();
@@ -185,16 +185,16 @@ fn goes_round<T: Saved>(points: &[T::Points], what: &str) {
     let (bytes, answers) = (expected.write(), expected.answers());
     for device in &devices {
         let built = T::build(device, points);
-        assert!(built.write() == bytes, "{what}: another file from {device}");
+        assert!(built.write() == bytes, "{what}: a different file from {device}");
         built.save(&path).unwrap();
-        assert!(std::fs::read(&path).unwrap() == bytes, "{what}: another file from {device}");
+        assert!(std::fs::read(&path).unwrap() == bytes, "{what}: a different file from {device}");
         for target in &devices {
             let what = format!("{what} from {device} to {target}");
             let check = |tree: Result<T>| {
                 let tree = tree.unwrap_or_else(|error| panic!("{what}: {error}"));
                 tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
-                assert!(tree.answers() == answers, "{what}: other answers");
-                assert!(tree.write() == bytes, "{what}: another file the second time");
+                assert!(tree.answers() == answers, "{what}: different results");
+                assert!(tree.write() == bytes, "{what}: a different file when saved again");
             };
             check(T::load(target, &path));
             check(T::map(target, &path));
@@ -211,7 +211,7 @@ where
     [S; D]: Point,
 {
     for (i, n) in [0, 1, 2, 7, 33, 1000].into_iter().enumerate() {
-        // The simulator takes part where points are few, which is slow.
+        // Small inputs also run in the simulator, which is slow.
         let shapes = if n <= 33 { &SHAPES[D % SHAPES.len()..][..1] } else { &SHAPES };
         for &shape in shapes {
             let points = shape.points::<S, D>(n, i as u64);
@@ -224,17 +224,17 @@ where
 }
 
 #[test]
-fn round_and_round_f32() {
+fn round_trips_of_f32() {
     for_each_dims!(D => all_dims::<f32, D>());
 }
 
 #[test]
-fn round_and_round_f64() {
+fn round_trips_of_f64() {
     for_each_dims!(D => all_dims::<f64, D>());
 }
 
 #[test]
-fn integers_and_places() {
+fn round_trips_of_integers_and_places() {
     for n in [0, 1, 2, 33, 1000] {
         let uniform = Shape::Uniform.points::<f64, 3>(n, 9);
         let integers: Vec<[i32; 3]> = uniform.iter().map(|p| p.map(|x| (x * 50.0) as i32 - 20)).collect();
@@ -252,17 +252,17 @@ fn integers_and_places() {
     }
 }
 
-/// More than one piece of a checksum, of an upload and of a check.
+/// Large enough for several pieces of a checksum, an upload and a check.
 #[test]
-fn larger_than_a_piece() {
+fn round_trips_of_large_trees() {
     let points = Shape::Uniform.points::<f64, 3>(300_001, 4);
     goes_round::<KdTree<[f64; 3]>>(&points, "300 001 points");
     goes_round::<BalancedKdTree<[f64; 3]>>(&points, "300 001 points");
 }
 
-/// Builders take coordinates different ways; signs of zeros come through all of them.
+/// The algorithms copy coordinates in different ways. All of them keep the signs of zeros.
 #[test]
-fn every_builder_makes_the_same_file() {
+fn every_algorithm_gives_the_same_file() {
     fn check<S: Scalar>()
     where
         [S; 2]: Point,
@@ -289,7 +289,7 @@ fn every_builder_makes_the_same_file() {
     check::<f64>();
 }
 
-/// Levels of boxes above the buckets, in the simulator too.
+/// Enough buckets for several levels of boxes above them, also in the simulator.
 #[test]
 fn many_buckets() {
     fn check<T: Saved>(points: &[T::Points], device: &Device) {
@@ -306,7 +306,7 @@ fn many_buckets() {
     }
 }
 
-/// Trees that were built on buffers and anew are saved as they are now.
+/// A tree that was rebuilt from device buffers is saved in its current state.
 #[test]
 fn trees_of_device_buffers() {
     use kauri::device::{Buffer, Stream, Workspace};
@@ -323,12 +323,12 @@ fn trees_of_device_buffers() {
         tree.rebuild_on(&stream, &mut workspace, &second, &options).unwrap();
         assert!(Saved::write(&tree) == Saved::write(&crate::build(&Device::cpu(), &points)), "{device}");
 
-        // What was loaded can be built anew too.
+        // A loaded tree can be rebuilt, too.
         let mut loaded = <KdTree<[f32; 2]>>::read_from(&device, &Saved::write(&tree)[..]).unwrap();
         loaded.rebuild_on(&stream, &mut workspace, &first, &options).unwrap();
         loaded.verify().unwrap();
 
-        // The host sees them here for the first time.
+        // Saving is the first time that the host sees these coordinates.
         coords[7] = f32::NAN;
         tree.rebuild_on(&stream, &mut workspace, &buffer(&coords), &options).unwrap();
         let error = tree.write_to(std::io::sink()).unwrap_err();
@@ -336,7 +336,7 @@ fn trees_of_device_buffers() {
     }
 }
 
-/// Every call of a device fails once while a tree is saved and loaded.
+/// Each driver call fails once while a tree is saved and loaded.
 #[test]
 fn faults_of_the_device() {
     use kauri::Error;

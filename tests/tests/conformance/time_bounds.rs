@@ -1,4 +1,4 @@
-//! Degenerate input takes at most 20 times as long as as many uniform points: on the CPU, for every index.
+//! Degenerate input takes at most 20 times as long as uniform points of the same number: on the CPU, for every index.
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::SplitRule;
@@ -11,17 +11,17 @@ use kauri_tests::generate::{Random, Scalar};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// Enough for a walk over all points of each query to take longer than it may.
+/// Enough points for a scan of all of them by each query to exceed the bound.
 const POINTS: usize = 50_000;
 const QUERIES: usize = 300;
-/// How many times as long something may take.
+/// Maximum ratio of the times on degenerate and on ordinary input.
 const FACTOR: u32 = 20;
-/// What is shorter is not measured well.
+/// Times below this one count as this one, since they are not measured well.
 const LEAST: Duration = Duration::from_micros(300);
-/// Something else may run at the same time: the shortest of so many runs counts.
+/// Number of runs. The shortest counts, since other programs may run at the same time.
 const RUNS: usize = 15;
 
-/// What is measured, by its name.
+/// Measured steps with their names.
 type Steps<'a> = Vec<(&'static str, Box<dyn Fn() + 'a>)>;
 
 fn time(step: &dyn Fn()) -> Duration {
@@ -45,7 +45,7 @@ fn compare(what: &str, factor: u32, ordinary: &Steps<'_>, degenerate: &Steps<'_>
     }
 }
 
-/// Degenerate points, and what they are.
+/// Sets of points with their names: uniform points first, then degenerate ones.
 fn shapes<C: Scalar, const D: usize>() -> Vec<(&'static str, Vec<[C; D]>)> {
     let mut random = Random::new(3);
     let mut of = |point: &mut dyn FnMut(usize, &mut Random) -> [f64; D]| {
@@ -88,8 +88,8 @@ fn shapes<C: Scalar, const D: usize>() -> Vec<(&'static str, Vec<[C; D]>)> {
     ]
 }
 
-/// Some of the points, and places beside others. Of places far away from a line or a surface many points are almost equally near,
-/// whatever the index: these are not compared.
+/// Generates queries: some of the points, and locations beside other points. Locations far away from a line or a surface are left out,
+/// since many points are almost equally near to them, whatever the index.
 fn queries<C: Scalar, const D: usize>(points: &[[C; D]]) -> Vec<[C; D]> {
     let mut random = Random::new(6);
     let mut beside = |point: [C; D]| point.map(|x| x + C::from_f64(0.01 * (random.unit() - 0.5)));
@@ -101,7 +101,7 @@ fn queries<C: Scalar, const D: usize>(points: &[[C; D]]) -> Vec<[C; D]> {
         .collect()
 }
 
-/// What an index answers.
+/// The queries of an index.
 fn query_steps<'a, C: Scalar, const D: usize>(
     index: &'a impl SpatialIndex<Point = [C; D]>,
     queries: &'a [[C; D]],
@@ -115,7 +115,7 @@ where
     let around = Queries::Points(queries);
     let options = QueryOptions::default();
     let nearest = |k| move || drop(black_box(index.nearest(queries, k).unwrap()));
-    // The first query makes what all need.
+    // The first query builds the boxes that all queries use.
     nearest(1)();
     vec![
         ("nearest", Box::new(nearest(1))),
@@ -161,12 +161,12 @@ fn check<C: Scalar, const D: usize, I: SpatialIndex<Point = [C; D]>>(
         let what = format!("{what} of {D}-D {}, {name}", C::NAME);
         compare(&what, factor, &build_steps(&build, &uniform), &build_steps(&build, &points));
         let degenerate = build(&points);
-        let around_those = queries(&points);
-        // With about as many points in a ball of a line as in one of the uniform points.
+        let degenerate_queries = queries(&points);
+        // A ball around a point of a line contains about as many points as a ball around a uniform point.
         let is_line = ["a line along an axis", "a diagonal"].contains(&name);
         let radius = if is_line { 0.01_f64.powi(D as i32) } else { 0.01 };
         let of_uniform = query_steps(&tree, &around, 0.01);
-        compare(&what, factor, &of_uniform, &query_steps(&degenerate, &around_those, radius));
+        compare(&what, factor, &of_uniform, &query_steps(&degenerate, &degenerate_queries, radius));
     }
 }
 
@@ -175,21 +175,17 @@ where
     [C; D]: Cartesian<Coord = C>,
 {
     let device = Device::cpu();
-    // In 3-D, two of three round-robin splits do not separate points on a line along one axis: a query visits O(n^(2/3)) nodes.
-    // A tree with the same rule cannot do better; `SplitRule::Widest` does.
-    let round_robin = |shape: &str| {
-        if D == 3 && shape == "a line along an axis" { 2 * FACTOR } else { FACTOR }
-    };
     for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
         let options = KdTreeOptions::default().split(rule);
-        let factor = |shape: &str| if rule == SplitRule::Widest { FACTOR } else { round_robin(shape) };
         let build = |points: &[[C; D]]| KdTree::build(&device, points, &options).unwrap();
-        check(&format!("{rule:?}"), factor, build);
+        check(&format!("{rule:?}"), |_| FACTOR, build);
     }
+    // In 3-D, two of three levels of a balanced tree do not separate points on a line along one axis: a query visits O(n^(2/3)) nodes.
+    let factor = |shape: &str| {
+        if D == 3 && shape == "a line along an axis" { 2 * FACTOR } else { FACTOR }
+    };
     let options = BalancedOptions::default();
-    check("balanced", round_robin, |points: &[[C; D]]| {
-        BalancedKdTree::build(&device, points, &options).unwrap()
-    });
+    check("balanced", factor, |points: &[[C; D]]| BalancedKdTree::build(&device, points, &options).unwrap());
 }
 
 fn check_quadtrees<C: Scalar, const D: usize>()
@@ -224,7 +220,7 @@ fn octrees_of_degenerate_points() {
     check_quadtrees::<f32, 3>();
 }
 
-/// Triangles of so many corners.
+/// Makes a mesh of `len` triangles.
 fn mesh(len: usize, triangle: impl FnMut(usize) -> [[f32; 3]; 3]) -> Mesh {
     let vertices = (0..len).flat_map(triangle).collect();
     Mesh::new(vertices, (0..len as u32).map(|i| [3 * i, 3 * i + 1, 3 * i + 2]).collect()).unwrap()

@@ -23,7 +23,7 @@ where
     let mut global = Buffer::from_slice(stream, &start, "cells").unwrap();
     let mut shared = zeros::<T>(stream, 7 * BLOCKS);
     let args = (buffer.slice(), start_buffer.slice(), global.slice_mut(), shared.slice_mut());
-    // SAFETY: one operand a thread, seven cells a block.
+    // SAFETY: one operand for each thread, seven cells for each block.
     unsafe { stream.launch::<test_atomics<T>>(BLOCKS as u64, args) }.unwrap();
     let (global, shared) = (global.to_vec(stream).unwrap(), shared.to_vec(stream).unwrap());
     let expect = |cells: &[T], operands: &[T], what: &str| {
@@ -68,7 +68,7 @@ fn compare_exchange_hands_out_each_ticket_once() {
         let threads = 64 * 50;
         let mut next = zeros::<u32>(stream, 1);
         let mut taken = zeros::<u32>(stream, threads);
-        // SAFETY: a ticket a thread.
+        // SAFETY: one ticket for each thread.
         unsafe { stream.launch::<test_tickets>(50, (next.slice_mut(), taken.slice_mut())) }.unwrap();
         assert_eq!(next.to_vec(stream).unwrap(), [threads as u32]);
         assert_eq!(taken.to_vec(stream).unwrap(), vec![1; threads]);

@@ -18,7 +18,7 @@ fn barriers_count_and_combine_predicates() {
         }
         let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
         let mut out = zeros::<u32>(stream, 3 * input.len());
-        // SAFETY: one thread an item, three words each.
+        // SAFETY: one thread for each item, with three words.
         unsafe { stream.launch::<test_barriers>(4, (buffer.slice(), out.slice_mut())) }.unwrap();
         let out = out.to_vec(stream).unwrap();
         for (block, items) in input.chunks(BLOCK).enumerate() {
@@ -37,7 +37,7 @@ fn shared_memory_of_three_kinds() {
         let input: Vec<u32> = noise(5 * BLOCK, 3).iter().map(|x| x >> 8).collect();
         let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
         let mut out = zeros::<u32>(stream, input.len());
-        // SAFETY: one thread an item.
+        // SAFETY: one thread for each item.
         unsafe { stream.launch::<test_shared>(5, (buffer.slice(), out.slice_mut())) }.unwrap();
         let expected: Vec<u32> =
             input.chunks(BLOCK).flat_map(|block| block.iter().rev().map(|x| 3 * x + 1000)).collect();
@@ -45,14 +45,14 @@ fn shared_memory_of_three_kinds() {
     });
 }
 
-/// Upstream's idiom for tiles: with its barrier it is right under all schedules, without it is a race under all schedules.
+/// Upstream's idiom for tiles. With its barrier the sum is right under all schedules; without it, all schedules report a race.
 #[test]
 fn missing_barrier_around_a_static_array() {
     let input: Vec<u32> = noise(2 * BLOCK, 7).iter().map(|x| x >> 8).collect();
     let run = |stream: &Stream, with_barrier: u32| {
         let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
         let mut sums = zeros::<u32>(stream, 2);
-        // SAFETY: one thread an item.
+        // SAFETY: one thread for each item.
         unsafe { stream.launch::<test_block_sum>(2, (buffer.slice(), sums.slice_mut(), with_barrier)) }?;
         sums.to_vec(stream)
     };
@@ -72,7 +72,7 @@ fn launch_sized_memory_as_one_view() {
         let input = noise(2 * BLOCK, 9);
         let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
         let mut out = zeros::<u32>(stream, input.len());
-        // SAFETY: one thread an item.
+        // SAFETY: one thread for each item.
         unsafe { stream.launch::<test_dynamic_shared>(2, (buffer.slice(), out.slice_mut())) }.unwrap();
         let rotated = |block: &[u32]| [&block[1..], &block[..1]].concat();
         assert_eq!(out.to_vec(stream).unwrap(), input.chunks(BLOCK).flat_map(rotated).collect::<Vec<_>>());
@@ -85,7 +85,7 @@ fn barrier_after_a_divergent_branch() {
         let input: Vec<u32> = noise(4 * BLOCK, 5).iter().map(|x| x % 1000).collect();
         let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
         let mut out = zeros::<u32>(stream, input.len());
-        // SAFETY: one thread an item.
+        // SAFETY: one thread for each item.
         unsafe { stream.launch::<test_divergent_then_barrier>(4, (buffer.slice(), out.slice_mut(), 500)) }
             .unwrap();
         let double = |x: u32| if x < 500 { 2 * x } else { 1 };

@@ -1,4 +1,4 @@
-//! What goes wrong is a typed error, and everything stays usable.
+//! Wrong use is a typed error, and every object remains usable.
 
 use crate::{on_cuda, on_each_gpu, zeros};
 use kauri::Error;
@@ -40,7 +40,7 @@ fn impossible_launches_are_refused() {
             refused(stream.launch_sized::<test_coordinates>(1, 1025, (out.slice_mut(),)));
             refused(stream.launch_sized::<test_coordinates>(1 << 31, 32, (out.slice_mut(),)));
             refused(stream.launch_sized::<test_add_const<u32, 1>>(1, 128, (out.slice_mut(),)));
-            // Nothing to do is not an error.
+            // An empty launch is not an error.
             stream.launch::<test_add_const<u32, 1>>(0, (out.slice_mut(),)).unwrap();
         }
         assert_eq!(out.to_vec(stream).unwrap(), [0; 64]);
@@ -93,14 +93,14 @@ fn too_much_memory_is_an_error_with_the_size() {
     });
 }
 
-/// Run by itself, with checked kernels: the fault costs the process its context.
+/// Runs alone in its process, with checked kernels, because the fault destroys the context.
 #[test]
 #[ignore = "destroys the context; the bundle runs it alone with checked kernels"]
 fn a_checked_kernel_names_the_wrong_access() {
     on_cuda(|_, stream| {
         let x = Buffer::from_slice(stream, &[1u32; 40], "x").unwrap();
         let mut out = zeros::<u32>(stream, 40);
-        // SAFETY: the read beyond the end is what a checked build catches.
+        // SAFETY: a checked build catches the read beyond the end.
         unsafe { stream.launch_items::<test_out_of_bounds>(40, (x.slice(), out.slice_mut())) }.unwrap();
         match stream.synchronize().unwrap_err() {
             Error::KernelFault { file, line, block: 1, thread: 7, index: 40, len: 40 } => {

@@ -1,5 +1,5 @@
-//! Every call of the driver fails once, and once with all after it: the error is typed, nothing leaks, every object
-//! stays usable.
+//! Every driver call fails once, alone and together with all later calls. The error is typed, no memory leaks, and every
+//! object remains usable.
 
 use crate::{noise, on_cuda};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
@@ -34,7 +34,7 @@ fn points(n: usize) -> Vec<[f32; 2]> {
     noise(2 * n, 51).chunks(2).map(|c| [(c[0] % 1000) as f32, (c[1] % 1000) as f32]).collect()
 }
 
-/// An error that a fault may cause.
+/// Returns true for an error that a fault may cause.
 fn is_expected(error: &Error) -> bool {
     matches!(
         error,
@@ -42,19 +42,19 @@ fn is_expected(error: &Error) -> bool {
     )
 }
 
-/// Builds and asks a tree on a device whose `nth` call fails; true if no call failed.
+/// Builds and queries a tree on a device with faults. Returns true if no call failed.
 fn survives<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm, plan: FaultPlan) -> bool {
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let near = expected.nearest(&points[..5], 4).unwrap();
 
     let faulty = gpu.with_faults(plan);
     let device = Device::from_gpu(faulty.clone());
-    let mut untouched = true;
+    let mut no_call_failed = true;
     match KdTree::build(&device, points, &KdTreeOptions::default().algorithm(algorithm)) {
         Err(error) => {
             assert!(is_expected(&error), "{plan:?}: {error}");
             assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {error}");
-            untouched = false;
+            no_call_failed = false;
         }
         Ok(tree) => {
             let held = faulty.memory_use().live_bytes;
@@ -63,7 +63,7 @@ fn survives<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm, plan: 
                     Ok(found) => assert_eq!(found.ids(), near.ids(), "{plan:?}"),
                     Err(error) => {
                         assert!(is_expected(&error), "{plan:?}: {error}");
-                        untouched = false;
+                        no_call_failed = false;
                     }
                 }
                 assert_eq!(faulty.memory_use().live_bytes, held, "{plan:?}");
@@ -72,17 +72,18 @@ fn survives<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm, plan: 
                 Ok(()) => {}
                 Err(error) => {
                     assert!(is_expected(&error), "{plan:?}: {error}");
-                    untouched = false;
+                    no_call_failed = false;
                 }
             }
             drop(tree);
         }
     }
     assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
-    untouched
+    no_call_failed
 }
 
-/// The same of a balanced tree, whose first query makes what the others walk through.
+/// Builds and queries a balanced tree on a device with faults. Its first query computes the bucket index. Returns true if no
+/// call failed.
 fn balanced_survives<P: Point>(
     gpu: &Gpu,
     points: &[P],
@@ -94,11 +95,11 @@ fn balanced_survives<P: Point>(
     let near = expected.nearest(&points[..5], 4).unwrap();
 
     let faulty = gpu.with_faults(plan);
-    let mut untouched = true;
+    let mut no_call_failed = true;
     match BalancedKdTree::build(&Device::from_gpu(faulty.clone()), points, &options) {
         Err(error) => {
             assert!(is_expected(&error), "{plan:?}: {error}");
-            untouched = false;
+            no_call_failed = false;
         }
         Ok(tree) => {
             for _ in 0..2 {
@@ -106,27 +107,27 @@ fn balanced_survives<P: Point>(
                     Ok(found) => assert_eq!(found.ids(), near.ids(), "{plan:?}"),
                     Err(error) => {
                         assert!(is_expected(&error), "{plan:?}: {error}");
-                        untouched = false;
+                        no_call_failed = false;
                     }
                 }
             }
         }
     }
     assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
-    untouched
+    no_call_failed
 }
 
 fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm) {
     each_call_fails(|plan| survives(gpu, points, algorithm, plan));
 }
 
-/// Makes every call fail, of each kind, until `survives` says that none was left to.
+/// Lets each call of each kind fail, one plan after another, until `survives` returns true: no call is left.
 fn each_call_fails(survives: impl Fn(FaultPlan) -> bool) {
     each_call_of_fails(&CALLS, survives);
 }
 
-/// The same of each kind by itself: for what a failure to allocate does not end.
-fn each_call_but_any_fails(survives: impl Fn(FaultPlan) -> bool) {
+/// Like [`each_call_fails`], without [`FaultCall::Any`]: for work that continues after a failed allocation.
+fn each_call_of_one_kind_fails(survives: impl Fn(FaultPlan) -> bool) {
     each_call_of_fails(&CALLS[..5], survives);
 }
 
@@ -142,11 +143,11 @@ fn each_call_of_fails(calls: &[FaultCall], survives: impl Fn(FaultPlan) -> bool)
             assert!(nth > 1 || call == FaultCall::LoadModule, "{call:?} was never called");
         }
     }
-    // The device itself is as before.
+    // The device remains usable.
     assert!(survives(FaultPlan { call: FaultCall::Any, nth: u64::MAX, repeat: false }));
 }
 
-/// The second load of a module would fail.
+/// Eight threads need one module. Its second load would fail.
 #[test]
 fn threads_load_a_module_once() {
     let load_once = FaultPlan { call: FaultCall::LoadModule, nth: 2, repeat: false };
@@ -174,7 +175,7 @@ fn every_call_may_fail_on_a_gpu() {
 
 #[test]
 fn every_call_may_fail_on_a_simulated_device() {
-    // The order of threads does not matter here: one schedule, and few points, since every call is tried in its turn.
+    // The order of threads does not matter here, so one schedule suffices. Each call needs a run, so there are few points.
     let device = Device::sim(SimOptions::default()).unwrap();
     for algorithm in [
         BuildAlgorithm::Selection,
@@ -203,11 +204,11 @@ fn every_call_of_a_balanced_tree_may_fail() {
 
 type Points = [[f32; 2]];
 
-/// A call of a query, and what it returns of ids, or of numbers of points.
-type Ask = fn(&KdTree<[f32; 2]>, &Points) -> Result<Vec<u32>>;
+/// Runs a query, and returns the ids or the counts of its result.
+type QueryCall = fn(&KdTree<[f32; 2]>, &Points) -> Result<Vec<u32>>;
 
-/// All calls that queries have.
-const ASKS: [Ask; 6] = [
+/// The calls of every kind of query.
+const QUERIES: [QueryCall; 6] = [
     |tree, queries| Ok(tree.nearest(queries, 4)?.into_parts().0),
     |tree, _| {
         let mask = PointMask::from_fn(tree.len(), |id| id % 3 != 0)?;
@@ -220,8 +221,8 @@ const ASKS: [Ask; 6] = [
     |tree, queries| Ok(tree.in_boxes(&boxes(queries), None)?.into_parts().1),
 ];
 
-/// The same in batches.
-const ASKS_IN_BATCHES: [Ask; 4] = [
+/// The calls of every kind of query in batches.
+const BATCHED_QUERIES: [QueryCall; 4] = [
     |tree, queries| {
         let (mut ids, options) = (Vec::new(), QueryOptions::default());
         tree.nearest_batches(queries, 4, &options, &mut batches(tree), |batch| {
@@ -237,8 +238,8 @@ const ASKS_IN_BATCHES: [Ask; 4] = [
         Ok(ids)
     },
     |tree, _| {
-        let (mut ids, own) = (Vec::new(), Queries::SelfQuery { include_self: false });
-        tree.within_batches(own, 200.0, &QueryOptions::default(), &mut batches(tree), |batch| {
+        let (mut ids, queries) = (Vec::new(), Queries::SelfQuery { include_self: false });
+        tree.within_batches(queries, 200.0, &QueryOptions::default(), &mut batches(tree), |batch| {
             append(&mut ids, batch.ids())
         })?;
         Ok(ids)
@@ -252,7 +253,7 @@ const ASKS_IN_BATCHES: [Ask; 4] = [
     },
 ];
 
-/// Batches of which there are three or more.
+/// Returns options for at least three batches.
 fn batches(tree: &KdTree<[f32; 2]>) -> Batches<'static> {
     Batches::new().rows(tree.len() / 3 + 1)
 }
@@ -266,48 +267,48 @@ fn boxes(corners: &Points) -> Vec<[[f32; 2]; 2]> {
     corners.iter().map(|&low| [low, low.map(|x| x + 200.0)]).collect()
 }
 
-/// Asks a tree, everything twice, on a device whose `nth` call fails; true if no call failed.
-fn queries_survive(gpu: &Gpu, points: &Points, asks: &[Ask], plan: FaultPlan) -> bool {
+/// Runs each query twice on a device with faults. Returns true if no call failed.
+fn queries_survive(gpu: &Gpu, points: &Points, calls: &[QueryCall], plan: FaultPlan) -> bool {
     let faulty = gpu.with_faults(plan);
     let Ok(tree) = KdTree::build(&Device::from_gpu(faulty.clone()), points, &KdTreeOptions::default()) else {
-        return false; // as `survives` tests
+        return false; // tested by `survives`
     };
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let held = faulty.memory_use().live_bytes;
-    let mut untouched = true;
-    for ask in asks {
-        let answer = ask(&expected, points).unwrap();
+    let mut no_call_failed = true;
+    for call in calls {
+        let expected_result = call(&expected, points).unwrap();
         for _ in 0..2 {
-            match ask(&tree, points) {
-                Ok(got) => assert!(got == answer, "{plan:?}"),
+            match call(&tree, points) {
+                Ok(result) => assert!(result == expected_result, "{plan:?}"),
                 Err(error) => {
                     assert!(is_expected(&error), "{plan:?}: {error}");
-                    untouched = false;
+                    no_call_failed = false;
                 }
             }
             assert_eq!(faulty.memory_use().live_bytes, held, "{plan:?}");
         }
     }
-    untouched
+    no_call_failed
 }
 
-fn every_call_of_a_query_may_fail(gpu: &Gpu, points: &Points, asks: &[Ask]) {
+fn every_call_of_a_query_may_fail(gpu: &Gpu, points: &Points, calls: &[QueryCall]) {
     for repeat in [false, true] {
         let mut nth = 1;
-        while !queries_survive(gpu, points, asks, FaultPlan { call: FaultCall::Any, nth, repeat }) {
+        while !queries_survive(gpu, points, calls, FaultPlan { call: FaultCall::Any, nth, repeat }) {
             nth += 1;
             assert!(nth < 2000, "a call never stops failing");
         }
-        assert!(nth > 16 * asks.len() as u64, "{nth} calls");
+        assert!(nth > 16 * calls.len() as u64, "{nth} calls");
     }
 }
 
 #[test]
 fn every_call_of_a_query_may_fail_on_a_gpu() {
-    on_cuda(|gpu, _| every_call_of_a_query_may_fail(gpu, &points(3000), &ASKS));
+    on_cuda(|gpu, _| every_call_of_a_query_may_fail(gpu, &points(3000), &QUERIES));
     on_cuda(|gpu, _| {
-        for ask in ASKS_IN_BATCHES {
-            every_call_of_a_query_may_fail(gpu, &points(3000), &[ask]);
+        for call in BATCHED_QUERIES {
+            every_call_of_a_query_may_fail(gpu, &points(3000), &[call]);
         }
     });
 }
@@ -315,9 +316,9 @@ fn every_call_of_a_query_may_fail_on_a_gpu() {
 #[test]
 fn every_call_of_a_query_may_fail_on_a_simulated_device() {
     let device = Device::sim(SimOptions::default()).unwrap();
-    every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(20), &ASKS);
-    for ask in ASKS_IN_BATCHES {
-        every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(10), &[ask]);
+    every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(20), &QUERIES);
+    for call in BATCHED_QUERIES {
+        every_call_of_a_query_may_fail(device.gpu().unwrap(), &points(10), &[call]);
     }
 }
 
@@ -325,7 +326,7 @@ fn every_call_of_a_query_may_fail_on_a_simulated_device() {
 #[derive(Clone, Copy, Debug)]
 enum Join {
     Best(Strategy),
-    /// In parts, if the set is large.
+    /// A large set is joined in parts.
     BestInParts,
     Rows,
     RowsInBatches,
@@ -333,13 +334,13 @@ enum Join {
     Estimate,
 }
 
-/// Joins on a device whose `nth` call fails; true if no call failed.
+/// Joins on a device with faults. Returns true if no call failed.
 fn join_survives(gpu: &Gpu, points: &[[f32; 2]], join: Join, plan: FaultPlan) -> bool {
     let scores: Vec<u32> = (0..points.len() as u32).map(|i| i * 7919 % 1000).collect();
     let sets = Scored::new(points, &scores).unwrap();
     let best = TopKDistanceJoin::new(40.0, 3).best_points(points.len() / 2);
     let (all, nearest) = (DistanceJoin::new(40.0), KnnJoin::new(2).within(40.0));
-    // What it finds, as numbers.
+    // The result of the join, as numbers.
     let found = |device: &Device| -> Result<Vec<u32>> {
         let ids = |best: &TopKDistanceJoin<f32>| {
             let found = best.run(device, sets, sets)?;
@@ -402,8 +403,8 @@ fn every_call_of_a_join_may_fail() {
     }
 }
 
-/// Builds a quadtree on a device whose `nth` call fails, and asks it; true if no call was to fail. For want of memory on the device one is
-/// built another way.
+/// Builds and queries a quadtree on a device with faults. Returns true if no call had to fail. A build that lacks device memory
+/// continues in parts, so a failed allocation is not always an error.
 fn quadtree_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan: FaultPlan) -> bool {
     let expected = Quadtree::build(&Device::cpu(), points, options).unwrap();
     let faulty = gpu.with_faults(plan);
@@ -433,7 +434,7 @@ fn quadtree_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan
 fn every_call_of_a_quadtree_may_fail() {
     let device = Device::sim(SimOptions::default()).unwrap();
     let simulated = |options: &QuadtreeOptions| {
-        each_call_but_any_fails(|plan| {
+        each_call_of_one_kind_fails(|plan| {
             quadtree_survives(device.gpu().unwrap(), &points(9), &options.clone().leaf_points(2), plan)
         });
     };
@@ -442,13 +443,13 @@ fn every_call_of_a_quadtree_may_fail() {
             let options = QuadtreeOptions::default().out_of_core(out_of_core).algorithm(algorithm);
             simulated(&options);
             on_cuda(|gpu, _| {
-                each_call_but_any_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan));
+                each_call_of_one_kind_fails(|plan| quadtree_survives(gpu, &points(3000), &options, plan));
             });
         }
     }
 }
 
-/// Builds a SAH k-d tree, builds it anew and moves it, asks it, and makes a frame, on a device whose `nth` call fails; true if no call failed.
+/// Builds, rebuilds, refits and queries a SAH k-d tree and draws a frame, on a device with faults. Returns true if no call failed.
 fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan: FaultPlan) -> bool {
     let rays: Vec<Ray> = (0..9).map(|i| Ray::new([0.1 * i as f32, 0.3, 2.0], [0.02, 0.01, -1.0])).collect();
     let expected = [mesh, moved].map(|mesh| {
@@ -456,32 +457,32 @@ fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan
         (tree.closest_hits(&rays).unwrap(), tree.all_hits(&rays).unwrap(), tree.any_hits(&rays).unwrap())
     });
     let faulty = gpu.with_faults(plan);
-    let mut untouched = true;
-    let mut note = |result: Result<()>| {
+    let mut no_call_failed = true;
+    let mut record = |result: Result<()>| {
         let is_done = result.is_ok();
         if let Err(error) = result {
             assert!(is_expected(&error), "{plan:?}: {error}");
-            untouched = false;
+            no_call_failed = false;
         }
         is_done
     };
     match SahTree::build(&Device::from_gpu(faulty.clone()), mesh, options) {
         Err(error) => {
-            note(Err(error));
+            record(Err(error));
         }
         Ok(mut tree) => {
             let mut is_moved = 0;
             for step in 0..3 {
                 match step {
-                    1 if note(tree.rebuild(moved)) => is_moved = 1,
-                    2 if note(tree.refit(mesh)) => is_moved = 0,
+                    1 if record(tree.rebuild(moved)) => is_moved = 1,
+                    2 if record(tree.refit(mesh)) => is_moved = 0,
                     _ => (),
                 }
                 let (closest, all, any) = &expected[is_moved];
                 let by = RayOptions::default().sorted(step == 1);
-                note(tree.closest_hits_with(&rays, &by).map(|hits| assert_eq!(hits, *closest, "{plan:?}")));
-                note(tree.all_hits(&rays).map(|hits| assert_eq!(hits, *all, "{plan:?}")));
-                note(tree.any_hits(&rays).map(|hits| assert_eq!(hits, *any, "{plan:?}")));
+                record(tree.closest_hits_with(&rays, &by).map(|hits| assert_eq!(hits, *closest, "{plan:?}")));
+                record(tree.all_hits(&rays).map(|hits| assert_eq!(hits, *all, "{plan:?}")));
+                record(tree.any_hits(&rays).map(|hits| assert_eq!(hits, *any, "{plan:?}")));
             }
             let draw = || {
                 let stream = Stream::new(&faulty)?;
@@ -490,11 +491,11 @@ fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan
                 assert_eq!(frames.to_image(&stream)?.pixels.len(), 36);
                 Ok(())
             };
-            note(draw());
+            record(draw());
         }
     }
     assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
-    untouched
+    no_call_failed
 }
 
 #[test]
@@ -509,24 +510,24 @@ fn every_call_of_a_sah_tree_may_fail() {
     let (few, many) = (meshes(70), meshes(2000));
     for clip in [false, true] {
         let options = SahOptions::default().clip(clip);
-        // Those that clip make all calls of the others.
+        // Builds that clip make every call of builds that do not.
         if clip {
-            each_call_but_any_fails(|plan| {
+            each_call_of_one_kind_fails(|plan| {
                 sah_survives(device.gpu().unwrap(), few.each_ref(), &options, plan)
             });
         }
         on_cuda(|gpu, _| {
-            each_call_but_any_fails(|plan| sah_survives(gpu, many.each_ref(), &options, plan));
+            each_call_of_one_kind_fails(|plan| sah_survives(gpu, many.each_ref(), &options, plan));
         });
     }
 }
 
-/// Sorts on a device whose `nth` call fails, twice with one workspace; true if no call failed.
+/// Sorts twice with one workspace on a device with faults. Returns true if no call failed.
 fn sort_survives(gpu: &Gpu, keys: &[u32], plan: FaultPlan) -> bool {
     let mut expected = keys.to_vec();
     expected.sort_unstable();
     let faulty = gpu.with_faults(plan);
-    let mut untouched = true;
+    let mut no_call_failed = true;
     {
         let mut workspace = Workspace::new(&faulty);
         for _ in 0..2 {
@@ -534,16 +535,16 @@ fn sort_survives(gpu: &Gpu, keys: &[u32], plan: FaultPlan) -> bool {
                 Ok(sorted) => assert!(sorted == [&expected[..], &expected].concat(), "{plan:?}"),
                 Err(error) => {
                     assert!(is_expected(&error), "{plan:?}: {error}");
-                    untouched = false;
+                    no_call_failed = false;
                 }
             }
         }
     }
     assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
-    untouched
+    no_call_failed
 }
 
-/// The keys sorted as a whole, then as one segment.
+/// Returns the sorted keys twice: sorted as a whole, and as one segment.
 fn sort_all(gpu: &Gpu, workspace: &mut Workspace, keys: &[u32]) -> Result<Vec<u32>> {
     let stream = &Stream::new(gpu)?;
     let (n, options) = (keys.len(), RadixSortOptions::default());
@@ -581,7 +582,7 @@ fn every_call_of_a_sort_may_fail_on_a_simulated_device() {
     every_call_of_a_sort_may_fail(device.gpu().unwrap(), &noise(40, 52));
 }
 
-fn keeps_to_a_limit(gpu: &Gpu) {
+fn check_memory_limit(gpu: &Gpu) {
     let points = points(3000);
     let plan =
         KdTree::<[f32; 2]>::plan(&Device::from_gpu(gpu.clone()), points.len(), &KdTreeOptions::default());
@@ -596,15 +597,15 @@ fn keeps_to_a_limit(gpu: &Gpu) {
         KdTree::build(&Device::from_gpu(short.clone()), &points, &KdTreeOptions::default()).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { memory: "device", .. }), "{error}");
     assert_eq!(short.memory_use().live_bytes, 0);
-    // Less still fits.
+    // Fewer points still fit.
     KdTree::build(&Device::from_gpu(short), &points[..300], &KdTreeOptions::default()).unwrap();
 }
 
 #[test]
-fn a_memory_limit_is_kept_and_planned_for() {
+fn a_build_within_its_plan_keeps_a_memory_limit() {
     if std::env::var_os("KAURI_ALLOC").is_some() {
-        return; // every region by itself takes less than the plan
+        return; // separate allocations take less than the plan, which aligns regions
     }
-    on_cuda(|gpu, _| keeps_to_a_limit(gpu));
-    keeps_to_a_limit(Device::sim(SimOptions::default()).unwrap().gpu().unwrap());
+    on_cuda(|gpu, _| check_memory_limit(gpu));
+    check_memory_limit(Device::sim(SimOptions::default()).unwrap().gpu().unwrap());
 }

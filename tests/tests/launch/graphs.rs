@@ -1,4 +1,4 @@
-//! Primitives, and k-d trees with queries, captured in a CUDA graph: after a first call there is nothing in them that a graph could not hold.
+//! Primitives, builds of k-d trees and queries are captured in a CUDA graph: after a first call they neither allocate nor wait.
 
 use crate::{noise, on_cuda};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
@@ -13,7 +13,7 @@ use kauri::{KdTree, KdTreeOptions};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-// Of the driver, whose streams a caller may bring along.
+// Functions of the driver that kauri does not call: the test plays a program with its own streams and graphs.
 unsafe extern "C" {
     fn cuStreamCreate(stream: *mut *mut c_void, flags: u32) -> i32;
     fn cuStreamDestroy_v2(stream: *mut c_void) -> i32;
@@ -27,26 +27,26 @@ unsafe extern "C" {
 
 /// `CU_STREAM_NON_BLOCKING`.
 const NON_BLOCKING: u32 = 1;
-/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other tests may allocate meanwhile.
-const OF_THIS_THREAD: u32 = 1;
+/// `CU_STREAM_CAPTURE_MODE_THREAD_LOCAL`: other tests may allocate during the capture.
+const THREAD_LOCAL_CAPTURE: u32 = 1;
 
 fn ok(code: i32) {
     assert_eq!(code, 0, "the driver's result");
 }
 
-/// Calls that can be captured.
-trait Captured {
+/// Work that can be captured.
+trait Capturable {
     fn run(&mut self, stream: &Stream);
-    /// All results, one behind the other.
+    /// Returns all results, concatenated.
     fn results(&self, stream: &Stream) -> Vec<u32>;
     /// Clears all results.
-    fn forget(&mut self, stream: &Stream);
-    /// Puts other input in the place of what there was.
-    fn change(&mut self, stream: &Stream);
+    fn clear(&mut self, stream: &Stream);
+    /// Replaces the input.
+    fn replace_input(&mut self, stream: &Stream);
 }
 
-/// Inputs, room for results, and temporary memory.
-struct Calls {
+/// Inputs, results and scratch memory of the primitives.
+struct Primitives {
     keys: Buffer<u32>,
     ids: Buffer<u32>,
     sorted: Buffer<u32>,
@@ -61,28 +61,28 @@ struct Calls {
     workspace: Workspace,
 }
 
-impl Calls {
+impl Primitives {
     fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
-        let room = |len| Buffer::uninitialized(gpu, len, "room").unwrap();
+        let result = |len| Buffer::uninitialized(gpu, len, "result").unwrap();
         let ids: Vec<u32> = (0..n as u32).collect();
         Self {
             keys: Buffer::from_slice(stream, &noise(n, 7), "keys").unwrap(),
             ids: Buffer::from_slice(stream, &ids, "ids").unwrap(),
-            sorted: room(n),
-            sorted_ids: room(n),
-            sums: room(n),
-            sum: room(1),
-            kept: room(n),
+            sorted: result(n),
+            sorted_ids: result(n),
+            sums: result(n),
+            sum: result(1),
+            kept: result(n),
             num_kept: Buffer::uninitialized(gpu, 1, "number").unwrap(),
-            merged: room(n),
-            best: room(100),
-            best_ids: room(100),
+            merged: result(n),
+            best: result(100),
+            best_ids: result(100),
             workspace: Workspace::new(gpu),
         }
     }
 }
 
-impl Captured for Calls {
+impl Capturable for Primitives {
     fn run(&mut self, stream: &Stream) {
         let (keys, workspace) = (&self.keys, &mut self.workspace);
         let options = RadixSortOptions::default();
@@ -107,7 +107,7 @@ impl Captured for Calls {
         others.iter().map(|buffer| buffer.to_vec(stream).unwrap()).chain([kept]).flatten().collect()
     }
 
-    fn forget(&mut self, stream: &Stream) {
+    fn clear(&mut self, stream: &Stream) {
         let results = [
             &mut self.sorted,
             &mut self.sorted_ids,
@@ -124,7 +124,7 @@ impl Captured for Calls {
         self.num_kept.fill_bytes(stream, 0).unwrap();
     }
 
-    fn change(&mut self, stream: &Stream) {
+    fn replace_input(&mut self, stream: &Stream) {
         self.keys.copy_from_slice(stream, &noise(self.keys.len(), 8)).unwrap();
     }
 }
@@ -134,22 +134,22 @@ fn coordinates(n: usize, seed: u32) -> Vec<f32> {
     noise(3 * n, seed).iter().map(|&x| (x >> 8) as f32).collect()
 }
 
-/// A tree that is built anew, and its queries.
-struct Tree {
+/// A tree that is rebuilt, and its nearest-neighbor queries.
+struct NearestQueries {
     coords: Buffer<f32>,
     queries: Buffer<f32>,
     tree: KdTree<[f32; 3]>,
     prepared: PreparedQuery<[f32; 3]>,
     ids: Buffer<u32>,
-    own_ids: Buffer<u32>,
+    self_ids: Buffer<u32>,
     dist2: Buffer<f32>,
-    own_dist2: Buffer<f32>,
+    self_dist2: Buffer<f32>,
     workspace: Workspace,
 }
 
 const K: usize = 5;
 
-impl Tree {
+impl NearestQueries {
     fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
         let coords = [1, 2].map(|seed| Buffer::from_slice(stream, &coordinates(n, seed), "points").unwrap());
         let mut workspace = Workspace::new(gpu);
@@ -158,41 +158,42 @@ impl Tree {
         let [coords, queries] = coords;
         let ids = || Buffer::uninitialized(gpu, n * K, "ids").unwrap();
         let dist2 = || Buffer::uninitialized(gpu, n * K, "distances").unwrap();
-        let (ids, own_ids, dist2, own_dist2) = (ids(), ids(), dist2(), dist2());
-        Self { coords, queries, tree, prepared, ids, own_ids, dist2, own_dist2, workspace }
+        let (ids, self_ids, dist2, self_dist2) = (ids(), ids(), dist2(), dist2());
+        Self { coords, queries, tree, prepared, ids, self_ids, dist2, self_dist2, workspace }
     }
 }
 
-impl Captured for Tree {
+impl Capturable for NearestQueries {
     fn run(&mut self, stream: &Stream) {
         let (tree, workspace, prepared) = (&mut self.tree, &mut self.workspace, &self.prepared);
         tree.rebuild_on(stream, workspace, &self.coords, &KdTreeOptions::default()).unwrap();
-        let given = DeviceQueries::Coordinates(&self.queries);
-        tree.nearest_on(stream, workspace, given, K, prepared, &mut self.ids, &mut self.dist2).unwrap();
-        let own = DeviceQueries::SelfQuery { include_self: false };
-        tree.nearest_on(stream, workspace, own, K, prepared, &mut self.own_ids, &mut self.own_dist2).unwrap();
+        let queries = DeviceQueries::Coordinates(&self.queries);
+        tree.nearest_on(stream, workspace, queries, K, prepared, &mut self.ids, &mut self.dist2).unwrap();
+        let self_query = DeviceQueries::SelfQuery { include_self: false };
+        tree.nearest_on(stream, workspace, self_query, K, prepared, &mut self.self_ids, &mut self.self_dist2)
+            .unwrap();
     }
 
     fn results(&self, stream: &Stream) -> Vec<u32> {
-        let ids = [&self.ids, &self.own_ids].map(|ids| ids.to_vec(stream).unwrap()).into_iter().flatten();
-        let dist2 = [&self.dist2, &self.own_dist2].map(|dist2| dist2.to_vec(stream).unwrap());
+        let ids = [&self.ids, &self.self_ids].map(|ids| ids.to_vec(stream).unwrap()).into_iter().flatten();
+        let dist2 = [&self.dist2, &self.self_dist2].map(|dist2| dist2.to_vec(stream).unwrap());
         ids.chain(dist2.into_iter().flatten().map(f32::to_bits)).collect()
     }
 
-    fn forget(&mut self, stream: &Stream) {
+    fn clear(&mut self, stream: &Stream) {
         self.ids.fill_bytes(stream, 0).unwrap();
-        self.own_ids.fill_bytes(stream, 0).unwrap();
+        self.self_ids.fill_bytes(stream, 0).unwrap();
         self.dist2.fill_bytes(stream, 0).unwrap();
-        self.own_dist2.fill_bytes(stream, 0).unwrap();
+        self.self_dist2.fill_bytes(stream, 0).unwrap();
     }
 
-    fn change(&mut self, stream: &Stream) {
+    fn replace_input(&mut self, stream: &Stream) {
         self.coords.copy_from_slice(stream, &coordinates(self.tree.len(), 3)).unwrap();
     }
 }
 
-/// A tree that is built anew, and the points that it has within a distance and in boxes.
-struct Found {
+/// A tree that is rebuilt, and its range queries.
+struct RangeQueries {
     coords: Buffer<f32>,
     queries: Buffer<f32>,
     boxes: Buffer<f32>,
@@ -200,12 +201,12 @@ struct Found {
     prepared: PreparedQuery<[f32; 3]>,
     counts: Buffer<u32>,
     within: Rows,
-    own: Rows,
+    self_query: Rows,
     in_boxes: Rows,
     workspace: Workspace,
 }
 
-/// Room for points found.
+/// Results of a range query, with a fixed capacity.
 struct Rows {
     offsets: Buffer<u64>,
     ids: Buffer<u32>,
@@ -222,13 +223,13 @@ impl Rows {
     }
 }
 
-/// Points that a query finds on average.
+/// Average number of points that a query finds.
 const HITS: f64 = 10.0;
 
-impl Found {
+impl RangeQueries {
     fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
         let queries = coordinates(n, 2);
-        // The side of a box, and the radius of a ball, of as many points.
+        // The side of a box, and the radius of a ball, with that many points.
         let side = (HITS / n as f64).cbrt() * f64::from(1 << 24);
         let radius = side * (0.75 / std::f64::consts::PI).cbrt();
         let corners = |query: &[f32]| {
@@ -240,7 +241,7 @@ impl Found {
         let mut workspace = Workspace::new(gpu);
         let tree = KdTree::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default()).unwrap();
         let prepared = tree.prepare(stream, &QueryOptions::default().radius(radius as f32)).unwrap();
-        // Room for all, and for less than half of them.
+        // A capacity for all results, and one for less than half of them.
         let rows = |per_query| Rows::new(gpu, n, per_query * n);
         Self {
             coords,
@@ -250,36 +251,36 @@ impl Found {
             prepared,
             counts: Buffer::uninitialized(gpu, n, "counts").unwrap(),
             within: rows(20),
-            own: rows(4),
+            self_query: rows(4),
             in_boxes: rows(20),
             workspace,
         }
     }
 
     fn rows(&mut self) -> [&mut Rows; 3] {
-        [&mut self.within, &mut self.own, &mut self.in_boxes]
+        [&mut self.within, &mut self.self_query, &mut self.in_boxes]
     }
 }
 
-impl Captured for Found {
+impl Capturable for RangeQueries {
     fn run(&mut self, stream: &Stream) {
         let (tree, workspace, prepared) = (&mut self.tree, &mut self.workspace, &self.prepared);
         tree.rebuild_on(stream, workspace, &self.coords, &KdTreeOptions::default()).unwrap();
-        let given = DeviceQueries::Coordinates(&self.queries);
-        tree.count_within_on(stream, workspace, given, prepared, &mut self.counts).unwrap();
+        let queries = DeviceQueries::Coordinates(&self.queries);
+        tree.count_within_on(stream, workspace, queries, prepared, &mut self.counts).unwrap();
         let mut within = |queries, rows: &mut Rows| {
             let Rows { offsets, ids, dist2 } = rows;
             tree.within_on(stream, workspace, queries, prepared, offsets, ids, Some(dist2)).unwrap();
         };
-        within(given, &mut self.within);
-        within(DeviceQueries::SelfQuery { include_self: false }, &mut self.own);
+        within(queries, &mut self.within);
+        within(DeviceQueries::SelfQuery { include_self: false }, &mut self.self_query);
         let Rows { offsets, ids, .. } = &mut self.in_boxes;
         tree.in_boxes_on(stream, workspace, &self.boxes, prepared, offsets, ids).unwrap();
     }
 
     fn results(&self, stream: &Stream) -> Vec<u32> {
         let mut all = self.counts.to_vec(stream).unwrap();
-        for Rows { offsets, ids, dist2 } in [&self.within, &self.own, &self.in_boxes] {
+        for Rows { offsets, ids, dist2 } in [&self.within, &self.self_query, &self.in_boxes] {
             all.extend(offsets.to_vec(stream).unwrap().iter().map(|&offset| offset as u32));
             all.extend(ids.to_vec(stream).unwrap());
             all.extend(dist2.to_vec(stream).unwrap().into_iter().map(f32::to_bits));
@@ -287,7 +288,7 @@ impl Captured for Found {
         all
     }
 
-    fn forget(&mut self, stream: &Stream) {
+    fn clear(&mut self, stream: &Stream) {
         self.counts.fill_bytes(stream, 0).unwrap();
         for Rows { offsets, ids, dist2 } in self.rows() {
             offsets.fill_bytes(stream, 0).unwrap();
@@ -296,71 +297,71 @@ impl Captured for Found {
         }
     }
 
-    fn change(&mut self, stream: &Stream) {
+    fn replace_input(&mut self, stream: &Stream) {
         self.coords.copy_from_slice(stream, &coordinates(self.tree.len(), 3)).unwrap();
     }
 }
 
 #[test]
 fn primitives_run_from_a_graph() {
-    run_from_a_graph(&[1000, 300_001], Calls::new);
+    run_from_a_graph(&[1000, 300_001], Primitives::new);
 }
 
 #[test]
-fn trees_are_built_and_asked_from_a_graph() {
-    run_from_a_graph(&[500, 100_003], Tree::new);
+fn trees_are_built_and_queried_from_a_graph() {
+    run_from_a_graph(&[500, 100_003], NearestQueries::new);
 }
 
 #[test]
-fn points_are_found_from_a_graph() {
-    run_from_a_graph(&[500, 100_003], Found::new);
+fn range_queries_run_from_a_graph() {
+    run_from_a_graph(&[500, 100_003], RangeQueries::new);
 }
 
-/// Captures calls of several sizes, and compares what their graphs write with what they wrote themselves, also of other input
-/// than there was when they were captured.
-fn run_from_a_graph<C: Captured>(sizes: &[usize], new: impl Fn(&Gpu, &Stream, usize) -> C) {
+/// Captures work of several sizes, and compares the results of the graph with the results of direct work, also after the input
+/// was replaced.
+fn run_from_a_graph<C: Capturable>(sizes: &[usize], new: impl Fn(&Gpu, &Stream, usize) -> C) {
     if std::env::var_os("KAURI_ALLOC").is_some() {
-        return; // every call allocates
+        return; // in this mode every call allocates
     }
     on_cuda(|gpu, _| {
         for &n in sizes {
             let (mut raw, mut graph, mut run) = (null_mut(), null_mut(), null_mut());
-            // SAFETY: a stream that outlives all that uses it; the context is current since the GPU was used on this thread.
+            // SAFETY: the stream outlives its users; the context is current since the GPU was used on this thread.
             let stream = unsafe {
                 Stream::new(gpu).unwrap().synchronize().unwrap();
                 ok(cuStreamCreate(&mut raw, NON_BLOCKING));
                 Stream::from_raw(gpu, raw)
             };
-            let mut calls = new(gpu, &stream, n);
-            calls.forget(&stream);
-            // Loads the kernels, and takes the memory.
-            calls.run(&stream);
-            let mut expected = calls.results(&stream);
+            let mut work = new(gpu, &stream, n);
+            work.clear(&stream);
+            // The first call loads the kernels and allocates the memory.
+            work.run(&stream);
+            let mut expected = work.results(&stream);
 
-            // SAFETY: the buffers are alive while the graph is.
+            // SAFETY: the buffers outlive the graph.
             unsafe {
-                ok(cuStreamBeginCapture_v2(raw, OF_THIS_THREAD));
-                calls.run(&stream);
+                ok(cuStreamBeginCapture_v2(raw, THREAD_LOCAL_CAPTURE));
+                work.run(&stream);
                 ok(cuStreamEndCapture(raw, &mut graph));
                 ok(cuGraphInstantiateWithFlags(&mut run, graph, 0));
             }
             for run_number in 0..4 {
                 if run_number == 2 {
-                    calls.change(&stream);
-                    calls.forget(&stream);
-                    calls.run(&stream);
-                    let of_others = calls.results(&stream);
-                    assert!(of_others != expected, "{n} items");
-                    expected = of_others;
+                    work.replace_input(&stream);
+                    work.clear(&stream);
+                    work.run(&stream);
+                    let new_results = work.results(&stream);
+                    assert!(new_results != expected, "{n} items");
+                    expected = new_results;
                 }
-                calls.forget(&stream);
+                work.clear(&stream);
                 // SAFETY: as above.
                 unsafe { ok(cuGraphLaunch(run, raw)) };
-                assert!(calls.results(&stream) == expected, "{n} items");
+                assert!(work.results(&stream) == expected, "{n} items");
             }
-            drop(calls);
+            drop(work);
             drop(stream);
-            // SAFETY: nothing uses them any more.
+            // SAFETY: nothing uses them anymore.
             unsafe {
                 ok(cuGraphExecDestroy(run));
                 ok(cuGraphDestroy(graph));

@@ -1,4 +1,4 @@
-//! Kernels launched by their types: every call of `cuda_std` against its definition, buffers, streams, errors.
+//! Kernels launched by their types: every function of `cuda_std` against its definition; buffers, streams, errors.
 
 mod atomics;
 mod block;
@@ -16,7 +16,7 @@ mod wrong_launches;
 
 use kauri::device::{Buffer, Gpu, Stream};
 
-/// Runs a test on the GPU, if there is one, and on simulated ones.
+/// Runs a test on the GPU, if there is one, and on simulated GPUs.
 fn on_each_gpu(test: impl Fn(&Gpu, &Stream)) {
     on_cuda(&test);
     for device in kauri_tests::simulated() {
@@ -25,7 +25,7 @@ fn on_each_gpu(test: impl Fn(&Gpu, &Stream)) {
     }
 }
 
-/// Runs a test of what the simulator does not have: modules and their driver.
+/// Runs a test that needs CUDA: the simulator loads no modules and calls no driver.
 fn on_cuda(test: impl Fn(&Gpu, &Stream)) {
     for device in kauri_tests::devices() {
         if let Some(gpu) = device.gpu() {
@@ -34,12 +34,12 @@ fn on_cuda(test: impl Fn(&Gpu, &Stream)) {
     }
 }
 
-/// A zeroed buffer.
+/// Returns a zeroed buffer.
 fn zeros<T: cust_core::DeviceCopy + bytemuck::NoUninit + Default>(stream: &Stream, len: usize) -> Buffer<T> {
     Buffer::from_slice(stream, &vec![T::default(); len], "zeros").unwrap()
 }
 
-/// Numbers that look random and are always the same.
+/// Returns pseudorandom numbers, which depend only on the seed.
 fn noise(len: usize, seed: u32) -> Vec<u32> {
     let mut state = seed.wrapping_mul(0x9E37_79B9) | 1;
     let mut next = || {

@@ -16,7 +16,7 @@ fn every_kind_of_load_and_store() {
         let mut out = zeros::<T>(stream, 4 * n);
         // SAFETY: four copies of the input.
         unsafe { stream.launch_items::<test_copies<T>>(n as u64, (input.slice(), out.slice_mut())) }.unwrap();
-        // The fourth copy reads the first again.
+        // The fourth copy is made from the first.
         assert_eq!(out.to_vec(stream).unwrap(), [items, items, items, items].concat());
     }
     on_each_gpu(|_, stream| {
@@ -27,7 +27,7 @@ fn every_kind_of_load_and_store() {
         let floats: Vec<f32> = words[..400].iter().map(|&x| x as f32).collect();
         let input = Buffer::from_slice(stream, &floats, "input").unwrap();
         let mut out = zeros::<f32>(stream, 400);
-        // SAFETY: a thread moves four items, and buffers are aligned.
+        // SAFETY: each thread moves four items, and buffers are aligned.
         unsafe { stream.launch_items::<test_copy_16>(100, (input.slice(), out.slice_mut())) }.unwrap();
         let expected: Vec<f32> = floats.chunks(4).flat_map(|c| c.iter().rev().copied()).collect();
         assert_eq!(out.to_vec(stream).unwrap(), expected);
@@ -35,7 +35,7 @@ fn every_kind_of_load_and_store() {
 }
 
 #[test]
-fn structs_of_the_users_own() {
+fn structs_of_the_user() {
     on_each_gpu(|_, stream| {
         let at = |i: usize, time: f32| Particle {
             position: [i as f32 + time, 1.0, -2.0 * time],
@@ -44,14 +44,14 @@ fn structs_of_the_users_own() {
         };
         let particles: Vec<Particle> = (0..100).map(|i| at(i, 0.0)).collect();
         let mut buffer = Buffer::from_slice(stream, &particles, "particles").unwrap();
-        // SAFETY: a thread a particle.
+        // SAFETY: one thread for each particle.
         unsafe { stream.launch_items::<test_structs>(100, (buffer.slice_mut(), 3.0)) }.unwrap();
         assert_eq!(buffer.to_vec(stream).unwrap(), (0..100).map(|i| at(i, 3.0)).collect::<Vec<_>>());
     });
 }
 
 #[test]
-fn pointers_know_their_space() {
+fn pointers_know_their_address_space() {
     on_each_gpu(|_, stream| {
         let mut out = zeros::<u32>(stream, 6);
         // SAFETY: six words.
@@ -116,7 +116,7 @@ fn events_order_streams_and_measure() {
 }
 
 #[test]
-fn workspaces_grow_once_and_regions_are_apart() {
+fn workspaces_grow_once_and_regions_are_disjoint() {
     on_each_gpu(|gpu, stream| {
         let mut layout = Layout::new();
         let (a, b) = (layout.reserve::<u8>(3), layout.reserve::<u64>(100));
@@ -131,7 +131,7 @@ fn workspaces_grow_once_and_regions_are_apart() {
             a.as_ptr() as usize
         };
         if std::env::var_os("KAURI_ALLOC").is_some_and(|mode| mode == "paranoid") {
-            // Every region by itself, of its exact size.
+            // Every region is a separate allocation of its exact size.
             assert_eq!(workspace.bytes(), 3 + 800);
         } else {
             assert_eq!(workspace.bytes(), layout.bytes());

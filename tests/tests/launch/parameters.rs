@@ -1,4 +1,4 @@
-//! Parameters arrive as they were given, and launches have the shape asked for.
+//! Kernels receive the parameters that the host passes, and launches have the requested shape.
 
 use crate::{noise, on_each_gpu, zeros};
 use cuda_std::kernel::Kernel;
@@ -24,7 +24,7 @@ fn saxpy_of_many_sizes() {
 fn coordinates_and_launch_sized_blocks() {
     on_each_gpu(|_, stream| {
         let mut out = zeros::<u32>(stream, 4 * 3 * 96);
-        // SAFETY: four words a thread.
+        // SAFETY: four words for each thread.
         unsafe { stream.launch_sized::<test_coordinates>(3, 96, (out.slice_mut(),)) }.unwrap();
         let words = out.to_vec(stream).unwrap();
         for (i, thread) in words.chunks(4).enumerate() {
@@ -91,7 +91,7 @@ fn structs_become_scalar_parameters() {
         let x = Buffer::from_slice(stream, &[9u32, 1, 2, 3], "x").unwrap();
         let mut heights = zeros::<f64>(stream, 3);
         let items = OnLine { first: 1, line: Line { offset: 0.5, slope: 3.0 }, x: x.slice() };
-        // SAFETY: there are four items, of which three from the first on.
+        // SAFETY: of the four items, three follow the first index.
         unsafe { stream.launch_items::<test_struct_parameters<u32>>(3, (2.0, items, heights.slice_mut())) }
             .unwrap();
         assert_eq!(heights.to_vec(stream).unwrap(), [7.0, 13.0, 19.0]);
@@ -105,7 +105,7 @@ fn generic_kernels_are_named_by_their_arguments() {
     on_each_gpu(|_, stream| {
         let mut small = zeros::<u32>(stream, 70);
         let mut large = zeros::<u64>(stream, 70);
-        // SAFETY: one thread an item.
+        // SAFETY: one thread for each item.
         unsafe {
             stream.launch_items::<test_add_const<u32, 1>>(70, (small.slice_mut(),)).unwrap();
             stream.launch_items::<test_add_const<u32, 7>>(70, (small.slice_mut(),)).unwrap();

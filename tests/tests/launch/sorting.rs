@@ -1,4 +1,4 @@
-//! The sorts on a GPU: many sizes, the same bits on every run, nothing allocated twice, and more items than 32 bits count.
+//! Sorts on a GPU: many sizes, equal bits in every run, no allocation in a second run, more items than 2^32.
 
 use crate::{on_cuda, on_each_gpu, zeros};
 use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
@@ -16,7 +16,7 @@ fn options() -> RadixSortOptions {
     RadixSortOptions::default()
 }
 
-/// A key that is made of random bits.
+/// A key type that random bits can make.
 trait RandomKey: radix_sort::SortKey + PartialEq {
     fn of(bits: u64) -> Self;
 }
@@ -33,7 +33,7 @@ impl RandomKey for u64 {
     }
 }
 
-/// Random keys, with their places as values.
+/// Returns random keys, with their indices as values.
 fn pairs<K: RandomKey>(stream: &Stream, n: usize, mask: u64) -> (Vec<K>, Buffer<K>, Buffer<u32>) {
     let keys: Vec<K> = (0..n as u64).map(|i| K::of(splitmix64(i) & mask)).collect();
     let ids: Vec<u32> = (0..n as u32).collect();
@@ -137,7 +137,7 @@ fn a_workspace_goes_from_stream_to_stream() {
         cpu::radix_sort::sort_keys(&keys, &mut expected, &options()).unwrap();
         let workspace = &mut Workspace::new(gpu);
         let mut sorted: Vec<_> = (0..4).map(|_| uninitialized::<u32>(gpu, n)).collect();
-        // Streams that wait for nothing else, and are gone before their work may be done.
+        // These streams wait for no other, and may be dropped before their work is done.
         for sorted in &mut sorted {
             sort_keys(&Stream::new(gpu).unwrap(), workspace, &buffer, sorted, &options()).unwrap();
         }
@@ -151,14 +151,14 @@ fn a_workspace_goes_from_stream_to_stream() {
     });
 }
 
-/// Sorts `n` keys of few values, with their places if that is asked for, and checks the result by its closed form.
+/// Sorts `n` keys of few values, optionally with their indices, and compares the result with its closed form.
 fn sort_by_closed_form(stream: &Stream, n: usize, with_values: bool, options: &RadixSortOptions) {
     const MODULUS: u64 = 1000;
     let gpu = stream.gpu();
     let num_values = if with_values { n } else { 0 };
     let (mut keys, mut values) = (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, num_values));
     let args = (keys.slice_mut(), values.slice_mut(), MODULUS);
-    // SAFETY: a thread an item.
+    // SAFETY: one thread for each item.
     unsafe { stream.launch_items::<test_keys_modulo>(n as u64, args) }.unwrap();
     let (mut sorted, mut sorted_values) =
         (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, num_values));
@@ -170,13 +170,13 @@ fn sort_by_closed_form(stream: &Stream, n: usize, with_values: bool, options: &R
     }
     let mut wrong = zeros::<u64>(stream, 1);
     let args = (sorted.slice(), sorted_values.slice(), wrong.slice_mut(), MODULUS);
-    // SAFETY: a thread an item.
+    // SAFETY: one thread for each item.
     unsafe { stream.launch_items::<test_sorted_modulo>(n as u64, args) }.unwrap();
     assert_eq!(wrong.to_vec(stream).unwrap(), [0], "{n} items");
 }
 
 #[test]
-fn sorted_as_the_closed_form_says() {
+fn sorts_match_the_closed_form() {
     on_each_gpu(|_, stream| {
         let few = options().bits(0..10);
         sort_by_closed_form(stream, 2500, true, &few);
@@ -184,9 +184,9 @@ fn sorted_as_the_closed_form_says() {
     });
 }
 
-/// Takes up to 70 GB of device memory, so that it only runs where the environment variable `KAURI_LARGE` is set.
+/// Runs only if the environment variable `KAURI_LARGE` is set, because it takes up to 70 GB of device memory.
 #[test]
-fn more_items_than_32_bits_count() {
+fn more_items_than_32_bits_can_count() {
     if std::env::var_os("KAURI_LARGE").is_none() {
         println!("skipped: KAURI_LARGE is not set");
         return;

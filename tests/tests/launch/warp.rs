@@ -1,4 +1,4 @@
-//! Collectives of a warp against their definitions.
+//! Warp collectives against their definitions.
 
 use crate::{noise, on_each_gpu, zeros};
 use bytemuck::Pod;
@@ -19,7 +19,7 @@ fn votes_and_lane_masks() {
             {
                 let buffer = Buffer::from_slice(stream, &input, "input").unwrap();
                 let mut out = zeros::<u32>(stream, 8 * THREADS);
-                // SAFETY: eight words a thread.
+                // SAFETY: eight words for each thread.
                 unsafe { stream.launch::<test_votes>(1, (buffer.slice(), out.slice_mut(), mask)) }.unwrap();
                 let out = out.to_vec(stream).unwrap();
                 for (i, words) in out.chunks(8).enumerate() {
@@ -48,7 +48,7 @@ fn votes_and_lane_masks() {
     });
 }
 
-/// Source lane of the four shuffles, and whether it is within the segment.
+/// Returns the source lane of a shuffle, and whether it is within the segment.
 fn source(kind: usize, lane: usize, by: usize, width: usize) -> (usize, bool) {
     let begin = lane / width * width;
     match kind {
@@ -70,14 +70,14 @@ where
             let mut out = zeros::<T>(stream, 4 * THREADS);
             let mut flags = zeros::<u32>(stream, 4 * THREADS);
             let args = (input.slice(), out.slice_mut(), flags.slice_mut(), by, width);
-            // SAFETY: four values and flags a thread.
+            // SAFETY: four values and flags for each thread.
             unsafe { stream.launch::<test_shuffles<T>>(1, args) }.unwrap();
             let (out, flags) = (out.to_vec(stream).unwrap(), flags.to_vec(stream).unwrap());
             for i in 0..THREADS {
                 for kind in 0..4 {
                     let (lane, in_range) = source(kind, i % 32, by as usize, width as usize);
                     let place = 4 * i + kind;
-                    // An index beyond the segment wraps round in it; the flag is about the index itself.
+                    // An index beyond the segment wraps around in it.
                     assert_eq!(
                         out[place],
                         values[i / 32 * 32 + lane],
@@ -116,7 +116,7 @@ fn matches_of_32_and_64_bits() {
     {
         let input = Buffer::from_slice(stream, values, "input").unwrap();
         let mut out = zeros::<u32>(stream, 2 * THREADS);
-        // SAFETY: two words a thread.
+        // SAFETY: two words for each thread.
         unsafe { stream.launch::<test_matches<T>>(1, (input.slice(), out.slice_mut())) }.unwrap();
         for (i, words) in out.to_vec(stream).unwrap().chunks(2).enumerate() {
             let warp = &values[i / 32 * 32..][..32];
@@ -126,7 +126,7 @@ fn matches_of_32_and_64_bits() {
         }
     }
     on_each_gpu(|_, stream| {
-        // The second warp has one value only.
+        // All lanes of the second warp have one value.
         let values: Vec<u32> = (0..THREADS).map(|i| if i < 32 { noise(32, 13)[i] % 5 } else { 4 }).collect();
         check::<u32>(stream, &values);
         check::<u64>(stream, &values.iter().map(|&x| u64::from(x) << 40).collect::<Vec<_>>());
@@ -142,7 +142,7 @@ fn reductions_over_full_and_partial_masks() {
             let lanes = |i: usize| (0..32).filter(move |l| mask >> l & 1 != 0).map(move |l| i / 32 * 32 + l);
             let input = Buffer::from_slice(stream, &unsigned, "input").unwrap();
             let mut out = zeros::<u32>(stream, 6 * THREADS);
-            // SAFETY: six words a thread.
+            // SAFETY: six words for each thread.
             unsafe { stream.launch::<test_reductions<u32>>(1, (input.slice(), out.slice_mut(), mask)) }
                 .unwrap();
             let out = out.to_vec(stream).unwrap();
@@ -161,7 +161,7 @@ fn reductions_over_full_and_partial_masks() {
 
             let input = Buffer::from_slice(stream, &signed, "input").unwrap();
             let mut out = zeros::<i32>(stream, 6 * THREADS);
-            // SAFETY: six words a thread.
+            // SAFETY: six words for each thread.
             unsafe { stream.launch::<test_reductions<i32>>(1, (input.slice(), out.slice_mut(), mask)) }
                 .unwrap();
             let out = out.to_vec(stream).unwrap();

@@ -2,7 +2,7 @@
 
 #[test]
 fn wrong_arguments_do_not_compile() {
-    // The cases are compiled by cargo from the source tree: without them there is nothing to do.
+    // Cargo compiles the cases from the source tree. Outside of it there are none.
     let here = std::path::Path::new("tests/launch/compile_fail");
     if std::env::var_os("CARGO").is_none() || !here.is_dir() {
         eprintln!("skipped: no cargo or no source tree");

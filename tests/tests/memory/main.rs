@@ -13,10 +13,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Points of the tests that always run.
 const FEW: usize = 1 << 18;
-/// Points of those that take some gigabytes and minutes.
+/// Points of the tests that take gigabytes and minutes.
 const MANY: usize = 50_000_000;
 
-/// The system's allocator, which counts the bytes that are allocated, and the most there were.
+/// The system's allocator, which counts the allocated bytes and their peak.
 struct Counting {
     now: AtomicUsize,
     most: AtomicUsize,
@@ -35,7 +35,7 @@ impl Counting {
     }
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting neither allocates nor touches memory that was allocated.
+// SAFETY: every call goes unchanged to the system's allocator; counting neither allocates nor touches allocated memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         self.add(layout.size());
@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What a piece of work makes, and how many bytes more than before were allocated at one time.
+/// Runs `work`. Returns its result and the peak of the bytes that it allocated.
 fn peak_of<R>(work: impl FnOnce() -> kauri::Result<R>) -> (R, u64) {
     let before = ALLOCATED.now.load(Relaxed);
     ALLOCATED.most.store(before, Relaxed);
@@ -78,16 +78,16 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn compare(what: &str, planned: u64, peak: u64) -> f64 {
     let ratio = peak as f64 / planned as f64;
     println!("{what}: planned {planned}, peak {peak} bytes, {ratio:.3}");
-    assert!(ratio <= 1.1, "{what}: {peak} bytes, where {planned} were planned");
+    assert!(ratio <= 1.1, "{what}: {peak} bytes, but {planned} were planned");
     ratio
 }
 
-/// As [`compare`], of a build, which takes the same memory for any points: at least half of the plan.
+/// Asserts that the peak of a build is also at least half of the plan, because builds take the same memory for any points.
 fn compare_build(what: &str, planned: u64, peak: u64) {
-    assert!(compare(what, planned, peak) >= 0.5, "{what}: only {peak} bytes, where {planned} were planned");
+    assert!(compare(what, planned, peak) >= 0.5, "{what}: only {peak} bytes, but {planned} were planned");
 }
 
-/// The memory of threads, and what else does not grow with points.
+/// Allocates the memory that does not grow with points, such as that of threads.
 fn warm_up() {
     let points = Shape::Uniform.points::<f32, 2>(10_000, 1);
     let device = Device::cpu();
@@ -117,7 +117,7 @@ fn trees_of<P: Point>(what: &str, points: &[P]) {
     assert_eq!(tree.num_points(), points.len());
 }
 
-/// As [`trees_of`], of quadtrees or octrees.
+/// Compares builds of quadtrees or octrees with their plans.
 fn cell_trees_of<P: CartesianPoint<D>, const D: usize>(what: &str, points: &[P]) {
     let device = Device::cpu();
     for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
@@ -129,7 +129,7 @@ fn cell_trees_of<P: CartesianPoint<D>, const D: usize>(what: &str, points: &[P])
     }
 }
 
-/// Places that are spread evenly.
+/// Generates places that are spread evenly.
 fn places(num: usize, seed: u64) -> Vec<LonLat> {
     let mut random = Random::new(seed);
     let mut place =
@@ -189,7 +189,7 @@ fn joins(num: usize) {
     let _alone = ALONE.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     warm_up();
     let sets = [1, 2].map(|seed| Shape::Uniform.points::<f32, 3>(num, seed));
-    // About two pairs a point.
+    // About two pairs per point.
     joins_of("3 x f32", [&sets[0], &sets[1]], (0.5 / num as f32).cbrt());
     drop(sets);
     let sets = [1, 2].map(|seed| places(num, seed));

@@ -1,14 +1,14 @@
-//! The main job on a simulated device.
+//! Demos on a simulated device print what they print on the CPU.
 
 use std::fs;
 
 #[test]
-fn the_rows_are_those_of_the_cpu() {
+fn nearest_rows_equal_the_cpu() {
     let folder = tempfile::tempdir().unwrap();
-    // A tree of all of them would take the simulator most of a minute.
-    let few: Vec<_> = include_str!("../../../data/cities.csv").lines().step_by(9).collect();
+    // A tree of all cities would take the simulator most of a minute.
+    let some_cities: Vec<_> = include_str!("../../../data/cities.csv").lines().step_by(9).collect();
     let cities = folder.path().join("cities.csv");
-    fs::write(&cities, few.join("\n")).unwrap();
+    fs::write(&cities, some_cities.join("\n")).unwrap();
     let airports = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/airports.csv");
     let rows = ["cpu", "sim"].map(|device| {
         let out = folder.path().join(format!("{device}.csv")).display().to_string();
@@ -24,7 +24,7 @@ fn the_rows_are_those_of_the_cpu() {
 }
 
 #[test]
-fn a_quadtree_is_that_of_the_cpu() {
+fn quadtree_summaries_equal_the_cpu() {
     let summaries = ["cpu", "sim"].map(|device| {
         let (mut out, mut messages) = (Vec::new(), Vec::new());
         let arguments = ["kauri", "demo", "quadtree", "--device", device, "--points", "1500"];

@@ -3,9 +3,10 @@
 use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
-    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Lookup, Norm, Score, ScoreFunction, Scored,
-    SelfPairs, Strategy, TopKDistanceJoin,
+    Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Norm, Score, ScoreFunction, Scored, SelfPairs,
+    Strategy, TopKDistanceJoin,
 };
+use kauri::research::join::Lookup;
 use kauri::{Batches, Device, Point};
 use kauri_tests::generate::{Random, Scalar, Shape};
 use std::ops::ControlFlow;
@@ -89,10 +90,10 @@ fn best_pairs() {
 }
 
 #[test]
-fn more_pairs_than_there_is_room_for() {
+fn more_pairs_than_the_candidate_list_holds() {
     on_each_schedule_in_turn(20, |_, stream, turn| {
         let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [260, 250], |bits| bits as u32);
-        // Few of all pairs are selected, or so many that they are sorted.
+        // Few pairs are selected by counting, many by a sort.
         match turn {
             0 => sets.check(stream, &TopKDistanceJoin::new(f32::INFINITY, 7), &OTHERS[2..]),
             1 => sets.check(stream, &TopKDistanceJoin::new(0.2, 1500), &OTHERS[1..]),
@@ -101,7 +102,7 @@ fn more_pairs_than_there_is_room_for() {
                 &TopKDistanceJoin::new(0.2, usize::MAX),
                 &[Strategy::Auto, Strategy::Filter],
             ),
-            3 => sets.check(stream, &TopKDistanceJoin::new(0.2, 9).result_bytes(20_000), &HEAPS),
+            3 => sets.check(stream, &TopKDistanceJoin::new(0.2, 9).heap_bytes(20_000), &HEAPS),
             _ => {}
         }
     });
@@ -134,7 +135,7 @@ fn long_searches() {
 }
 
 #[test]
-fn sets_that_the_device_has_no_room_for() {
+fn sets_larger_than_device_memory() {
     on_each_schedule_in_turn(4, |gpu, _, turn| {
         let device = Device::from_gpu(gpu.clone());
         let shape = [Shape::Uniform, Shape::Lattice][turn % 2];
@@ -197,12 +198,12 @@ fn pairs_in_batches_and_nearest_points() {
                 let join = DistanceJoin::new(epsilon).curve([Curve::Linear, Curve::Hilbert][turn]);
                 let whole = join.rows(&Device::cpu(), &points[0], &points[1]).unwrap();
                 let (mut batches, mut ids) = (Batches::new().bytes(600).rows(60), Vec::new());
-                let look = |batch: kauri::RowsBatch<'_>| {
+                let visit = |batch: kauri::RowsBatch<'_>| {
                     ids.extend_from_slice(batch.ids());
                     ControlFlow::Continue(())
                 };
                 let delivered =
-                    join.rows_batches(&device, &points[0], &points[1], &mut batches, look).unwrap();
+                    join.rows_batches(&device, &points[0], &points[1], &mut batches, visit).unwrap();
                 assert!(delivered.is_complete && delivered.batches > 2);
                 assert!(ids == whole.ids());
             }

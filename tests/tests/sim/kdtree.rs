@@ -1,11 +1,12 @@
 //! Builds, queries and checks of k-d trees on simulated devices, against the CPU.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
-use kauri::device::{Buffer, Device, Gpu};
+use kauri::device::{Buffer, Device, Gpu, Workspace};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Point, SpatialIndex};
-use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::kdtree::verify::{CheckedTree, kdtree_verify, wrong};
+use kauri_kernels::query::axes::Axes;
 
 /// Generates points on a small lattice, which has ties.
 fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
@@ -102,6 +103,45 @@ fn trees_of_more_points_than_a_block_finishes() {
     });
 }
 
+/// Levels leave out the axes on which all points are equal.
+#[test]
+fn trees_of_planes_and_lines() {
+    on_each_schedule_in_turn(4, |gpu, stream, turn| {
+        let flat = |n, varying: usize| {
+            let mut points = points::<f32, 3>(n, varying as u64, |x| x as f32);
+            points.iter_mut().for_each(|point| {
+                (0..3).filter(|axis| varying >> axis & 1 == 0).for_each(|axis| point[axis] = -0.5);
+            });
+            points
+        };
+        if turn < 3 {
+            let queries = points::<f32, 3>(10, 9, |x| x as f32);
+            same_as_on_the_cpu(gpu, &flat(37, 1 << turn), &queries, 4);
+            same_as_on_the_cpu(gpu, &flat(37, 7 - (1 << turn)), &queries, 4);
+            return;
+        }
+        // The first tree has levels whose runs are split in device memory.
+        for masks in [&[(2300, 5)][..], &[(50, 2), (50, 5), (50, 0), (50, 7)]] {
+            let mut tree: Option<KdTree<[f32; 3]>> = None;
+            let (mut workspace, options) = (Workspace::new(gpu), KdTreeOptions::default());
+            for &(n, varying) in masks {
+                let points = flat(n, varying);
+                let coords = Buffer::from_slice(stream, points.as_flattened(), "points").unwrap();
+                match &mut tree {
+                    Some(tree) => tree.rebuild_on(stream, &mut workspace, &coords, &options).unwrap(),
+                    None => {
+                        tree = Some(KdTree::build_on(stream, &mut workspace, &coords, &options).unwrap());
+                    }
+                }
+                let tree = tree.as_ref().unwrap();
+                let expected = KdTree::build(&Device::cpu(), &points, &options).unwrap();
+                assert_eq!(tree.node_ids().unwrap(), expected.node_ids().unwrap(), "axes {varying:b}");
+                tree.verify().unwrap_or_else(|e| panic!("axes {varying:b}: {e}"));
+            }
+        }
+    });
+}
+
 #[test]
 fn every_kind_of_error_is_found() {
     on_each_schedule(|_, stream| {
@@ -151,7 +191,10 @@ fn verify(
     let mut finding = Buffer::from_slice(stream, &[u64::MAX], "finding").unwrap();
     let (coords, num_ids) = (coords.slice(), ids.len() as u64);
     let (ids, axes, corners) = (ids.slice(), axes.slice(), corners.slice());
-    let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), dims as u32);
+    let varying = Buffer::<u32>::uninitialized(stream.gpu(), 0, "axes in turn").unwrap();
+    let axes = Axes { axes, varying: varying.slice(), dims: dims as u32 };
+    let tree = CheckedTree { coords, ids, axes, corners };
+    let args = (tree, seen.slice_mut(), finding.slice_mut());
     // SAFETY: the buffers have the sizes that the kernel requires.
     unsafe { stream.launch_items::<kdtree_verify<f32>>(num_ids, args) }.unwrap();
     match finding.to_vec(stream).unwrap()[0] {

@@ -1,4 +1,4 @@
-//! Queries with options on simulated devices, by every kernel, against the CPU. The conformance tests compare the CPU with brute force.
+//! Queries with options on simulated devices: every kernel against the CPU, which the conformance tests compare with brute force.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};

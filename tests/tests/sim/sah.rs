@@ -2,19 +2,24 @@
 
 use crate::on_each_schedule_in_turn;
 use kauri::Device;
+use kauri::research::sah::StagesOptions;
 use kauri::sah::SahOptions;
 use kauri_tests::rays::{Scene, check, check_moved};
 
 #[test]
 fn trees_by_every_variant() {
     on_each_schedule_in_turn(16, |gpu, _, turn| {
-        let mut options = SahOptions::default().clip(turn % 3 == 0);
-        let [a, b, c, d] = [0, 1, 2, 3].map(|bit| turn >> bit & 1 == 1);
-        let stages = &mut options.stages;
-        (stages.sort_by_scans, stages.boxes_by_reductions) = (a, b);
-        (stages.by_shared_memory, stages.records) = (c, d);
-        stages.small_by_levels = turn % 3 != 1;
-        stages.candidate_bytes = if turn % 2 == 0 { 50_000 } else { 1 << 29 };
+        let [sort_by_scans, boxes_by_reductions, by_shared_memory, records] =
+            [0, 1, 2, 3].map(|bit| turn >> bit & 1 == 1);
+        let stages = StagesOptions {
+            sort_by_scans,
+            boxes_by_reductions,
+            by_shared_memory,
+            small_by_levels: turn % 3 != 1,
+            records,
+            candidate_bytes: if turn % 2 == 0 { 50_000 } else { 1 << 29 },
+        };
+        let options = SahOptions::default().clip(turn % 3 == 0).stages(stages);
         let scene = Scene::ALL[turn % Scene::ALL.len()];
         check(&Device::from_gpu(gpu.clone()), scene, 400 + 31 * turn, 48, &options);
     });

@@ -85,6 +85,7 @@ const QUADTREE_LEVELS: Kernel =
 const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/codes/order.rs", tests: &["quadtree::"] };
 const QUADTREE_STREAMED: Kernel = Kernel { file: "kernels/src/quadtree/streamed.rs", tests: &["quadtree::"] };
 const SAH_PARTITION: Kernel = Kernel { file: "kernels/src/sah/partition.rs", tests: &["sah::"] };
+const SAH_LARGE_VARIANTS: Kernel = Kernel { file: "kernels/src/sah/large_variants.rs", tests: &["sah::"] };
 const SAH_LARGE_LEVELS: Kernel = Kernel { file: "kernels/src/sah/large_levels.rs", tests: &["sah::"] };
 const SAH_SMALL_LEVELS: Kernel = Kernel { file: "kernels/src/sah/small_levels.rs", tests: &["sah::"] };
 const SAH_SMALL_WARPS: Kernel = Kernel { file: "kernels/src/sah/small_warps.rs", tests: &["sah::"] };
@@ -516,6 +517,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "                row += 1;\n            }",
     },
     Mutant {
+        what: "axes in turn: only the last axis on which points differ",
+        kernel: AXES,
+        from: "found |= u32::from(",
+        to: "found = u32::from(",
+    },
+    Mutant {
         what: "widest axes: a tie goes to the higher axis",
         kernel: AXES,
         from: "axis < dims && other > width",
@@ -807,12 +814,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: no barrier before the block's output slots are known",
         kernel: SAH_PARTITION,
-        from: "    thread::sync_threads();\n    next.store(&split, [bases",
-        to: "    next.store(&split, [bases",
+        from: "    thread::sync_threads();\n    next.store_sides(split, [bases",
+        to: "    next.store_sides(split, [bases",
     },
     Mutant {
         what: "SAH: sums by shared memory, no barrier before they are stored",
-        kernel: SAH_PARTITION,
+        kernel: SAH_LARGE_VARIANTS,
         from: "        thread::sync_threads();\n        sum += below;",
         to: "        sum += below;",
     },
@@ -843,8 +850,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: every batch of small roots uses the candidates of the first",
         kernel: SAH_SMALL_LEVELS,
-        from: "let root = roots.load((first_root + block) as usize);",
-        to: "let root = roots.load(block as usize);",
+        from: "let root = small.roots.load((first_root + block) as usize);",
+        to: "let root = small.roots.load(block as usize);",
     },
     Mutant {
         what: "SAH: a cut above is written as wide as a cut below",
@@ -909,7 +916,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "frames: what is hidden is lit",
         kernel: FRAME,
-        from: "are_hidden.load(pixel) != 0",
-        to: "are_hidden.load(pixel) > 1",
+        from: "are_occluded.load(pixel) != 0",
+        to: "are_occluded.load(pixel) > 1",
     },
 ];

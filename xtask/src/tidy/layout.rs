@@ -1,4 +1,4 @@
-//! Checks of the whole workspace: dependencies in use, the README's commands, the sizes of the PTX.
+//! Checks of the whole workspace: dependencies in use, the README's commands, links between documents, the sizes of the PTX.
 
 use super::{File, Finding};
 use crate::cargo::{self, cargo};
@@ -7,6 +7,7 @@ use crate::workspace::Workspace;
 use anyhow::Result;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// Crates that the workspace is to use, not only to name.
 const IN_USE: [&str; 4] = ["cust", "cust_derive", "bytemuck", "criterion"];
@@ -16,6 +17,7 @@ const COMMANDS: [&str; 2] = ["cargo xtask demo", "cargo xtask test"];
 
 pub(super) fn check(workspace: &Workspace, files: &[File]) -> Result<Vec<Finding>> {
     let mut findings = readme(files);
+    findings.extend(dead_links(files));
     findings.extend(dependencies()?);
     let dir = workspace.ptx_dir(false);
     let of_ptx = |what| Finding { file: workspace.shown(&dir).to_string(), line: 1, what };
@@ -34,6 +36,38 @@ fn readme(files: &[File]) -> Vec<Finding> {
             what: format!("does not name `{command}`"),
         })
         .collect()
+}
+
+/// Returns the relative links of documents to paths that do not exist.
+fn dead_links(files: &[File]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in files.iter().filter(|file| file.path.ends_with(".md")) {
+        for (i, line) in String::from_utf8_lossy(&file.bytes).lines().enumerate() {
+            let links = line.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
+            for link in links.filter(|link| !link.is_empty() && !link.contains(':')) {
+                let target = resolved(&file.path, link);
+                if !files.iter().any(|file| Path::new(&file.path).starts_with(&target)) {
+                    let what = format!("the link to `{link}` leads nowhere");
+                    findings.push(Finding { file: file.path.clone(), line: i + 1, what });
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Returns the path, from the workspace's root, of a link in a document.
+fn resolved(document: &str, link: &str) -> PathBuf {
+    let mut path = PathBuf::from(document);
+    path.pop();
+    for part in link.split('/') {
+        match part {
+            ".." => drop(path.pop()),
+            "." | "" => {}
+            _ => path.push(part),
+        }
+    }
+    path
 }
 
 /// Every crate of [`IN_USE`] is a dependency of a member, as cargo resolves them.
@@ -61,6 +95,14 @@ fn dependencies() -> Result<Vec<Finding>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_lead_to_files_and_folders() {
+        let file = |path: &str, text: &str| File { path: path.to_owned(), bytes: text.into() };
+        let text = "[a](../host/b.rs#L1) [b](.), [c](https://x.y)\n[d](c.md)\n";
+        let found = dead_links(&[file("docs/a.md", text), file("host/b.rs", "")]);
+        assert_eq!((found.len(), found[0].line), (1, 2));
+    }
 
     #[test]
     fn commands_of_the_readme() {

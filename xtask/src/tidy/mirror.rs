@@ -10,9 +10,6 @@ const BUILDING_BLOCKS: [&str; 3] = ["thread", "warp", "block"];
 const EXCEPTIONS: [(&str, &str); 1] =
     [("balanced/subtrees", "the last step of the partition, which balanced/gpu/paths.rs launches")];
 
-/// Folders whose files do not mirror each other yet. This list only gets shorter.
-const NOT_YET: [&str; 1] = ["join"];
-
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = folders(files);
     findings.extend(members(files));
@@ -41,7 +38,7 @@ fn members(files: &[File]) -> Vec<Finding> {
             let name = stem(rest.split('/').next()?);
             Some((folder, if name == "mod" { folder } else { name }))
         })
-        .filter(|(folder, _)| !BUILDING_BLOCKS.contains(folder) && !NOT_YET.contains(folder))
+        .filter(|(folder, _)| !BUILDING_BLOCKS.contains(folder))
         .collect();
     let has_host_half = |folder: &str, name: &str| {
         let paths = files.iter().filter_map(|file| file.path.strip_prefix("host/src/"));

@@ -37,13 +37,11 @@ pub(super) fn check(files: &[File]) -> Vec<Finding> {
 
 fn of_file(file: &File) -> Vec<Finding> {
     let Some(module) = file.path.strip_prefix("host/src/").and_then(top) else { return Vec::new() };
-    let text = String::from_utf8_lossy(&file.bytes);
     let finding = |line: usize, what| Finding { file: file.path.clone(), line, what };
     let Some(own) = rank(module) else {
         return vec![finding(1, format!("the order of modules in xtask/src/tidy/order.rs lacks `{module}`"))];
     };
-    // Tests at the end of a file may use any module.
-    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let code = file.code();
     let uses = code.lines().enumerate().flat_map(|(i, line)| used(line).map(move |used| (i + 1, used)));
     uses.filter(|(_, used)| rank(used).is_some_and(|used| used > own))
         .map(|(line, used)| finding(line, format!("`{module}` uses `{used}`, which comes after it")))
@@ -63,8 +61,7 @@ fn rank(module: &str) -> Option<usize> {
 
 /// Returns the modules of the crate that a line of code names.
 fn used(line: &str) -> impl Iterator<Item = &str> {
-    let code = line.split("//").next().unwrap_or_default();
-    code.split("crate::").skip(1).filter_map(|rest| {
+    line.split("crate::").skip(1).filter_map(|rest| {
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
         (!rest[..end].is_empty()).then(|| &rest[..end])
     })

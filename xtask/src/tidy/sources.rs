@@ -114,10 +114,11 @@ impl Checker<'_> {
             }
         }
         // A family has the name of its folder. A large folder has several families `<folder>-<part>`, so that a program
-        // compiles only the parts that it uses.
+        // compiles only the parts that it uses. Kernels of paper variants are in `research-<folder>`.
         let family = self.path.split('/').nth(2).unwrap_or_default().trim_end_matches(".rs").to_owned();
         for entry in entries(text) {
-            let rest = entry.family.and_then(|name| name.strip_prefix(family.as_str()));
+            let name = entry.family.unwrap_or_default();
+            let rest = name.strip_prefix("research-").unwrap_or(name).strip_prefix(family.as_str());
             if !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
                 self.add(
                     entry.line,
@@ -230,6 +231,8 @@ mod tests {
         one(path, &entry("block = 2", "join_a()"), 3, "lies in join");
         let deeper = "kernels/src/join/grid/a.rs";
         assert!(found(deeper, &entry("family = \"join-grid\"", "join_a()")).is_empty());
+        assert!(found(deeper, &entry("family = \"research-join\"", "join_a()")).is_empty());
+        one(deeper, &entry("family = \"research-sah\"", "join_a()"), 3, "lies in join");
         assert!(found(deeper, &entry("family = \"join\"", "join_a()")).is_empty());
         one(deeper, &entry("family = \"a\"", "join_a()"), 3, "lies in join");
         one(path, &entry("family = \"join\"", "join_a(x: &mut u32)"), 3, "reference");

@@ -4,6 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Instant;
 
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::length::Meters;
 use crate::names::{PICTURE, with_extension};
@@ -13,26 +14,27 @@ use kauri::LonLat;
 use kauri::io::{Numbers, Table};
 use kauri::join::{PairScore, Scored, TopKDistanceJoin};
 
-/// Characters of a name.
+/// The longest printed name, in characters.
 const NAME: usize = 30;
 
 #[derive(Args)]
+#[command(after_help = data::FOLDER_HELP)]
 pub(super) struct Join {
     #[command(flatten)]
     device: DeviceOption,
-    /// Number of pairs
+    /// Number of pairs to find
     #[arg(long, default_value_t = 12)]
     top: usize,
-    /// Pairs up to this distance
+    /// Largest distance of a pair, with its unit: km, m, mi, nmi or ft
     #[arg(long, value_name = "DISTANCE", default_value = "50km")]
     within: Meters,
-    /// CSV file with columns lon, lat, population and maybe name [default: cities.csv of the data folder]
+    /// CSV file with the columns lon, lat, population and optionally name [default: cities.csv in the data folder]
     #[arg(long, value_name = "FILE")]
     cities: Option<PathBuf>,
-    /// CSV file with columns lon, lat, altitude_ft and maybe name [default: airports.csv of the data folder]
+    /// CSV file with the columns lon, lat, altitude_ft and optionally name [default: airports.csv in the data folder]
     #[arg(long, value_name = "FILE")]
     airports: Option<PathBuf>,
-    /// Draw a map of the world with both, and a line for each pair
+    /// Draw a map of the world with all cities and airports and a line for each pair
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     map: Option<PathBuf>,
 }
@@ -106,10 +108,6 @@ impl Join {
             thousands(best.pairs().len()),
         )?;
         out.write_all(table(&rows).as_bytes())?;
-        writeln!(out, "\ndevice  {device}; {}\ntime    join {}", device.reason(), milliseconds(time))?;
-        if let Some(file) = &self.map {
-            writeln!(out, "wrote   {}", file.display())?;
-        }
-        Ok(())
+        write_summary(out, &device, &format!("join {}", milliseconds(time)), &self.map)
     }
 }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::times::Times;
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::names::{CSV, PICTURE, with_extension};
 use crate::text::{shortened, table, thousands};
@@ -14,7 +15,7 @@ use kauri::kdtree::{KdTree, KdTreeOptions};
 use kauri::query::Neighbors;
 use kauri::{LonLat, SpatialIndex};
 
-/// Airports in the printed table, and cities in a line.
+/// The number of airports in the printed table, and of cities in each line.
 const SHOWN_AIRPORTS: usize = 12;
 const SHOWN_CITIES: usize = 3;
 /// Well-known airports, which are shown first if the data have them; the last ones are near the date line and a pole.
@@ -22,30 +23,26 @@ const WELL_KNOWN: [&str; SHOWN_AIRPORTS] =
     ["LHR", "JFK", "HND", "FRA", "SIN", "GRU", "JNB", "SYD", "DEL", "SFO", "NAN", "LYR"];
 
 #[derive(Args)]
-#[command(
-    after_help = "The data folder is the one named by the environment variable KAURI_DATA, or else the first of: data \
-in the current folder, data beside the program, data one level above the program."
-)]
+#[command(after_help = data::FOLDER_HELP)]
 pub(super) struct Nearest {
     #[command(flatten)]
     device: DeviceOption,
-    /// Cities per airport; all of them if there are fewer
+    /// Number of cities to find for each airport
     #[arg(long, default_value_t = 5)]
     k: usize,
-    /// CSV file with columns lon and lat, and maybe name [default: cities.csv of the data folder]
+    /// CSV file with the columns lon, lat and optionally name [default: cities.csv in the data folder]
     #[arg(long, value_name = "FILE")]
     cities: Option<PathBuf>,
-    /// CSV file with columns lon and lat, and maybe name and iata [default: airports.csv of the data folder]
+    /// CSV file with the columns lon, lat and optionally name and iata [default: airports.csv in the data folder]
     #[arg(long, value_name = "FILE")]
     airports: Option<PathBuf>,
-    /// Take only the first N airports
+    /// Use only the first N airports
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// Write all pairs: airport_id,rank,city_id,km, where ids are row numbers from 0, ranks start at 1 and km has 6
-    /// decimals (a millimeter)
+    /// Write all pairs as CSV with the columns airport_id, rank, city_id and km: ids are row numbers from 0, ranks start at 1
     #[arg(long, value_name = "FILE.csv", value_parser = with_extension(CSV))]
     out: Option<PathBuf>,
-    /// Draw a map of the world with the cities, and every airport joined to its nearest city
+    /// Draw a map of the world with all cities and a line from each airport to its nearest city
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     map: Option<PathBuf>,
 }
@@ -73,11 +70,7 @@ impl Nearest {
             thousands(k),
         )?;
         out.write_all(summary(&cities, &airports, &near).as_bytes())?;
-        writeln!(out, "\ndevice  {device}; {}\ntime    {}", device.reason(), times.text())?;
-        for file in [&self.out, &self.map].into_iter().flatten() {
-            writeln!(out, "wrote   {}", file.display())?;
-        }
-        Ok(())
+        write_summary(out, &device, &times.text(), [&self.out, &self.map].into_iter().flatten())
     }
 
     fn read(&self) -> Result<(LonLatTable, LonLatTable)> {
@@ -126,7 +119,7 @@ fn found(near: &Neighbors<LonLat>, airport: usize) -> impl Iterator<Item = (u32,
     ids.zip(near.meters(airport)).take_while(|&(id, _)| id != u32::MAX).map(|(id, meters)| (id, meters / 1e3))
 }
 
-/// A table of a dozen airports.
+/// Formats a table of a dozen airports and their nearest cities.
 fn summary(cities: &LonLatTable, airports: &LonLatTable, near: &Neighbors<LonLat>) -> String {
     let mut rows = vec![["airport", "code", "nearest cities"].map(String::from)];
     for airport in shown(airports) {
@@ -154,7 +147,7 @@ fn shown(airports: &LonLatTable) -> Vec<usize> {
     shown
 }
 
-/// The name of a place, or its row number.
+/// Returns the name of a place, or its row number if it has no name.
 fn name(table: &LonLatTable, row: usize) -> String {
     match &table.names {
         Some(names) if !names[row].is_empty() => names[row].clone(),

@@ -9,6 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 use super::times::Times;
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::names::{PICTURE, with_extension};
 use crate::progress::Steps;
@@ -23,22 +24,22 @@ use scan::Scan;
 pub(super) struct QuadtreeDemo {
     #[command(flatten)]
     device: DeviceOption,
-    /// Points of the scan
+    /// Number of points of the scan
     #[arg(long, value_name = "N", default_value_t = 2_000_000)]
     points: u32,
-    /// Points a square meter, on average
+    /// Average number of points per square meter
     #[arg(long, value_name = "POINTS", default_value_t = 0.5)]
     per_square_meter: f64,
     /// Seed of the generated scan
     #[arg(long, default_value_t = 4)]
     seed: u64,
-    /// Maximum number of points in a leaf
+    /// Largest number of points in a leaf of the quadtree
     #[arg(long, value_name = "N", default_value_t = 20)]
     leaf_points: u32,
-    /// Draw the terrain with the cells of the tree, and an enlarged part of it
+    /// Draw the terrain with the cells of the quadtree, and an enlarged part
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     tree: Option<PathBuf>,
-    /// Draw the point density of each leaf
+    /// Draw the point density of each leaf of the quadtree
     #[arg(long, value_name = "FILE.png", value_parser = with_extension(PICTURE))]
     density: Option<PathBuf>,
 }
@@ -66,17 +67,9 @@ impl QuadtreeDemo {
 
         let out = &mut *streams.out;
         out.write_all(summary(&land, self.per_square_meter).as_bytes())?;
-        writeln!(
-            out,
-            "\ndevice  {device}; {}\ntime    {}\nbuild   {} points a second",
-            device.reason(),
-            times.text(),
-            thousands((land.tree.len() as f64 / built.as_secs_f64().max(1e-9)) as usize),
-        )?;
-        for file in [&self.tree, &self.density].into_iter().flatten() {
-            writeln!(out, "wrote   {}", file.display())?;
-        }
-        Ok(())
+        let rate = thousands((land.tree.len() as f64 / built.as_secs_f64().max(1e-9)) as usize);
+        let times = format!("{}\nbuild   {rate} points a second", times.text());
+        write_summary(out, &device, &times, [&self.tree, &self.density].into_iter().flatten())
     }
 
     fn draw(&self, land: &Land<'_>) -> Result<()> {

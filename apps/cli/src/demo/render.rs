@@ -4,6 +4,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 use super::times::Times;
+use super::write_summary;
 use crate::device::{DeviceOption, Work};
 use crate::names::{PICTURE, with_extension};
 use crate::picture::write_frames;
@@ -14,10 +15,10 @@ use kauri::mesh::{Mesh, shapes};
 use kauri::render::{self, Camera, RenderOptions};
 use kauri::sah::{SahOptions, SahTree};
 
-/// How much larger land is than the unit square, and how far above it the knot floats.
+/// The side of the land, and the height of the knot above it.
 const LAND: f32 = 14.0;
 const ABOVE: f32 = 3.2;
-/// Squares along the side of the land; rings of the knot, and sides of a ring.
+/// Squares along the side of the land; rings of the knot, and sides of each ring.
 const SIDE: u32 = 300;
 const RINGS: u32 = 600;
 const SIDES: u32 = 48;
@@ -29,7 +30,7 @@ const SIZE: [u32; 2] = [960, 540];
 pub(super) struct RenderDemo {
     #[command(flatten)]
     device: DeviceOption,
-    /// File of the picture
+    /// Write the picture to this file
     #[arg(long, value_name = "FILE.png", default_value = "kauri-render.png", value_parser = with_extension(PICTURE))]
     out: PathBuf,
 }
@@ -56,16 +57,8 @@ impl RenderDemo {
             write_frames(&self.out, SIZE, 1, |_| Ok::<_, kauri::Error>(std::mem::take(&mut pixels)))
         })?;
 
-        writeln!(
-            streams.out,
-            "{} triangles, {} rays\n\ndevice  {device}; {}\ntime    {}\nwrote   {}",
-            thousands(mesh.len()),
-            thousands(num_rays),
-            device.reason(),
-            times.text(),
-            self.out.display(),
-        )?;
-        Ok(())
+        writeln!(streams.out, "{} triangles, {} rays", thousands(mesh.len()), thousands(num_rays))?;
+        write_summary(streams.out, &device, &times.text(), [&self.out])
     }
 }
 
@@ -90,7 +83,7 @@ const ROCK: [f32; 3] = [0.52, 0.47, 0.42];
 fn land(mesh: &Mesh, triangle: u32) -> [f32; 3] {
     let [a, b, c] = mesh.corners(triangle as usize);
     let greatest = a[2].max(b[2]).max(c[2]) - a[2].min(b[2]).min(c[2]);
-    // How much land rises in a square, of squares.
+    // The rise across a square, in sides of a square.
     let rise = (greatest / (LAND / SIDE as f32)).clamp(0.0, 1.0);
     [0, 1, 2].map(|channel| GRASS[channel] + rise * (ROCK[channel] - GRASS[channel]))
 }

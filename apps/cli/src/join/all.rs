@@ -19,10 +19,10 @@ const SAMPLE: usize = 1000;
 
 #[derive(Args)]
 pub(super) struct Within {
-    /// Pairs up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
+    /// Largest distance of a pair, with its unit: 50km, 800m, 3mi, 10nmi (nautical miles) or 500ft
     #[arg(long, value_name = "DISTANCE")]
     within: Meters,
-    /// Print only the number of pairs
+    /// Print the number of pairs instead of the pairs
     #[arg(long, conflicts_with_all = ["json", "out"])]
     pub(super) count: bool,
 }
@@ -47,14 +47,14 @@ pub(crate) struct SelfJoin {
 
 impl SelfJoin {
     pub(crate) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let form = self.output.form()?;
+        let destination = self.output.destination()?;
         let task = self.running.begin(streams)?;
         let places = self.left.read(task.steps, streams.err)?;
         let pairs = AllPairs::new(self.within.meters(), &places.points, None);
         if self.within.count {
             return task.count(&pairs, |device| pairs.count(device), streams);
         }
-        task.write(&pairs, &form, [&places, &places], streams)
+        task.write(&pairs, &destination, [&places, &places], streams)
     }
 }
 

@@ -22,10 +22,10 @@ pub(crate) struct Knn {
     left: Left,
     #[command(flatten)]
     right: Right,
-    /// Number of nearest right places for each left place; all right places if there are fewer
+    /// Number of right places to find for each left place
     #[arg(long, value_name = "N", default_value_t = 1)]
     k: usize,
-    /// Only right places up to this distance: 50km, 800m, 3mi, 10nmi, 500ft
+    /// Largest distance of a right place, with its unit: 50km, 800m, 3mi, 10nmi (nautical miles) or 500ft [default: any distance]
     #[arg(long, value_name = "DISTANCE")]
     within: Option<Meters>,
     #[command(flatten)]
@@ -36,7 +36,7 @@ pub(crate) struct Knn {
 
 impl Knn {
     pub(crate) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
-        let form = self.output.form()?;
+        let destination = self.output.destination()?;
         let task = self.running.begin(streams)?;
         let left = self.left.read(task.steps, streams.err)?;
         let right = self.right.read(task.steps, streams.err)?;
@@ -46,7 +46,7 @@ impl Knn {
             k: self.k.min(right.points.len()),
             within: self.within.map(|Meters(meters)| meters),
         };
-        task.write(&nearest, &form, [&left, &right], streams)
+        task.write(&nearest, &destination, [&left, &right], streams)
     }
 }
 

@@ -4,7 +4,7 @@ use clap::Args;
 use std::io::Write;
 
 use crate::device::{DeviceChoice, DeviceOption, Work};
-use crate::output::Form;
+use crate::output::Destination;
 use crate::places::Places;
 use crate::progress::Steps;
 use crate::{Result, Streams};
@@ -16,10 +16,10 @@ use kauri::join::JoinPlan;
 pub(super) struct Running {
     #[command(flatten)]
     device: DeviceOption,
-    /// First print the plan to standard error: device, method, memory, and an estimate of the number of pairs
+    /// Before the run, print the plan to standard error: device, method, memory, estimated number of pairs
     #[arg(long)]
     plan: bool,
-    /// Show no progress bar, which otherwise is shown on a terminal
+    /// Hide the progress bar (which is shown only on a terminal)
     #[arg(long, short)]
     quiet: bool,
 }
@@ -58,13 +58,13 @@ impl Task {
     pub(super) fn write(
         self,
         search: &impl Search,
-        form: &Form<'_>,
+        destination: &Destination<'_>,
         tables: [&Places; 2],
         streams: &mut Streams<'_>,
     ) -> Result<()> {
         let steps = self.steps;
         let device = self.device(search, streams.err)?;
-        form.write(streams.out, tables, |take| {
+        destination.write(streams.out, tables, |take| {
             steps.step("join", "points", || Ok(search.find(&device, take)?), |_| search.num_points())
         })
     }

@@ -11,13 +11,15 @@ use kauri::mesh::{Mesh, Motion};
 use kauri::render::{self, Camera, RenderOptions};
 use kauri::sah::{SahOptions, SahTree};
 
-/// Number of times of a motion that are sampled for its bounding box.
+/// The number of times at which a motion is sampled for its bounding box.
 const PHASES: u32 = 16;
 
 /// [`Motion`] on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Animation {
+    /// Waves run along the longest side of the mesh
     Waves,
+    /// The ends of the mesh twist in opposite directions, back and forth
     Twist,
 }
 
@@ -37,7 +39,7 @@ pub(super) struct Film<'a> {
     mesh: Mesh,
     motion: Option<Motion>,
     count: u32,
-    /// Tree of the last frame, whose memory the next build reuses.
+    /// The tree of the last frame. The next build reuses its memory.
     tree: Option<SahTree>,
     pub(super) build: Step,
     pub(super) trace: Step,

@@ -11,33 +11,33 @@ const LIGHT_ELEVATION: f64 = 42.0;
 
 #[derive(Args)]
 pub(super) struct Look {
-    /// Pixels of the picture
+    /// Width and height of the picture in pixels
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1280x720")]
     size: Size,
-    /// Azimuth of the camera: degrees around the mesh, to the right from its front
+    /// Azimuth of the camera: degrees around the mesh, from its front to the right
     #[arg(long, value_name = "DEGREES", default_value_t = 30.0, allow_negative_numbers = true,
         value_parser = degrees)]
     azimuth: f64,
-    /// Elevation of the camera in degrees
+    /// Elevation of the camera above the horizontal plane, in degrees
     #[arg(long, value_name = "DEGREES", default_value_t = 25.0, allow_negative_numbers = true,
         value_parser = degrees)]
     elevation: f64,
-    /// Vertical field of view in degrees
+    /// Vertical field of view of the camera, in degrees
     #[arg(long, value_name = "DEGREES", default_value_t = 35.0)]
     field_of_view: f32,
-    /// Up axis [default: y for files, z for generated meshes]
+    /// Axis of the mesh that points up [default: y for files, z for generated meshes]
     #[arg(long, value_enum)]
     up: Option<UpAxis>,
-    /// Camera rays per pixel: more make smoother edges
+    /// Camera rays per pixel; more rays make smoother edges
     #[arg(long, value_name = "N", default_value_t = 2)]
     samples: u32,
-    /// Ambient occlusion rays per camera ray
+    /// Ambient occlusion rays per camera ray; more rays make smoother shades, 0 turns ambient occlusion off
     #[arg(long, value_name = "N", default_value_t = 8)]
     ao: u32,
-    /// Render without shadows of the sun
+    /// Render without shadows from the sun
     #[arg(long)]
     no_shadows: bool,
-    /// Seed of the ray directions
+    /// Seed of the random ray directions
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

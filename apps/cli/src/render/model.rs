@@ -12,10 +12,15 @@ const KNOT_LENGTH: f64 = 12.0;
 
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Model {
+    /// Hills over a square
     Terrain,
+    /// A tube in a trefoil knot
     TorusKnot,
+    /// Random triangles in a cube
     Soup,
+    /// A flat square
     Grid,
+    /// A sphere
     Sphere,
 }
 
@@ -44,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_about_so_many_triangles() {
+    fn the_number_of_triangles_is_approximate() {
         for model in Model::value_variants() {
             let mesh = model.mesh(10_000).unwrap();
             assert!((9_000..11_000).contains(&mesh.len()), "{}", mesh.len());

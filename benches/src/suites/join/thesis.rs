@@ -325,7 +325,7 @@ impl<'a> Bench<'a> {
     fn measured(&mut self, join: Join, row: Row) -> Result<Row> {
         let Join { epsilon, k, strategy, result_bytes, .. } = join;
         let [left, right] = self.sets.map(Set::scored);
-        let top = TopKDistanceJoin::new(epsilon, k).strategy(strategy).result_bytes(result_bytes);
+        let top = TopKDistanceJoin::new(epsilon, k).strategy(strategy).heap_bytes(result_bytes);
         // A separate workspace measures the memory of the join.
         let gpu = self.gpu.with_memory_limit(u64::MAX);
         let (stream, mut workspace) = (Stream::new(&gpu)?, Workspace::new(&gpu));

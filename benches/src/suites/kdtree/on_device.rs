@@ -2,9 +2,7 @@
 
 use super::{Settings, unless_too_large};
 use crate::measure::{Effort, Timing};
-use crate::points::{
-    Number, Uniform, {self},
-};
+use crate::points::{self, Number, Uniform};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};

@@ -1,9 +1,7 @@
 //! The published experiment of Wald 2022: builds alone, from device memory to device memory, of trees over points of one integer
 //! and of four floats. The rival is `benches/rivals/wald_builds.cu`.
 
-use crate::points::{
-    Number, {self},
-};
+use crate::points::{self, Number};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};

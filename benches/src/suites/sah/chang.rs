@@ -6,6 +6,7 @@ use crate::measure::Timing;
 use crate::report::{Phase, Report, Row};
 use kauri::device::Stream;
 use kauri::mesh::Motion;
+use kauri::research::sah::StagesOptions;
 use kauri::sah::{SahOptions, SahTree};
 use kauri::{Error, Result};
 use std::time::Instant;
@@ -24,23 +25,31 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             frames.push(Resident::new(&stream, &moved)?);
         }
         for variant in 0..17 {
-            let mut options = SahOptions::default();
-            let stages = &mut options.stages;
-            let [scans, reductions, shared, records] = [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
+            let [sort_by_scans, boxes_by_reductions, by_shared_memory, records] =
+                [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
             let which = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
-            let work = if variant == 16 {
-                "all atomics, shuffles; small nodes in shared memory".to_owned()
+            let (work, stages) = if variant == 16 {
+                let work = "all atomics, shuffles; small nodes in shared memory".to_owned();
+                (work, StagesOptions::default())
             } else {
-                (stages.sort_by_scans, stages.boxes_by_reductions) = (scans, reductions);
-                (stages.by_shared_memory, stages.records, stages.small_by_levels) = (shared, records, true);
-                format!(
+                let work = format!(
                     "sort by {}, boxes by {}, {}, masks {}",
-                    which("atomics", "scans", scans),
-                    which("atomics", "reductions", reductions),
-                    which("shuffles", "shared memory", shared),
+                    which("atomics", "scans", sort_by_scans),
+                    which("atomics", "reductions", boxes_by_reductions),
+                    which("shuffles", "shared memory", by_shared_memory),
                     which("apart", "in records", records)
-                )
+                );
+                let stages = StagesOptions {
+                    sort_by_scans,
+                    boxes_by_reductions,
+                    by_shared_memory,
+                    small_by_levels: true,
+                    records,
+                    ..StagesOptions::default()
+                };
+                (work, stages)
             };
+            let options = SahOptions::default().stages(stages);
             let mut tree = SahTree::build_on(&stream, frames[0].mesh(), &options)?;
             let mut frame = 0;
             let runs = settings.effort.repeat(|| {

@@ -276,8 +276,8 @@ impl<C: Coord> Backend<C> for MultiGpuTree<C> {
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_try_init(|| {
-            let (sets, dims, nodes) = (self.nodes.sets()?, self.nodes.dims, self.nodes.clone());
-            Ok(UnionIndex { indexes: sets, dims, coords_by_id: Box::new(move || nodes.coords_by_id()) })
+            let (indexes, nodes) = (self.nodes.sets()?, self.nodes.clone());
+            Ok(UnionIndex { indexes, coords_by_id: Box::new(move || nodes.coords_by_id()) })
         })?;
         Ok(index)
     }

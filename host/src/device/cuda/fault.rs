@@ -3,26 +3,30 @@
 //! The kernel writes the report to page-locked host memory before it stops, because the context and all device memory
 //! are lost then. Modules of other builds have no global for its address, and nothing is allocated.
 
+use super::modules::{Handle, lock};
 use super::raw;
 use crate::error::{Error, Result};
 use cuda_std::mem::FaultRecord;
 use cuda_std::sys::FAULT_WRITTEN;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::Mutex;
 
 /// The global variable of checked modules that holds the record's address.
-pub(super) const GLOBAL_NAME: &str = "CUDA_STD_FAULT_RECORD";
+const GLOBAL_NAME: &str = "CUDA_STD_FAULT_RECORD";
 
-/// The record of a device; null until a checked module is loaded.
+/// The record of a device, allocated when a checked module is loaded.
 #[derive(Default)]
 pub(super) struct FaultReport {
-    record: AtomicPtr<FaultRecord>,
+    record: Mutex<Option<Handle>>,
 }
 
 impl FaultReport {
-    /// Passes the address of the record to a checked module. The context is current.
-    pub(super) fn attach(&self, module: *mut c_void) -> Result<()> {
+    /// Passes the address of the record to a module of a checked build. The context is current.
+    pub(super) fn attach(&self, module: *mut c_void, ptx: &str) -> Result<()> {
+        if !ptx.contains(GLOBAL_NAME) {
+            return Ok(());
+        }
         let name = CString::new(GLOBAL_NAME).expect("no zero byte in it");
         let (mut global, mut bytes) = (0u64, 0usize);
         // SAFETY: a loaded module; writes an address and a size.
@@ -34,7 +38,7 @@ impl FaultReport {
         unsafe {
             raw::check(
                 "cuMemHostGetDevicePointer",
-                raw::cuMemHostGetDevicePointer_v2(&mut address, record.cast(), 0),
+                raw::cuMemHostGetDevicePointer_v2(&mut address, record, 0),
             )?;
             raw::check(
                 "cuMemcpyHtoD",
@@ -43,36 +47,27 @@ impl FaultReport {
         }
     }
 
-    fn record(&self) -> Result<*mut FaultRecord> {
-        let existing = self.record.load(Ordering::Acquire);
-        if !existing.is_null() {
-            return Ok(existing);
+    /// Returns the record, allocated and zeroed at the first call.
+    fn record(&self) -> Result<*mut c_void> {
+        let mut record = lock(&self.record);
+        if let Some(Handle(record)) = *record {
+            return Ok(record);
         }
         let mut pointer = null_mut();
-        // SAFETY: writes one pointer; the record is zeroed before its address is published.
+        // SAFETY: writes one pointer, to memory of the requested size.
         unsafe {
             let code =
                 raw::cuMemHostAlloc(&mut pointer, size_of::<FaultRecord>(), raw::HOST_ALLOC_PORTABLE_MAPPED);
             raw::check("cuMemHostAlloc", code)?;
             pointer.cast::<u8>().write_bytes(0, size_of::<FaultRecord>());
         }
-        let fresh = pointer.cast::<FaultRecord>();
-        match self.record.compare_exchange(null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Ok(fresh),
-            Err(other) => {
-                // SAFETY: no other thread has seen this pointer.
-                unsafe { raw::cuMemFreeHost(pointer) };
-                Ok(other)
-            }
-        }
+        *record = Some(Handle(pointer));
+        Ok(pointer)
     }
 
     /// Returns the report, if there is one.
     pub(super) fn read(&self) -> Option<Error> {
-        let record = self.record.load(Ordering::Acquire);
-        if record.is_null() {
-            return None;
-        }
+        let record = lock(&self.record).as_ref()?.0.cast::<FaultRecord>();
         // SAFETY: allocated by `record`, freed only with `self`; volatile, because the device wrote it.
         let record = unsafe { record.read_volatile() };
         if record.state != FAULT_WRITTEN {
@@ -91,10 +86,9 @@ impl FaultReport {
 
     /// Frees the record. The context is current, and no kernel is running.
     pub(super) fn release(&self) {
-        let record = self.record.swap(null_mut(), Ordering::AcqRel);
-        if !record.is_null() {
+        if let Some(Handle(record)) = lock(&self.record).take() {
             // SAFETY: taken out, so freed once.
-            unsafe { raw::cuMemFreeHost(record.cast()) };
+            unsafe { raw::cuMemFreeHost(record) };
         }
     }
 }

@@ -5,7 +5,7 @@ mod fault;
 mod modules;
 mod raw;
 
-use super::driver::{DeviceInfo, Driver, Launch, PtxSource, RawEvent, RawStream};
+use super::driver::{DeviceInfo, Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer, peer_of};
 use crate::error::{Error, Result};
 use cust::context::Context;
 use cust::device::DeviceAttribute;
@@ -109,6 +109,12 @@ impl CudaDriver {
         self.context.as_raw() == other.context.as_raw()
     }
 
+    /// Calls a function of the driver in the context.
+    fn call(&self, name: &'static str, function: impl FnOnce() -> i32) -> Result<()> {
+        self.enter()?;
+        self.check(name, function())
+    }
+
     /// Makes the context current on this thread, unless it is lost. Every call begins with this, because the current
     /// context belongs to a thread, and any thread may call.
     fn enter(&self) -> Result<()> {
@@ -134,22 +140,6 @@ impl CudaDriver {
         }
         Err(raw::error(call, code))
     }
-
-    /// Like [`check`](Self::check), for allocations.
-    fn check_alloc(
-        &self,
-        call: &'static str,
-        code: i32,
-        memory: &'static str,
-        bytes: usize,
-        label: &'static str,
-    ) -> Result<()> {
-        if code == raw::OUT_OF_MEMORY {
-            let free = self.free_memory().unwrap_or(0);
-            return Err(Error::OutOfMemory { memory, requested: bytes as u64, free, label });
-        }
-        self.check(call, code)
-    }
 }
 
 fn pointer(handle: usize) -> *mut c_void {
@@ -163,47 +153,44 @@ unsafe impl Driver for CudaDriver {
     }
 
     fn free_memory(&self) -> Result<u64> {
-        self.enter()?;
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two integers.
-        self.check("cuMemGetInfo", unsafe { raw::cuMemGetInfo_v2(&mut free, &mut total) })?;
+        self.call("cuMemGetInfo", || unsafe { raw::cuMemGetInfo_v2(&mut free, &mut total) })?;
         Ok(free as u64)
     }
 
-    fn alloc(&self, bytes: usize, label: &'static str) -> Result<u64> {
+    fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
         self.enter()?;
-        let mut address = 0;
-        // SAFETY: writes one address.
-        let code = unsafe { raw::cuMemAlloc_v2(&mut address, bytes) };
-        self.check_alloc("cuMemAlloc", code, "device", bytes, label)?;
+        let (mut address, mut pointer) = (0, null_mut());
+        // SAFETY: each call writes one address.
+        let (call, code) = unsafe {
+            match memory {
+                Memory::Device => ("cuMemAlloc", raw::cuMemAlloc_v2(&mut address, bytes)),
+                Memory::PinnedHost => (
+                    "cuMemHostAlloc",
+                    raw::cuMemHostAlloc(&mut pointer, bytes, raw::HOST_ALLOC_PORTABLE_MAPPED),
+                ),
+            }
+        };
+        if code == raw::OUT_OF_MEMORY {
+            return Err(memory.exhausted(bytes as u64, self.free_memory().unwrap_or(0), label));
+        }
+        self.check(call, code)?;
         tracing::trace!(label, bytes, "alloc");
-        Ok(address)
+        Ok(if memory == Memory::Device { address } else { pointer as u64 })
     }
 
-    unsafe fn free(&self, address: u64) {
-        if self.enter().is_ok() {
-            // cuMemFree waits for the device, so no work still uses the memory.
+    unsafe fn free(&self, memory: Memory, address: u64) {
+        // cuMemFree waits for the device, so no work still uses the memory. An error of earlier work can show up here too;
+        // the next call reports it.
+        let _ = match memory {
             // SAFETY: passed on to the caller.
-            let code = unsafe { raw::cuMemFree_v2(address) };
-            // An error of earlier work can show up here too; the next call reports it.
-            let _ = self.check("cuMemFree", code);
-        }
-    }
-
-    fn alloc_pinned(&self, bytes: usize, label: &'static str) -> Result<*mut u8> {
-        self.enter()?;
-        let mut pointer = null_mut();
-        // SAFETY: writes one pointer.
-        let code = unsafe { raw::cuMemHostAlloc(&mut pointer, bytes, raw::HOST_ALLOC_PORTABLE_MAPPED) };
-        self.check_alloc("cuMemHostAlloc", code, "pinned host", bytes, label)?;
-        Ok(pointer.cast())
-    }
-
-    unsafe fn free_pinned(&self, pointer: *mut u8) {
-        if self.enter().is_ok() {
-            // SAFETY: passed on to the caller.
-            let _ = self.check("cuMemFreeHost", unsafe { raw::cuMemFreeHost(pointer.cast()) });
-        }
+            Memory::Device => self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) }),
+            Memory::PinnedHost => {
+                // SAFETY: passed on to the caller.
+                self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
+            }
+        };
     }
 
     fn create_stream(&self) -> Result<RawStream> {
@@ -215,16 +202,13 @@ unsafe impl Driver for CudaDriver {
     }
 
     fn destroy_stream(&self, stream: RawStream) {
-        if self.enter().is_ok() {
-            // SAFETY: made by create_stream, destroyed once.
-            let _ = self.check("cuStreamDestroy", unsafe { raw::cuStreamDestroy_v2(pointer(stream.0)) });
-        }
+        // SAFETY: made by create_stream, destroyed once.
+        let _ = self.call("cuStreamDestroy", || unsafe { raw::cuStreamDestroy_v2(pointer(stream.0)) });
     }
 
     fn synchronize(&self, stream: RawStream) -> Result<()> {
-        self.enter()?;
         // SAFETY: a live stream.
-        self.check("cuStreamSynchronize", unsafe { raw::cuStreamSynchronize(pointer(stream.0)) })
+        self.call("cuStreamSynchronize", || unsafe { raw::cuStreamSynchronize(pointer(stream.0)) })
     }
 
     fn create_event(&self) -> Result<RawEvent> {
@@ -237,60 +221,34 @@ unsafe impl Driver for CudaDriver {
     }
 
     fn destroy_event(&self, event: RawEvent) {
-        if self.enter().is_ok() {
-            // SAFETY: made by create_event, destroyed once.
-            let _ = self.check("cuEventDestroy", unsafe { raw::cuEventDestroy_v2(pointer(event.0)) });
-        }
+        // SAFETY: made by create_event, destroyed once.
+        let _ = self.call("cuEventDestroy", || unsafe { raw::cuEventDestroy_v2(pointer(event.0)) });
     }
 
     fn record(&self, event: RawEvent, stream: RawStream) -> Result<()> {
-        self.enter()?;
         // SAFETY: live handles.
-        self.check("cuEventRecord", unsafe { raw::cuEventRecord(pointer(event.0), pointer(stream.0)) })
+        self.call("cuEventRecord", || unsafe { raw::cuEventRecord(pointer(event.0), pointer(stream.0)) })
     }
 
     fn wait(&self, stream: RawStream, event: RawEvent) -> Result<()> {
-        self.enter()?;
         // SAFETY: live handles.
-        self.check("cuStreamWaitEvent", unsafe {
+        self.call("cuStreamWaitEvent", || unsafe {
             raw::cuStreamWaitEvent(pointer(stream.0), pointer(event.0), 0)
         })
     }
 
     fn synchronize_event(&self, event: RawEvent) -> Result<()> {
-        self.enter()?;
         // SAFETY: a live handle.
-        self.check("cuEventSynchronize", unsafe { raw::cuEventSynchronize(pointer(event.0)) })
+        self.call("cuEventSynchronize", || unsafe { raw::cuEventSynchronize(pointer(event.0)) })
     }
 
     fn elapsed_ms(&self, start: RawEvent, end: RawEvent) -> Result<f32> {
-        self.enter()?;
         let mut ms = 0.0;
         // SAFETY: live handles; writes one float.
-        let code = unsafe { raw::cuEventElapsedTime(&mut ms, pointer(start.0), pointer(end.0)) };
-        self.check("cuEventElapsedTime", code)?;
+        self.call("cuEventElapsedTime", || unsafe {
+            raw::cuEventElapsedTime(&mut ms, pointer(start.0), pointer(end.0))
+        })?;
         Ok(ms)
-    }
-
-    unsafe fn copy_to_device(&self, to: u64, from: *const u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.enter()?;
-        // SAFETY: passed on to the caller.
-        let code = unsafe { raw::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, pointer(stream.0)) };
-        self.check("cuMemcpyHtoDAsync", code)
-    }
-
-    unsafe fn copy_to_host(&self, to: *mut u8, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.enter()?;
-        // SAFETY: passed on to the caller.
-        let code = unsafe { raw::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, pointer(stream.0)) };
-        self.check("cuMemcpyDtoHAsync", code)
-    }
-
-    unsafe fn copy_on_device(&self, to: u64, from: u64, bytes: usize, stream: RawStream) -> Result<()> {
-        self.enter()?;
-        // SAFETY: passed on to the caller.
-        let code = unsafe { raw::cuMemcpyDtoDAsync_v2(to, from, bytes, pointer(stream.0)) };
-        self.check("cuMemcpyDtoDAsync", code)
     }
 
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool> {
@@ -315,33 +273,35 @@ unsafe impl Driver for CudaDriver {
         }
     }
 
-    unsafe fn copy_from_peer(
-        &self,
-        to: u64,
-        peer: &dyn Driver,
-        from: u64,
-        bytes: usize,
-        stream: RawStream,
-    ) -> Result<()> {
-        let Some(peer) = (peer as &dyn Any).downcast_ref::<Self>() else {
-            return Err(Error::WrongDevice { buffer: peer.info().id.clone(), stream: self.info.id.clone() });
+    unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()> {
+        self.enter()?;
+        let raw_stream = pointer(stream.0);
+        // SAFETY: passed on to the caller; the contexts of peers live as long as their devices.
+        let (call, code) = unsafe {
+            match transfer {
+                Transfer::ToDevice { to, from } => {
+                    ("cuMemcpyHtoDAsync", raw::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, raw_stream))
+                }
+                Transfer::ToHost { to, from } => {
+                    ("cuMemcpyDtoHAsync", raw::cuMemcpyDtoHAsync_v2(to.cast(), from, bytes, raw_stream))
+                }
+                Transfer::OnDevice { to, from } => {
+                    ("cuMemcpyDtoDAsync", raw::cuMemcpyDtoDAsync_v2(to, from, bytes, raw_stream))
+                }
+                Transfer::FromPeer { to, peer, from } => {
+                    let peer = peer_of(self, peer)?;
+                    if self.is_same(peer) {
+                        return self.transfer(Transfer::OnDevice { to, from }, bytes, stream);
+                    }
+                    let (own, other) = (self.context.as_raw().cast(), peer.context.as_raw().cast());
+                    ("cuMemcpyPeerAsync", raw::cuMemcpyPeerAsync(to, own, from, other, bytes, raw_stream))
+                }
+                Transfer::Fill { to, byte } => {
+                    ("cuMemsetD8Async", raw::cuMemsetD8Async(to, byte, bytes, raw_stream))
+                }
+            }
         };
-        if self.is_same(peer) {
-            // SAFETY: passed on to the caller.
-            return unsafe { self.copy_on_device(to, from, bytes, stream) };
-        }
-        self.enter()?;
-        let (own, other) = (self.context.as_raw().cast(), peer.context.as_raw().cast());
-        // SAFETY: passed on to the caller; both contexts live as long as their devices.
-        let code = unsafe { raw::cuMemcpyPeerAsync(to, own, from, other, bytes, pointer(stream.0)) };
-        self.check("cuMemcpyPeerAsync", code)
-    }
-
-    unsafe fn fill(&self, to: u64, byte: u8, bytes: usize, stream: RawStream) -> Result<()> {
-        self.enter()?;
-        // SAFETY: passed on to the caller.
-        let code = unsafe { raw::cuMemsetD8Async(to, byte, bytes, pointer(stream.0)) };
-        self.check("cuMemsetD8Async", code)
+        self.check(call, code)
     }
 
     fn has_module(&self, family: &str) -> bool {

@@ -1,6 +1,6 @@
 //! Loaded modules, one per kernel family, with the functions looked up so far.
 
-use super::{CudaDriver, codes, fault, raw};
+use super::{CudaDriver, codes, raw};
 use crate::device::driver::Launch;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ pub(super) struct Modules {
     replaced: Mutex<Vec<Handle>>,
 }
 
-/// A module or function of the driver, usable from every thread.
+/// A module, a function or page-locked memory of the driver, usable from every thread.
 #[derive(Clone, Copy)]
-struct Handle(*mut c_void);
+pub(super) struct Handle(pub(super) *mut c_void);
 // SAFETY: the driver's handles are not tied to a thread.
 unsafe impl Send for Handle {}
 
@@ -31,8 +31,8 @@ struct Module {
     functions: HashMap<String, Handle>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere does not corrupt the map of handles.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A panic elsewhere does not corrupt the handles.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -107,9 +107,7 @@ fn load(driver: &CudaDriver, family: &'static str, text: &str) -> Result<Module>
         let log = CStr::from_bytes_until_nul(&log).map(|l| l.to_string_lossy().trim().to_string());
         return Err(refused(code, log.unwrap_or_default()));
     }
-    if text.contains(fault::GLOBAL_NAME) {
-        driver.fault.attach(module)?;
-    }
+    driver.fault.attach(module, text)?;
     Ok(Module { handle: Handle(module), functions: HashMap::new() })
 }
 

@@ -1,22 +1,31 @@
-//! OBJ files: their vertices and faces.
+//! Reads the vertices and faces of OBJ files (Wavefront).
 
-use std::io::{self, BufRead, Read};
 use std::str::SplitWhitespace;
 use tobj::{LoadError, LoadOptions};
 
-use super::ReadError;
-use crate::error::{Error, FileLocation};
+use super::MeshFile;
+use crate::error::{Error, FileLocation, Result};
+use crate::memory;
 use crate::mesh::Mesh;
 
-pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
+pub(super) fn read(file: MeshFile<'_>) -> Result<Mesh> {
+    let bytes = file.bytes;
     let options =
         LoadOptions { triangulate: true, ignore_points: true, ignore_lines: true, ..Default::default() };
-    let mut lines = Lines { statements: statements(bytes), number: 0, remaining: &[] };
-    let loaded = tobj::load_obj_buf(&mut lines, &options, |_| Err(LoadError::GenericFailure));
-    let (models, _) = loaded.map_err(|error| read_error(bytes, error, lines.number))?;
+    let mut text = memory::vec_with_capacity(bytes.len(), "text of a mesh")?;
+    statements(bytes).for_each(|(_, line)| text.extend_from_slice(line));
+    let mut unread = &text[..];
+    let loaded = tobj::load_obj_buf(&mut unread, &options, |_| Err(LoadError::GenericFailure));
+    let (models, _) = loaded.map_err(|error| {
+        // After an error in a line, this is the last line that the loader has read.
+        let num_read = text[..text.len() - unread.len()].split_inclusive(|&byte| byte == b'\n').count();
+        let line = statements(bytes).nth(num_read.saturating_sub(1)).map_or(1, |(number, _)| number);
+        read_error(file, error, line)
+    })?;
     // Without object statements there is one model.
     let Some(model) = models.into_iter().next().filter(|model| !model.mesh.indices.is_empty()) else {
-        return Err(ReadError::whole("no faces; expected an OBJ file with lines 'f', or a PLY file"));
+        let what = "no faces; expected an OBJ file with lines 'f', or a PLY file";
+        return Err(file.invalid(FileLocation::Whole, what));
     };
     let (vertices, triangles) = (model.mesh.positions.as_chunks().0, model.mesh.indices.as_chunks().0);
     Mesh::new(vertices.to_vec(), triangles.to_vec()).map_err(|error| match error {
@@ -24,15 +33,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
             let is_wrong =
                 |word: &str| word.parse().is_ok_and(|x: f32| Mesh::new(vec![[x; 3]], vec![]).is_err());
             let location = find(bytes, |kind, words| kind == "v" && words.take(3).any(is_wrong));
-            ReadError::at(location, "a coordinate is not finite, or so large that areas overflow")
+            file.invalid(location, "a coordinate is not finite, or so large that areas overflow")
         }
-        other => ReadError::Other(other),
+        other => other,
     })
 }
 
-/// Returns the lines that begin with `v` or `f`, with their numbers from 1. Other lines are hidden from the loader: it
-/// would give each object separate vertices, load material files, and use texture and normal indices that it does not
-/// check.
+/// Returns the lines that begin with `v` or `f`, with their numbers from 1. The loader sees only these lines. With the
+/// others it would give each object separate vertices, load material files, and use unchecked indices of textures and
+/// normals.
 fn statements(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let is_read = |line: &[u8]| {
         let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -41,62 +50,35 @@ fn statements(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     (1..).zip(bytes.split_inclusive(|&byte| byte == b'\n')).filter(move |(_, line)| is_read(line))
 }
 
-/// The loader's view of a file. When the loader stops, `number` is the line that it rejected.
-struct Lines<'a, S> {
-    statements: S,
-    number: u64,
-    remaining: &'a [u8],
-}
-
-impl<'a, S: Iterator<Item = (u64, &'a [u8])>> BufRead for Lines<'a, S> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.remaining.is_empty()
-            && let Some(next) = self.statements.next()
-        {
-            (self.number, self.remaining) = next;
-        }
-        Ok(self.remaining)
-    }
-
-    fn consume(&mut self, len: usize) {
-        self.remaining = &self.remaining[len..];
-    }
-}
-
-impl<'a, S: Iterator<Item = (u64, &'a [u8])>> Read for Lines<'a, S> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = self.fill_buf()?.read(buffer)?;
-        self.consume(len);
-        Ok(len)
-    }
-}
-
-fn read_error(bytes: &[u8], error: LoadError, line: u64) -> ReadError {
+/// Converts an error of the loader; `line` is the last line that it has read.
+fn read_error(file: MeshFile<'_>, error: LoadError, line: u64) -> Error {
     let here = FileLocation::Line(line);
-    match error {
+    let (location, what) = match error {
         LoadError::ReadError => {
-            ReadError::at(here, "it is not UTF-8; expected an OBJ file, which is text, or a PLY file")
+            (here, "it is not UTF-8; expected an OBJ file, which is text, or a PLY file".to_owned())
         }
         LoadError::PositionParseError | LoadError::ColorParseError => {
-            ReadError::at(here, "expected three coordinates of a vertex, and at most a weight or a color")
+            (here, "expected three coordinates of a vertex, and at most a weight or a color".to_owned())
         }
-        LoadError::ScalingByZeroError => ReadError::at(here, "the weight of a vertex is 0"),
-        LoadError::FaceParseError => ReadError::at(here, "expected the vertices of a face by their numbers"),
-        // The following errors are found after all lines are read.
+        LoadError::ScalingByZeroError => (here, "the weight of a vertex is 0".to_owned()),
+        LoadError::FaceParseError => (here, "expected the vertices of a face by their numbers".to_owned()),
+        // The loader finds the following errors after the last line.
         LoadError::FaceVertexOutOfBounds => {
-            let (location, count) = missing_vertex(bytes);
-            ReadError::at(
-                location,
-                format!("a face has a vertex that does not exist: they are numbered from 1 to {count}"),
-            )
+            let (location, count) = missing_vertex(file.bytes);
+            let what =
+                format!("a face has a vertex that does not exist: they are numbered from 1 to {count}");
+            (location, what)
         }
         LoadError::InvalidPolygon => {
-            let location = find(bytes, |kind, mut words| kind == "f" && words.next().is_none());
-            ReadError::at(location, "a face without vertices")
+            let location = find(file.bytes, |kind, mut words| kind == "f" && words.next().is_none());
+            (location, "a face without vertices".to_owned())
         }
-        LoadError::FaceColorOutOfBounds => ReadError::whole("some vertices have a color and some have none"),
-        other => ReadError::whole(other.to_string()),
-    }
+        LoadError::FaceColorOutOfBounds => {
+            (FileLocation::Whole, "some vertices have a color and some have none".to_owned())
+        }
+        other => (FileLocation::Whole, other.to_string()),
+    };
+    file.invalid(location, what)
 }
 
 /// Returns the location of the first line for which `is_wrong` is true, given its first word and the others.
@@ -195,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn changed_bytes_never_panic() {
         never_panics(format!("{SQUARE}f 4/1/1 3//9 2/1/-9\nf -1/-7/-7 -2 -3\nf 1 2\n").as_bytes());
     }
 }

@@ -1,4 +1,4 @@
-//! PLY files (Turk 1994), text and binary: their vertices and faces.
+//! Reads the vertices and faces of PLY files (Turk 1994), text and binary.
 
 mod items;
 mod payload;
@@ -8,8 +8,8 @@ use ply_rs_bw::ply::{Header, PropertyType, ScalarType};
 
 use self::items::{Face, Skipped, Vertex};
 use self::payload::{Payload, after, short};
-use super::ReadError;
-use crate::error::{Error, FileLocation};
+use super::MeshFile;
+use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::mesh::Mesh;
 
@@ -19,14 +19,13 @@ const FACE: &str = "face";
 const AXES: [&str; 3] = ["x", "y", "z"];
 const CORNERS: [&str; 2] = ["vertex_indices", "vertex_index"];
 
-pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
-    let mut reader = Reader::new(bytes);
+pub(super) fn read(file: MeshFile<'_>) -> Result<Mesh> {
+    let mut reader = Reader::new(file.bytes);
     let header = Parser::<Skipped>::new().read_header(&mut reader);
-    let header =
-        header.map_err(|error| ReadError::at(FileLocation::Line(reader.line() as u64), short(&error)))?;
-    let num_vertices = check_header(&header)?;
     let line = reader.line() as u64;
-    let mut payload = Payload { encoding: header.encoding, bytes: reader.into_inner(), line };
+    let header = header.map_err(|error| file.invalid(FileLocation::Line(line), short(&error)))?;
+    let num_vertices = check_header(&header, file)?;
+    let mut payload = Payload { file, encoding: header.encoding, bytes: reader.into_inner(), line };
 
     let (mut vertices, mut triangles) = (Vec::new(), Vec::new());
     let mut first_vertex = FileLocation::Whole;
@@ -36,15 +35,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
             VERTEX => {
                 first_vertex = payload.location(VERTEX, 0);
                 memory::reserve(&mut vertices, element.count, "vertices of a mesh")?;
-                payload.each(element, VERTEX, |_, Vertex(at)| {
-                    vertices.push(at);
+                payload.each(element, VERTEX, |_, Vertex(position)| {
+                    vertices.push(position);
                     Ok(())
                 })?;
             }
             FACE => {
                 memory::reserve(&mut triangles, element.count, "triangles of a mesh")?;
                 payload.each(element, FACE, |location, face: Face| {
-                    let corners = face.corners(num_vertices).map_err(|what| ReadError::at(location, what))?;
+                    let corners = face.corners(num_vertices).map_err(|what| file.invalid(location, what))?;
                     memory::reserve_more(&mut triangles, corners.len(), "triangles of a mesh")?;
                     let [first, others @ ..] = &corners[..] else { return Ok(()) };
                     triangles.extend(others.windows(2).map(|pair| [*first, pair[0], pair[1]]));
@@ -55,44 +54,38 @@ pub(super) fn read(bytes: &[u8]) -> Result<Mesh, ReadError> {
         }
     }
     Mesh::new(vertices, triangles).map_err(|error| match error {
-        Error::NonFinite { index, axis, value, .. } => ReadError::at(
+        Error::NonFinite { index, axis, value, .. } => file.invalid(
             after(first_vertex, index),
             format!("{value} on axis {axis}: coordinates must be finite"),
         ),
-        Error::CoordinateTooLarge { index, axis, value, .. } => ReadError::at(
-            after(first_vertex, index),
-            format!("{value:e} on axis {axis}: areas would overflow"),
-        ),
-        other => ReadError::Other(other),
+        Error::CoordinateTooLarge { index, axis, value, .. } => file
+            .invalid(after(first_vertex, index), format!("{value:e} on axis {axis}: areas would overflow")),
+        other => other,
     })
 }
 
-/// Returns the number of vertices, if the header has everything that a mesh needs.
-fn check_header(header: &Header) -> Result<usize, ReadError> {
+/// Checks that the header has the elements and properties of a mesh. Returns the number of vertices.
+fn check_header(header: &Header, file: MeshFile<'_>) -> Result<usize> {
+    let invalid = |what: String| file.invalid(FileLocation::Whole, what);
     let element = |name: &str| {
-        header
-            .elements
-            .get(name)
-            .ok_or_else(|| ReadError::whole(format!("no element '{name}' in the header")))
+        let missing = || invalid(format!("no element '{name}' in the header"));
+        header.elements.get(name).ok_or_else(missing)
     };
     let (vertex, face) = (element(VERTEX)?, element(FACE)?);
     for axis in AXES {
-        if !matches!(vertex.properties.get(axis).map(|of| &of.data_type), Some(PropertyType::Scalar(_))) {
-            return Err(ReadError::whole(format!(
-                "no number '{axis}' in the element '{VERTEX}' of the header"
-            )));
+        let property = vertex.properties.get(axis).map(|property| &property.data_type);
+        if !matches!(property, Some(PropertyType::Scalar(_))) {
+            return Err(invalid(format!("no number '{axis}' in the element '{VERTEX}' of the header")));
         }
     }
-    let is_list = |of: &PropertyType| match of {
-        PropertyType::List(_, of) => !matches!(of, ScalarType::Float | ScalarType::Double),
+    let is_list = |property: &PropertyType| match property {
+        PropertyType::List(_, item) => !matches!(item, ScalarType::Float | ScalarType::Double),
         PropertyType::Scalar(_) => false,
     };
     let corners = CORNERS.iter().find_map(|name| face.properties.get(*name));
     if !corners.is_some_and(|corners| is_list(&corners.data_type)) {
         let name = CORNERS[0];
-        return Err(ReadError::whole(format!(
-            "no list of integers '{name}' in the element '{FACE}' of the header"
-        )));
+        return Err(invalid(format!("no list of integers '{name}' in the element '{FACE}' of the header")));
     }
     Ok(vertex.count)
 }
@@ -271,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn changed_bytes_never_panic() {
         for bytes in [text().into_bytes(), little(), big()] {
             never_panics(&bytes);
         }

@@ -1,4 +1,4 @@
-//! CSV output of pairs. The rows of both tables are converted to text once, and copied for each pair.
+//! Writes pairs as CSV. The rows of both tables are converted to text once and copied for each pair.
 
 use csv::{ByteRecord, Writer};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! GeoParquet output of pairs: one or more row groups per batch.
+//! Writes pairs as GeoParquet, with one or more row groups for each batch.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(super) struct ParquetPairs<'a, 'w> {
     values: [Vec<Values>; 2],
     places: Values,
     path: &'a Path,
-    /// The file, before its columns are known; then the writer.
+    /// The file until its columns are known; then `writer` owns it.
     file: Option<&'w mut (dyn Write + Send)>,
     writer: Option<ParquetWriter<'w>>,
 }

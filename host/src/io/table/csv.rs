@@ -1,4 +1,4 @@
-//! CSV tables, held as bytes. Columns are parsed on demand.
+//! CSV tables: the bytes of a file, and columns that are parsed on demand.
 
 use csv::ByteRecord;
 use std::io::Read;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 #[cfg(feature = "parquet")]
 use super::Values;
-use super::{Numbers, PlaceColumns, finite, latitude, longitude};
-use crate::error::{Error, FileLocation, Result};
+use super::{Numbers, PlaceColumns, Source, finite, latitude, longitude};
+use crate::error::{FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
@@ -16,42 +16,44 @@ use crate::point::LonLat;
 pub(super) struct Csv {
     bytes: Vec<u8>,
     /// The line of the header.
-    header: u64,
-    /// The end of the record before each row.
+    header: FileLocation,
+    /// For each row the end of the previous record.
     starts: Vec<u64>,
 }
 
 impl Csv {
-    /// Parses the rows of a file, and returns the names of its columns.
-    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Vec<String>)> {
-        let mut csv = Self { bytes, header: 1, starts: Vec::new() };
+    /// Parses the rows of a file. Returns the names of its columns too.
+    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Source)> {
+        let mut source = Source { path: path.into(), columns: Vec::new() };
+        let mut csv = Self { bytes, header: FileLocation::Line(1), starts: Vec::new() };
         let mut starts = Vec::new();
         let mut reader = reader(&csv.bytes[..]);
         let mut record = ByteRecord::new();
         if !next(&mut reader, &mut record) {
-            return Err(error(path, 1, None, "the file is empty; expected a header".into()));
+            return Err(source.invalid(csv.header, None, "the file is empty; expected a header"));
         }
         let name =
             |name: &[u8]| String::from_utf8_lossy(name).trim_start_matches('\u{feff}').trim().to_owned();
-        let columns: Vec<String> = record.iter().map(name).collect();
+        source.columns = record.iter().map(name).collect();
         let header = csv.line(record.position().map_or(0, csv::Position::byte));
         while next(&mut reader, &mut record) {
             let start = record.position().map_or(0, csv::Position::byte);
-            if record.len() != columns.len() {
-                let (expected, got) = (columns.len(), record.len());
+            let (expected, got) = (source.columns.len(), record.len());
+            if got != expected {
                 let what = if got < expected {
                     format!("missing: the row has {got} of {expected} fields")
                 } else {
                     format!("the row has {got} fields, the header {expected}")
                 };
-                return Err(error(path, csv.line(start), columns.get(got), what));
+                let column = source.columns.get(got).map(String::as_str);
+                return Err(source.invalid(csv.line(start), column, what));
             }
             memory::reserve_more(&mut starts, 1, "rows of a table")?;
             starts.push(start);
         }
         drop(reader);
         (csv.header, csv.starts) = (header, starts);
-        Ok((csv, columns))
+        Ok((csv, source))
     }
 
     pub(super) fn len(&self) -> usize {
@@ -59,24 +61,19 @@ impl Csv {
     }
 
     /// Returns the line of the header.
-    pub(super) fn header(&self) -> u64 {
+    pub(super) fn header(&self) -> FileLocation {
         self.header
     }
 
-    pub(super) fn places(
-        &self,
-        path: &Path,
-        columns: &[String],
-        places: PlaceColumns,
-    ) -> Result<Vec<LonLat>> {
-        let PlaceColumns::LonLat { lon, lat } = places else {
-            return Err(error(path, self.header, None, "no column has points as bytes".into()));
+    pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
+        let PlaceColumns::LonLat { lon, lat } = columns else {
+            return Err(source.invalid(self.header, None, "no column has points as bytes"));
         };
         let mut places = memory::vec_with_capacity(self.len(), "places of a table")?;
         self.each(|start, record| {
-            let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
-                let value = number(&String::from_utf8_lossy(&record[column])).and_then(of);
-                value.map_err(|what| error(path, self.line(start), Some(&columns[column]), what))
+            let degrees = |column: usize, check: fn(f64) -> Result<f64, String>| {
+                let value = number(&String::from_utf8_lossy(&record[column])).and_then(check);
+                value.map_err(|what| source.invalid_cell(self.line(start), column, what))
             };
             places.push(LonLat::new(degrees(lon, longitude)?, degrees(lat, latitude)?));
             Ok(())
@@ -84,13 +81,13 @@ impl Csv {
         Ok(places)
     }
 
-    pub(super) fn numbers(&self, path: &Path, columns: &[String], column: usize) -> Result<Numbers> {
+    pub(super) fn numbers(&self, source: &Source, column: usize) -> Result<Numbers> {
         let mut integers = Some(memory::vec_with_capacity(self.len(), "numbers of a table")?);
         let mut floats = memory::vec_with_capacity(self.len(), "numbers of a table")?;
         self.each(|start, record| {
             let text = String::from_utf8_lossy(&record[column]);
             let value = number(&text);
-            floats.push(value.map_err(|what| error(path, self.line(start), Some(&columns[column]), what))?);
+            floats.push(value.map_err(|what| source.invalid_cell(self.line(start), column, what))?);
             match (&mut integers, text.trim().parse()) {
                 (Some(integers), Ok(integer)) => integers.push(integer),
                 _ => integers = None,
@@ -108,28 +105,18 @@ impl Csv {
         record.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
     }
 
-    /// Returns the values of all columns. A column has integers or floats if all its nonempty fields do, else text.
+    /// Returns the values of a column: integers or floats if all its nonempty fields are, else text.
     #[cfg(feature = "parquet")]
-    pub(super) fn values(&self, num_columns: usize) -> Result<Vec<Values>> {
-        (0..num_columns).map(|column| self.values_of(column)).collect()
-    }
-
-    #[cfg(feature = "parquet")]
-    fn values_of(&self, column: usize) -> Result<Values> {
+    pub(super) fn values(&self, column: usize) -> Result<Values> {
         let mut texts = memory::vec_with_capacity(self.len(), "values of a column")?;
         let (mut integers, mut floats) = (Some(Vec::new()), Some(Vec::new()));
         self.each(|_, record| {
             let text = String::from_utf8_lossy(&record[column]);
             let trimmed = text.trim();
             if !trimmed.is_empty() {
-                push_or_clear(
-                    &mut integers,
-                    Some(trimmed).filter(|text| is_plain(text)).and_then(|text| text.parse().ok()),
-                );
-                push_or_clear(
-                    &mut floats,
-                    Some(trimmed).filter(|text| is_plain(text)).and_then(|text| number(text).ok()),
-                );
+                let plain = Some(trimmed).filter(|text| is_plain(text));
+                push_or_clear(&mut integers, plain.and_then(|text| text.parse().ok()));
+                push_or_clear(&mut floats, plain.and_then(|text| number(text).ok()));
             }
             texts.push(memory::copy_text(&text, "values of a column")?);
             Ok(())
@@ -143,7 +130,7 @@ impl Csv {
         Ok(numbers.with_nulls(texts.iter().map(|text| !text.trim().is_empty())))
     }
 
-    /// Calls `visit` with each row and the end of the record before it.
+    /// Calls `visit` with each row and the end of the previous record.
     pub(super) fn each(&self, mut visit: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
         let Some(&first) = self.starts.first() else { return Ok(()) };
         let (mut reader, mut record) = (self.rows_from(first), ByteRecord::new());
@@ -154,22 +141,22 @@ impl Csv {
         Ok(())
     }
 
-    /// Reads the rows behind a byte. The reader skips a byte order mark at the begin of its input, which is part of a
-    /// row here; so the input begins with an empty line.
+    /// Returns a reader of the rows that follow a byte. The input begins with an empty line, because the reader would skip
+    /// a byte order mark at the start, and here that would be part of a row.
     fn rows_from(&self, start: u64) -> csv::Reader<impl Read + '_> {
         reader(b"\n".chain(&self.bytes[start as usize..]))
     }
 
-    /// Returns the line, from 1, of the record that begins behind a byte. It is counted only for errors, and from the
-    /// bytes: the reader's own count is the end of the previous record, and blank lines and CRLF lie in between.
-    fn line(&self, end_of_last: u64) -> u64 {
+    /// Returns the line, from 1, of the record that follows a byte. Lines are counted only for errors, and from the bytes:
+    /// the reader's own count belongs to the end of the previous record, before blank lines and the second half of CRLF.
+    fn line(&self, end_of_last: u64) -> FileLocation {
         let end_of_last = (end_of_last as usize).min(self.bytes.len());
         let skipped =
             self.bytes[end_of_last..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let before = &self.bytes[..end_of_last + skipped];
         let is_end =
             |(i, &byte): (usize, &u8)| byte == b'\n' || byte == b'\r' && before.get(i + 1) != Some(&b'\n');
-        1 + before.iter().enumerate().filter(|&at| is_end(at)).count() as u64
+        FileLocation::Line(1 + before.iter().enumerate().filter(|&at| is_end(at)).count() as u64)
     }
 }
 
@@ -192,7 +179,7 @@ fn push_or_clear<T>(all: &mut Option<Vec<T>>, value: Option<T>) {
     }
 }
 
-/// Returns true for a plain number: codes may begin with zeros or a plus sign.
+/// Returns true for a plain number. A field with leading zeros or a plus sign is a code, not a number.
 #[cfg(feature = "parquet")]
 fn is_plain(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
@@ -203,7 +190,7 @@ fn is_plain(text: &str) -> bool {
     }
 }
 
-/// Parses a finite number, or returns the reason why the field is none.
+/// Parses a finite number. The error is the reason why the field is not one.
 fn number(text: &str) -> Result<f64, String> {
     let text = text.trim();
     match text.parse::<f64>() {
@@ -213,22 +200,13 @@ fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-fn error(path: &Path, line: u64, column: Option<&String>, what: String) -> Error {
-    Error::InvalidFile {
-        path: path.into(),
-        location: FileLocation::Line(line),
-        column: column.cloned(),
-        what,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use crate::io::Table;
 
-    /// A reader skips a byte order mark at the begin of its input, where no row begins.
+    /// The reader skips a byte order mark only at the start of its input. Later ones belong to a row.
     #[test]
-    fn a_row_that_begins_with_a_byte_order_mark() {
+    fn a_row_may_begin_with_a_byte_order_mark() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), b"\xEF\xBB\xBFname\n\xEF\xBB\xBF\nb\n").unwrap();
         let table = Table::read(file.path()).unwrap();

@@ -9,7 +9,7 @@ pub(super) enum DecodeError {
     /// The file is invalid.
     #[error("{0}")]
     File(String),
-    /// Another error, such as exhausted memory.
+    /// An error that is not about the file, such as exhausted memory.
     #[error(transparent)]
     Other(#[from] Error),
 }

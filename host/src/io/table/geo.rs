@@ -1,11 +1,11 @@
-//! GeoParquet: the column of the points, and points as well-known binary.
+//! GeoParquet 1.1: the column of the points, and points in well-known binary.
 
 use serde_json::{Value, json};
 
-/// The key of the metadata in a file.
+/// The key of the GeoParquet metadata in a Parquet file.
 pub(super) const KEY: &str = "geo";
 
-/// The column of the places of a file, by encoding.
+/// The primary geometry column of a file, by encoding.
 #[derive(Debug, PartialEq)]
 pub(super) enum Primary {
     /// Well-known binary.
@@ -14,29 +14,29 @@ pub(super) enum Primary {
     Point(String),
 }
 
-/// Returns the primary column of the metadata; or, as error, a column and the reason why it cannot be read.
+/// Returns the primary column of the metadata. The error has the column, if known, and the reason why it cannot be read.
 pub(super) fn primary(text: &str) -> Result<Primary, (Option<String>, String)> {
     let metadata: Value = serde_json::from_str(text)
-        .map_err(|error| (None, format!("its geo metadata are no JSON: {error}")))?;
+        .map_err(|error| (None, format!("its geo metadata are not JSON: {error}")))?;
     let name = metadata["primary_column"].as_str();
     let name = name.ok_or_else(|| (None, "its geo metadata name no primary_column".to_owned()))?;
     let reject = |what| Err((Some(name.to_owned()), what));
     let Some(column) = metadata["columns"].get(name) else {
-        return reject("the geo metadata do not say what it has".into());
+        return reject("the geo metadata do not describe this column".into());
     };
     match column.get("crs") {
         // The default is longitudes and latitudes.
         None => {}
-        Some(Value::Null) => return reject(other_crs("unknown")),
+        Some(Value::Null) => return reject(wrong_crs("unknown")),
         Some(crs) => {
             let id = [&crs["id"]["authority"], &crs["id"]["code"]].map(|part| match part {
                 Value::String(text) => text.clone(),
                 other => other.to_string(),
             });
             if !is_lon_lat(&id.join(":")) {
-                let name = crs["name"].as_str().unwrap_or("one without a name or an id");
+                let name = crs["name"].as_str().unwrap_or("unnamed");
                 let id = crs["id"].is_object().then(|| id.join(":"));
-                return reject(other_crs(id.as_deref().unwrap_or(name)));
+                return reject(wrong_crs(id.as_deref().unwrap_or(name)));
             }
         }
     }
@@ -44,7 +44,7 @@ pub(super) fn primary(text: &str) -> Result<Primary, (Option<String>, String)> {
         Some("WKB") => Ok(Primary::Wkb(name.to_owned())),
         Some("point") => Ok(Primary::Point(name.to_owned())),
         Some(other) => reject(format!("its encoding is '{other}'; expected points, as WKB or 'point'")),
-        None => reject("the geo metadata do not say how it is encoded".into()),
+        None => reject("the geo metadata have no encoding for this column".into()),
     }
 }
 
@@ -57,12 +57,13 @@ pub(super) fn is_lon_lat(id: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(id))
 }
 
-pub(super) fn other_crs(name: &str) -> String {
+/// Returns the error of another reference system.
+pub(super) fn wrong_crs(name: &str) -> String {
     format!("its reference system (CRS) is {name}; expected longitudes and latitudes: OGC:CRS84 or EPSG:4326")
 }
 
-/// Returns the metadata of a file with points as well-known binary in the first of these columns, and geometries in the
-/// others.
+/// Returns key and value of the metadata of a file. The first of these columns has points, and the others have any
+/// geometries, all in well-known binary.
 pub(crate) fn metadata(columns: &[String]) -> (String, String) {
     let column = |(i, name): (usize, &String)| {
         let types: &[&str] = if i == 0 { &["Point"] } else { &[] };
@@ -81,10 +82,10 @@ pub(super) fn to_wkb([x, y]: [f64; 2]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes the coordinates x and y of a point in well-known binary, or returns the reason why there are none. Heights
-/// and measures are ignored.
+/// Decodes x and y of a point in well-known binary, ISO or EWKB. Heights and measures are ignored. The error is the reason
+/// why the bytes are not a point.
 pub(super) fn point(bytes: &[u8]) -> Result<[f64; 2], String> {
-    let broken = || format!("{} bytes that are no well-known binary", bytes.len());
+    let broken = || format!("{} bytes that are not well-known binary", bytes.len());
     let (&order, rest) = bytes.split_first().ok_or_else(broken)?;
     let (geometry_type, rest) = rest.split_first_chunk::<4>().ok_or_else(broken)?;
     let geometry_type = match order {
@@ -133,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_as_bytes() {
+    fn points_in_well_known_binary() {
         let bytes = to_wkb([18.5, -59.25]);
         assert_eq!(bytes.len(), 21);
         assert_eq!(point(&bytes), Ok([18.5, -59.25]));
@@ -144,14 +145,14 @@ mod tests {
         for (of, more) in [(1001_u32, 1), (2001, 1), (3001, 2), (0x8000_0001, 1), (0xC000_0001, 2)] {
             let mut high = bytes.clone();
             high[1..5].copy_from_slice(&of.to_le_bytes());
-            assert!(point(&high).unwrap_err().contains("no well-known binary"), "{of}");
+            assert!(point(&high).unwrap_err().contains("not well-known binary"), "{of}");
             high.extend(vec![0; 8 * more]);
             assert_eq!(point(&high), Ok([18.5, -59.25]), "{of}");
         }
     }
 
     #[test]
-    fn bytes_that_are_no_point() {
+    fn invalid_points() {
         let bytes = to_wkb([1.0, 2.0]);
         for len in 0..bytes.len() {
             assert!(point(&bytes[..len]).is_err(), "{len}");
@@ -186,7 +187,7 @@ mod tests {
         assert!(refused(crs("{\"name\": \"my own\"}")).contains("my own"));
         assert!(refused(crs("null")).contains("unknown"));
         assert!(refused(with("\"encoding\": \"polygon\"")).contains("'polygon'"));
-        assert!(refused(with("")).contains("how it is encoded"));
+        assert!(refused(with("")).contains("no encoding"));
         for text in ["", "[]", "{}", "{\"primary_column\": \"g\"}"] {
             assert!(primary(text).is_err(), "{text}");
         }

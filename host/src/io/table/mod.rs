@@ -1,4 +1,4 @@
-//! Tables with any columns: CSV and Parquet files.
+//! Tables in CSV and Parquet files.
 
 mod csv;
 #[cfg(feature = "parquet")]
@@ -65,9 +65,28 @@ const PARQUET: [u8; 4] = *b"PAR1";
 /// `panic = "abort"` such a panic ends the process.
 #[derive(Clone, Debug)]
 pub struct Table {
+    source: Source,
+    rows: Rows,
+}
+
+/// The file of a table and the names of its columns, which errors name.
+#[derive(Clone, Debug)]
+struct Source {
     path: PathBuf,
     columns: Vec<String>,
-    rows: Rows,
+}
+
+impl Source {
+    /// Returns the error of invalid content.
+    fn invalid(&self, location: FileLocation, column: Option<&str>, what: impl Into<String>) -> Error {
+        let (path, column) = (self.path.clone(), column.map(str::to_owned));
+        Error::InvalidFile { path, location, column, what: what.into() }
+    }
+
+    /// Returns the error of invalid content in a column.
+    fn invalid_cell(&self, location: FileLocation, column: usize, what: impl Into<String>) -> Error {
+        self.invalid(location, Some(&self.columns[column]), what)
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +96,18 @@ enum Rows {
     Parquet(parquet::Parquet),
 }
 
-/// The columns that hold the places of a table.
+/// The columns that hold the places of a table. [`Table::place_columns`] finds them.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cities.csv");
+/// use kauri::io::{PlaceColumns, Table};
+///
+/// std::fs::write(&path, "lat,name,lon\n59.33,Stockholm,18.07\n").unwrap();
+/// let columns = Table::read(&path)?.place_columns(None, None)?;
+/// assert_eq!(columns, PlaceColumns::LonLat { lon: 2, lat: 0 });
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlaceColumns {
@@ -88,16 +118,24 @@ pub enum PlaceColumns {
         /// The column of latitudes.
         lat: usize,
     },
-    /// One column of points as well-known binary.
+    /// One column of points in well-known binary (OGC 06-103r4).
     Points(usize),
 }
 
-/// The numbers of a column.
+/// The numbers of a column: integers if all values are integers, else floats.
+///
+/// ```
+/// use kauri::io::Numbers;
+///
+/// let scores = Numbers::Integers(vec![984_000, 675_000]);
+/// assert_eq!(scores.len(), 2);
+/// assert_eq!(scores.into_floats(), [984_000.0, 675_000.0]);
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Numbers {
     /// Integers.
     Integers(Vec<i64>),
-    /// Numbers, some of which are not integers.
+    /// Floats: at least one value is not an integer.
     Floats(Vec<f64>),
 }
 
@@ -125,7 +163,7 @@ impl Numbers {
 }
 
 impl Table {
-    /// Opens a file. Its first bytes tell whether it is a Parquet or a CSV file.
+    /// Opens a table. A file that begins with `PAR1` is read as Parquet, any other file as CSV.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be read; [`Error::InvalidFile`] for an empty file, for a row of a CSV file with too
@@ -145,14 +183,14 @@ impl Table {
     }
 
     pub(super) fn from_csv(path: &Path, bytes: Vec<u8>) -> Result<Self> {
-        let (csv, columns) = Csv::new(path, bytes)?;
-        Ok(Self { path: path.into(), columns, rows: Rows::Csv(csv) })
+        let (csv, source) = Csv::new(path, bytes)?;
+        Ok(Self { source, rows: Rows::Csv(csv) })
     }
 
     #[cfg(feature = "parquet")]
     fn from_parquet(path: &Path, file: File) -> Result<Self> {
-        let (parquet, columns) = parquet::Parquet::new(path, file)?;
-        Ok(Self { path: path.into(), columns, rows: Rows::Parquet(parquet) })
+        let (parquet, source) = parquet::Parquet::new(path, file)?;
+        Ok(Self { source, rows: Rows::Parquet(parquet) })
     }
 
     #[cfg(not(feature = "parquet"))]
@@ -177,11 +215,11 @@ impl Table {
 
     /// Returns the names of the columns.
     pub fn columns(&self) -> &[String] {
-        &self.columns
+        &self.source.columns
     }
 
-    /// Returns the columns of a Parquet file that are within lists or maps; they cannot be read, and are not in
-    /// [`columns`](Self::columns).
+    /// Returns the names of the columns of a Parquet file that are inside lists or maps. These columns cannot be read and
+    /// are not in [`columns`](Self::columns).
     pub fn nested_columns(&self) -> &[String] {
         match &self.rows {
             Rows::Csv(_) => &[],
@@ -200,9 +238,9 @@ impl Table {
 
     /// Returns the first column with one of these names, in order of preference, ignoring case.
     pub fn find(&self, names: &[&str]) -> Option<usize> {
-        names
-            .iter()
-            .find_map(|preferred| self.columns.iter().position(|name| name.eq_ignore_ascii_case(preferred)))
+        let position =
+            |preferred: &&str| self.columns().iter().position(|name| name.eq_ignore_ascii_case(preferred));
+        names.iter().find_map(position)
     }
 
     /// Returns the columns of the places: the given names, else the points of a GeoParquet file, else columns with
@@ -214,7 +252,7 @@ impl Table {
     pub fn place_columns(&self, lon: Option<&str>, lat: Option<&str>) -> Result<PlaceColumns> {
         #[cfg(feature = "parquet")]
         if let (None, None, Rows::Parquet(parquet)) = (lon, lat, &self.rows)
-            && let Some(columns) = parquet.points(&self.path, &self.columns)?
+            && let Some(columns) = parquet.points(&self.source)?
         {
             return Ok(columns);
         }
@@ -234,9 +272,9 @@ impl Table {
     /// out of the range of [`LonLat`]; [`Error::OutOfMemory`].
     pub fn places(&self, columns: PlaceColumns) -> Result<Vec<LonLat>> {
         match &self.rows {
-            Rows::Csv(csv) => csv.places(&self.path, &self.columns, columns),
+            Rows::Csv(csv) => csv.places(&self.source, columns),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(parquet) => parquet.places(&self.path, &self.columns, columns),
+            Rows::Parquet(parquet) => parquet.places(&self.source, columns),
         }
     }
 
@@ -246,16 +284,14 @@ impl Table {
     /// [`Error::InvalidFile`], with row and column, for values that are not finite numbers; [`Error::OutOfMemory`].
     pub fn numbers(&self, column: usize) -> Result<Numbers> {
         match &self.rows {
-            Rows::Csv(csv) => csv.numbers(&self.path, &self.columns, column),
+            Rows::Csv(csv) => csv.numbers(&self.source, column),
             #[cfg(feature = "parquet")]
-            Rows::Parquet(parquet) => {
-                let values = parquet.values(&self.path, &self.columns, column)?;
-                values.numbers().map_err(|error| error.into_error(&self.path, &self.columns[column]))
-            }
+            Rows::Parquet(parquet) => parquet.numbers(&self.source, column),
         }
     }
 
-    /// Reads a column as text, without surrounding blanks; a null is an empty text, bytes become hexadecimal digits.
+    /// Reads a column as text, without surrounding blanks. A null becomes an empty text, and bytes become hexadecimal
+    /// digits.
     ///
     /// # Errors
     /// [`Error::InvalidFile`] for a broken Parquet file; [`Error::OutOfMemory`].
@@ -269,7 +305,7 @@ impl Table {
             })?,
             #[cfg(feature = "parquet")]
             Rows::Parquet(parquet) => {
-                let values = parquet.values(&self.path, &self.columns, column)?;
+                let values = parquet.values(&self.source, column)?;
                 crate::memory::check(values.bytes_of_texts(), "texts of a table")?;
                 texts.extend((0..self.len()).map(|row| values.text(row).trim().to_owned()));
             }
@@ -277,7 +313,7 @@ impl Table {
         Ok(texts)
     }
 
-    /// Returns access to the rows as text, in any order. For a Parquet file this reads all columns.
+    /// Returns the rows as text. For a Parquet file this reads all columns.
     ///
     /// # Errors
     /// Errors of [`texts`](Self::texts).
@@ -309,26 +345,35 @@ impl Table {
     #[cfg(feature = "parquet")]
     pub(crate) fn values(&self) -> Result<Vec<Values>> {
         match &self.rows {
-            Rows::Csv(csv) => csv.values(self.columns.len()),
-            Rows::Parquet(parquet) => (0..self.columns.len())
-                .map(|column| parquet.values(&self.path, &self.columns, column))
-                .collect(),
+            Rows::Csv(csv) => (0..self.columns().len()).map(|column| csv.values(column)).collect(),
+            Rows::Parquet(parquet) => {
+                (0..self.columns().len()).map(|column| parquet.values(&self.source, column)).collect()
+            }
         }
     }
 
     /// Returns the error of a missing column, with the names of all columns.
     fn missing_column(&self, what: &str) -> Error {
         let location = match &self.rows {
-            Rows::Csv(csv) => FileLocation::Line(csv.header()),
+            Rows::Csv(csv) => csv.header(),
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => FileLocation::Whole,
         };
-        let what = format!("{what}; the columns are: {}", self.columns.join(", "));
-        Error::InvalidFile { path: self.path.clone(), location, column: None, what }
+        let what = format!("{what}; the columns are: {}", self.columns().join(", "));
+        self.source.invalid(location, None, what)
     }
 }
 
-/// The rows of a [`Table`] as text.
+/// The rows of a [`Table`] as text, in any order. [`Table::rows`] returns it.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cities.csv");
+/// std::fs::write(&path, "name,lon\nStockholm,18.07\nHelsinki,24.94\n").unwrap();
+/// let table = kauri::io::Table::read(&path)?;
+/// assert_eq!(table.rows()?.row(1), ["Helsinki", "24.94"]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct TableRows<'a>(Texts<'a>);
 

@@ -1,17 +1,22 @@
 //! Parquet files, read column by column.
 //!
-//! The decoder of the crate `parquet` trusts files: given an invalid one, it asserts, recurses or reserves memory by
-//! numbers in the file, and panics, or aborts when memory is exhausted. Therefore a footer is checked before the
-//! decoder reads it (`footer`), pages are read and decompressed here (`pages`) and every length in them is checked
-//! (`check`); the decoder only turns checked bytes into values. A remaining panic is caught silently (`guarded`).
+//! The decoder of the crate `parquet` trusts its input. Numbers in an invalid file make it panic, recurse without limit,
+//! or allocate so much that the process aborts. Therefore this module checks every file first:
+//!
+//! | module | task |
+//! |---|---|
+//! | `footer` | checks the lengths in the footer and the depth of the schema, before the decoder parses it |
+//! | `pages` | reads the page headers and decompresses the pages, with limited memory |
+//! | `check` | checks the lengths inside a page, before the decoder turns its bytes into values |
+//! | `guarded` | turns a panic that the checks did not prevent into an error, and prints nothing |
 
 mod check;
 mod encodings;
+mod fields;
 mod file;
 mod footer;
 mod guarded;
 mod pages;
-mod thrift;
 
 use parquet::basic::LogicalType;
 use parquet::column::reader::get_column_reader;
@@ -26,20 +31,20 @@ use self::guarded::guarded;
 use self::pages::Pages;
 use super::decode_error::DecodeError;
 use super::geo::{self, Primary};
-use super::values::{CellError, ColumnReading, Values};
-use super::{PlaceColumns, latitude, longitude};
+use super::values::{ColumnBuilder, Values};
+use super::{Numbers, PlaceColumns, Source, latitude, longitude};
 use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
-/// A file, and its columns that are not within lists or maps.
+/// A file, with its columns that are not inside lists or maps.
 #[derive(Clone)]
 pub(super) struct Parquet {
     file: Arc<File>,
     metadata: Arc<ParquetMetaData>,
-    /// The indices of these columns in the file.
+    /// The indices of these columns among all columns of the file.
     leaves: Vec<usize>,
-    /// The names of the other columns.
+    /// The names of the columns inside lists or maps.
     nested: Vec<String>,
     num_rows: usize,
 }
@@ -52,13 +57,9 @@ impl fmt::Debug for Parquet {
 
 impl Parquet {
     /// Reads the footer of a file. Returns the names of its columns too.
-    pub(super) fn new(path: &Path, file: File) -> Result<(Self, Vec<String>)> {
-        let error = |what| Error::InvalidFile {
-            path: path.into(),
-            location: FileLocation::Whole,
-            column: None,
-            what,
-        };
+    pub(super) fn new(path: &Path, file: File) -> Result<(Self, Source)> {
+        let mut source = Source { path: path.into(), columns: Vec::new() };
+        let invalid = |what: String| source.invalid(FileLocation::Whole, None, what);
         let len = file.metadata().map_err(|source| Error::Io { path: path.into(), source })?.len();
         let metadata = guarded(|| {
             footer::check_bytes(&file, len)?;
@@ -66,18 +67,20 @@ impl Parquet {
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
-        let metadata = metadata.map_err(|failure| failure.into_error(error))?;
+        let metadata = metadata.map_err(|failure| failure.into_error(invalid))?;
         let about = metadata.file_metadata();
         // Row ids are 32-bit, and the number in a broken file is arbitrary.
-        let num_rows = u32::try_from(about.num_rows())
-            .map_err(|_| error(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX)))?;
+        let num_rows = u32::try_from(about.num_rows()).map_err(|_| {
+            invalid(format!("it has {} rows; expected at most {}", about.num_rows(), u32::MAX))
+        })?;
         let columns = about.schema_descr().columns();
         let (leaves, nested): (Vec<usize>, Vec<usize>) =
             (0..columns.len()).partition(|&i| columns[i].max_rep_level() == 0);
-        let [names, nested] = [&leaves, &nested]
-            .map(|all| all.iter().map(|&leaf| columns[leaf].path().string()).collect::<Vec<_>>());
+        let names = |all: &[usize]| all.iter().map(|&leaf| columns[leaf].path().string()).collect();
+        source.columns = names(&leaves);
+        let nested = names(&nested);
         let (file, metadata, num_rows) = (Arc::new(file), Arc::new(metadata), num_rows as usize);
-        Ok((Self { file, metadata, leaves, nested, num_rows }, names))
+        Ok((Self { file, metadata, leaves, nested, num_rows }, source))
     }
 
     pub(super) fn nested(&self) -> &[String] {
@@ -93,55 +96,61 @@ impl Parquet {
     }
 
     /// Reads all values of a column.
-    pub(super) fn values(&self, path: &Path, columns: &[String], column: usize) -> Result<Values> {
-        let invalid = |what| CellError { row: None, what }.into_error(path, &columns[column]);
-        let of = self.leaf(column);
+    pub(super) fn values(&self, source: &Source, column: usize) -> Result<Values> {
+        let invalid = |what| source.invalid_cell(FileLocation::Whole, column, what);
+        let descriptor = self.leaf(column);
         // Few bytes can encode very many values.
-        memory::check(self.num_rows as u64 * Values::bytes_each(&of), "values of a column")?;
-        let mut reading = ColumnReading::new(&of);
+        memory::check(self.num_rows as u64 * Values::bytes_each(&descriptor), "values of a column")?;
+        let mut builder = ColumnBuilder::new(&descriptor);
         for group in self.metadata.row_groups() {
             let pages = Pages::new(Arc::clone(&self.file), group.column(self.leaves[column]));
             guarded(|| {
-                let remaining = self.num_rows.saturating_sub(reading.len());
-                reading.read(get_column_reader(of.clone(), Box::new(pages)), remaining)
+                let remaining = self.num_rows.saturating_sub(builder.len());
+                builder.read(get_column_reader(descriptor.clone(), Box::new(pages)), remaining)
             })
             .map_err(|error| error.into_error(invalid))?;
         }
-        if reading.len() != self.num_rows {
-            return Err(invalid(format!("it has {} values in {} rows", reading.len(), self.num_rows)));
+        if builder.len() != self.num_rows {
+            return Err(invalid(format!("it has {} values in {} rows", builder.len(), self.num_rows)));
         }
-        Ok(reading.finish())
+        Ok(builder.finish())
+    }
+
+    /// Reads the numbers of a column.
+    pub(super) fn numbers(&self, source: &Source, column: usize) -> Result<Numbers> {
+        let numbers = self.values(source, column)?.numbers();
+        numbers.map_err(|(location, what)| source.invalid_cell(location, column, what))
     }
 
     /// Returns the columns of the points of a GeoParquet file; `None` for other files.
-    pub(super) fn points(&self, path: &Path, columns: &[String]) -> Result<Option<PlaceColumns>> {
-        let error = |column: Option<String>, what| {
-            let location = FileLocation::Whole;
-            Err(Error::InvalidFile { path: path.into(), location, column, what })
-        };
+    pub(super) fn points(&self, source: &Source) -> Result<Option<PlaceColumns>> {
+        let error =
+            |column: Option<&str>, what: String| Err(source.invalid(FileLocation::Whole, column, what));
         let metadata = self.metadata.file_metadata();
         let pairs = metadata.key_value_metadata().into_iter().flatten();
         let Some(text) = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref())
         else {
             return self
                 .typed_points()
-                .map_or_else(|(column, what)| error(Some(columns[column].clone()), what), Ok);
+                .map_or_else(|(column, what)| error(Some(&source.columns[column]), what), Ok);
         };
-        let find = |name: &str| columns.iter().position(|column| column == name);
+        let find = |name: &str| source.columns.iter().position(|column| column == name);
         match geo::primary(text) {
             Ok(Primary::Wkb(name)) => match find(&name) {
                 Some(column) => Ok(Some(PlaceColumns::Points(column))),
-                None => error(None, format!("no column '{name}', which its geo metadata name")),
+                None => {
+                    error(None, format!("its geo metadata name the column '{name}', which does not exist"))
+                }
             },
             Ok(Primary::Point(name)) => match [".x", ".y"].map(|axis| find(&(name.clone() + axis))) {
                 [Some(lon), Some(lat)] => Ok(Some(PlaceColumns::LonLat { lon, lat })),
-                _ => error(Some(name), "points without fields x and y".into()),
+                _ => error(Some(&name), "it has points without the fields x and y".into()),
             },
-            Err((column, what)) => error(column, what),
+            Err((column, what)) => error(column.as_deref(), what),
         }
     }
 
-    /// Returns the column with a geometry type of Parquet itself, if there is one.
+    /// Returns the first column with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
     fn typed_points(&self) -> Result<Option<PlaceColumns>, (usize, String)> {
         let crs_of = |column: &usize| match self.leaf(*column).logical_type_ref() {
             Some(LogicalType::Geometry(of)) => Some(of.crs.clone()),
@@ -153,46 +162,40 @@ impl Parquet {
             return Ok(None);
         };
         match crs {
-            Some(crs) if !geo::is_lon_lat(&crs) => Err((column, geo::other_crs(&crs))),
+            Some(crs) if !geo::is_lon_lat(&crs) => Err((column, geo::wrong_crs(&crs))),
             _ => Ok(Some(PlaceColumns::Points(column))),
         }
     }
 
-    pub(super) fn places(
-        &self,
-        path: &Path,
-        columns: &[String],
-        places: PlaceColumns,
-    ) -> Result<Vec<LonLat>> {
-        let mut found = memory::vec_with_capacity(self.num_rows, "places of a table")?;
-        match places {
+    pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
+        let invalid = |row: usize, column: usize, what: String| {
+            source.invalid_cell(FileLocation::Row(row as u64), column, what)
+        };
+        let mut places = memory::vec_with_capacity(self.num_rows, "places of a table")?;
+        match columns {
             PlaceColumns::Points(column) => {
-                let values = self.values(path, columns, column)?;
+                let values = self.values(source, column)?;
                 for row in 0..self.num_rows {
                     let place = values
                         .bytes(row)
                         .and_then(geo::point)
                         .and_then(|[lon, lat]| Ok(LonLat::new(longitude(lon)?, latitude(lat)?)));
-                    let cell_error =
-                        |what| CellError { row: Some(row), what }.into_error(path, &columns[column]);
-                    found.push(place.map_err(cell_error)?);
+                    places.push(place.map_err(|what| invalid(row, column, what))?);
                 }
             }
             PlaceColumns::LonLat { lon, lat } => {
-                let degrees = |column: usize, of: fn(f64) -> Result<f64, String>| {
-                    let numbers = self.values(path, columns, column)?.numbers();
-                    let cell_error = |error: CellError| error.into_error(path, &columns[column]);
-                    let degrees = numbers.map_err(cell_error)?.into_floats();
+                let degrees = |column: usize, check: fn(f64) -> Result<f64, String>| {
+                    let degrees = self.numbers(source, column)?.into_floats();
                     for (row, &value) in degrees.iter().enumerate() {
-                        of(value).map_err(|what| cell_error(CellError { row: Some(row), what }))?;
+                        check(value).map_err(|what| invalid(row, column, what))?;
                     }
                     Ok::<_, Error>(degrees)
                 };
                 let (lon, lat) = (degrees(lon, longitude)?, degrees(lat, latitude)?);
-                found.extend(lon.into_iter().zip(lat).map(|(lon, lat)| LonLat::new(lon, lat)));
+                places.extend(lon.into_iter().zip(lat).map(|(lon, lat)| LonLat::new(lon, lat)));
             }
         }
-        Ok(found)
+        Ok(places)
     }
 }
 
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_are_refused() {
+    fn invalid_places() {
         let floats = |values: [f64; 2]| Values::floats(values.to_vec());
         let of = |lon: Values, lat: Values| cell_error(&[("lon", lon), ("lat", lat)], None);
         assert_eq!(
@@ -310,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn geometries_that_are_refused() {
+    fn invalid_geometries() {
         let points = || Values::points(&[LonLat::new(1.0, 2.0), LonLat::new(3.0, 400.0)]);
         let with = |text: &str| {
             let text = format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{text}}}}}}}");
@@ -328,14 +331,17 @@ mod tests {
             with("\"encoding\": \"multipolygon\""),
             "t.parquet: column 'g': its encoding is 'multipolygon'; expected points, as WKB or 'point'"
         );
-        assert_eq!(with("\"encoding\": \"point\""), "t.parquet: column 'g': points without fields x and y");
+        assert_eq!(
+            with("\"encoding\": \"point\""),
+            "t.parquet: column 'g': it has points without the fields x and y"
+        );
         let other = geo_metadata(&["h".to_owned()]).1;
         assert_eq!(
             cell_error(&[("g", points())], Some(&other)),
-            "t.parquet: no column 'h', which its geo metadata name"
+            "t.parquet: its geo metadata name the column 'h', which does not exist"
         );
         assert!(
-            cell_error(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are no JSON")
+            cell_error(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are not JSON")
         );
         let named = geo_metadata(&["g".to_owned()]).1;
         assert_eq!(
@@ -344,7 +350,7 @@ mod tests {
         );
         assert_eq!(
             cell_error(&[("g", texts(&["", ""]))], Some(&named)),
-            "t.parquet: row 0: column 'g': 0 bytes that are no well-known binary"
+            "t.parquet: row 0: column 'g': 0 bytes that are not well-known binary"
         );
     }
 
@@ -363,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_of_tables_and_of_what_came_of_them() {
+    fn pairs_of_tables_and_pairs_of_pairs() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         fs::write(path("a.csv"), "code,n,x\n007,1,\n+8,,2.5\n").unwrap();
@@ -387,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_do_harm() {
+    fn changed_bytes_never_panic() {
         let places = [LonLat::new(1.0, 2.0), LonLat::new(3.0, 4.0)];
         let nulls = [true, false].into_iter();
         let columns = [

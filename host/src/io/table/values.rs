@@ -1,4 +1,4 @@
-//! The values of a column in memory, of any type of Parquet.
+//! The values of a column in memory, with their Parquet type.
 
 use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -6,12 +6,11 @@ use parquet::data_type::{ByteArray, DataType, FixedLenByteArray, Int96};
 use parquet::errors::ParquetError;
 use parquet::record::Field;
 use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::decode_error::DecodeError;
 use super::{Numbers, finite, geo};
-use crate::error::{Error, FileLocation};
+use crate::error::FileLocation;
 use crate::memory;
 use crate::point::LonLat;
 
@@ -19,14 +18,14 @@ use crate::point::LonLat;
 const BATCH: usize = 1 << 16;
 /// The value index of a null.
 const NULL: u32 = u32::MAX;
-/// The milliseconds before and after 1970 for which dates can be formatted.
-const CALENDAR: i64 = 8_000_000_000_000_000;
+/// The largest distance from 1970, in milliseconds, of a date that can be formatted.
+const MAX_MILLIS: i64 = 8_000_000_000_000_000;
 
 /// The values of a column, one per row.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
-    /// The name and type in a file.
-    pub(super) of: TypePtr,
+    /// The name and type in the file.
+    pub(super) parquet_type: TypePtr,
     pub(super) data: Data,
     /// The index of each row's value; `None` if no row is null.
     value_indices: Option<Vec<u32>>,
@@ -45,7 +44,7 @@ pub(super) enum Data {
     Fixed(Vec<FixedLenByteArray>),
 }
 
-/// The meaning of values.
+/// The logical type of values, as far as numbers and text depend on it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Meaning {
     Integers,
@@ -55,23 +54,13 @@ enum Meaning {
     Floats,
     Texts,
     Dates,
-    /// Points in time, in this many units per second.
+    /// Timestamps, with this number of units per second.
     Timestamps(i64),
     Other,
 }
 
-/// An invalid value of a column, with the reason.
-pub(super) struct CellError {
-    pub(super) row: Option<usize>,
-    pub(super) what: String,
-}
-
-impl CellError {
-    pub(super) fn into_error(self, path: &Path, column: &str) -> Error {
-        let location = self.row.map_or(FileLocation::Whole, |row| FileLocation::Row(row as u64));
-        Error::InvalidFile { path: path.into(), location, column: Some(column.to_owned()), what: self.what }
-    }
-}
+/// The location of an invalid value in its column, and the reason.
+pub(super) type CellError = (FileLocation, String);
 
 impl Values {
     /// Creates a column of integers without nulls.
@@ -88,7 +77,7 @@ impl Values {
         Self::new(Physical::BYTE_ARRAY, Some(LogicalType::String), Data::Bytes(values))
     }
 
-    /// Points as well-known binary.
+    /// Creates a column of points in well-known binary.
     pub(crate) fn points(places: &[LonLat]) -> Self {
         let values =
             places.iter().map(|place| ByteArray::from(geo::to_wkb([place.lon, place.lat]))).collect();
@@ -104,8 +93,9 @@ impl Values {
     }
 
     fn new(physical: Physical, logical: Option<LogicalType>, data: Data) -> Self {
-        let of = Type::primitive_type_builder("values", physical).with_logical_type(logical).build();
-        Self { of: Arc::new(of.expect("a type of Parquet")), data, value_indices: None }
+        let parquet_type =
+            Type::primitive_type_builder("values", physical).with_logical_type(logical).build();
+        Self { parquet_type: Arc::new(parquet_type.expect("a valid type")), data, value_indices: None }
     }
 
     /// Returns the number of rows.
@@ -125,8 +115,8 @@ impl Values {
     }
 
     /// Returns the least number of bytes of a value in memory.
-    pub(super) fn bytes_each(of: &ColumnDescPtr) -> u64 {
-        let bytes = match of.physical_type() {
+    pub(super) fn bytes_each(column: &ColumnDescPtr) -> u64 {
+        let bytes = match column.physical_type() {
             Physical::BOOLEAN => size_of::<bool>(),
             Physical::INT32 | Physical::FLOAT => size_of::<i32>(),
             Physical::INT64 | Physical::DOUBLE => size_of::<i64>(),
@@ -136,8 +126,8 @@ impl Values {
         bytes as u64
     }
 
-    /// Returns the bytes of the texts of all rows, for types with texts of variable length. Few bytes in a file can
-    /// encode many.
+    /// Returns the bytes of the texts of all rows, for types whose texts have no fixed length. A few bytes of a file can
+    /// encode very long texts.
     pub(super) fn bytes_of_texts(&self) -> u64 {
         let num_rows = self.value_indices.as_ref().map_or(usize::MAX, Vec::len);
         let sum = |len: &dyn Fn(usize) -> Option<usize>| {
@@ -154,20 +144,20 @@ impl Values {
         }
     }
 
-    /// Returns the type of a column with this name that has some of these values.
+    /// Returns the Parquet type of a column with this name and any of these values.
     pub(super) fn type_in_file(&self, name: &str) -> Result<Type, ParquetError> {
-        let info = self.of.get_basic_info();
+        let info = self.parquet_type.get_basic_info();
         let has_nulls = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
         let repetition = if has_nulls || self.value_indices.is_some() {
             Repetition::OPTIONAL
         } else {
             Repetition::REQUIRED
         };
-        let mut builder = Type::primitive_type_builder(name, self.of.get_physical_type())
+        let mut builder = Type::primitive_type_builder(name, self.parquet_type.get_physical_type())
             .with_repetition(repetition)
             .with_converted_type(info.converted_type())
             .with_logical_type(info.logical_type_ref().cloned());
-        if let Type::PrimitiveType { type_length, scale, precision, .. } = &*self.of {
+        if let Type::PrimitiveType { type_length, scale, precision, .. } = &*self.parquet_type {
             builder = builder.with_length(*type_length).with_scale(*scale).with_precision(*precision);
         }
         builder.build()
@@ -181,18 +171,18 @@ impl Values {
         }
     }
 
-    /// Returns the numbers of all rows; a null is an error.
+    /// Returns the numbers of all rows. A null is an error.
     pub(super) fn numbers(&self) -> Result<Numbers, CellError> {
         if let Some(row) =
             self.value_indices.as_ref().and_then(|indices| indices.iter().position(|&index| index == NULL))
         {
-            return Err(CellError { row: Some(row), what: "null; expected a number".into() });
+            return Err((FileLocation::Row(row as u64), "null; expected a number".into()));
         }
         let floats = |floats: Vec<f64>| {
             let first = floats.iter().enumerate().find_map(|(row, &value)| Some((row, finite(value).err()?)));
             match first {
                 None => Ok(Numbers::Floats(floats)),
-                Some((row, what)) => Err(CellError { row: Some(row), what }),
+                Some((row, what)) => Err((FileLocation::Row(row as u64), what)),
             }
         };
         match (&self.data, self.meaning()) {
@@ -217,26 +207,26 @@ impl Values {
             }
             (Data::Floats(all), _) => floats(all.iter().map(|&value| value.into()).collect()),
             (Data::Doubles(all), _) => floats(all.clone()),
-            _ => Err(CellError { row: None, what: format!("it has {}; expected numbers", self.described()) }),
+            _ => Err((FileLocation::Whole, format!("it has {}; expected numbers", self.type_name()))),
         }
     }
 
-    /// Returns the bytes of a row, or the reason why there are none.
+    /// Returns the bytes of a row. The error is the reason why there are none.
     pub(super) fn bytes(&self, row: usize) -> Result<&[u8], String> {
         match (&self.data, self.value_index(row)) {
             (_, None) => Err("null; expected a point".into()),
             (Data::Bytes(all), Some(index)) => Ok(all[index].data()),
-            _ => Err(format!("it has {}; expected points as bytes", self.described())),
+            _ => Err(format!("it has {}; expected points as bytes", self.type_name())),
         }
     }
 
-    /// Returns the value of a row as text; a null is empty.
+    /// Returns the value of a row as text. A null is an empty text.
     pub(super) fn text(&self, row: usize) -> String {
         let Some(index) = self.value_index(row) else { return String::new() };
-        let moment = |value: i64, in_second: i64| {
+        let timestamp = |value: i64, in_second: i64| {
             let millis = i128::from(value) * 1000 / i128::from(in_second);
             match i64::try_from(millis) {
-                Ok(millis) if millis.abs() < CALENDAR => match in_second {
+                Ok(millis) if millis.abs() < MAX_MILLIS => match in_second {
                     1_000_000 => Field::TimestampMicros(value).to_string(),
                     _ => Field::TimestampMillis(millis).to_string(),
                 },
@@ -249,7 +239,7 @@ impl Values {
             Data::Int32s(all) => match (all[index], meaning) {
                 (value, Meaning::Unsigned) => (value as u32).to_string(),
                 (value, Meaning::Decimals(scale)) => decimal(value.into(), scale),
-                (value, Meaning::Dates) if i64::from(value).abs() < CALENDAR / 86_400_000 => {
+                (value, Meaning::Dates) if i64::from(value).abs() < MAX_MILLIS / 86_400_000 => {
                     Field::Date(value).to_string()
                 }
                 (value, _) => value.to_string(),
@@ -257,10 +247,10 @@ impl Values {
             Data::Int64s(all) => match (all[index], meaning) {
                 (value, Meaning::Unsigned) => (value as u64).to_string(),
                 (value, Meaning::Decimals(scale)) => decimal(value, scale),
-                (value, Meaning::Timestamps(in_second)) => moment(value, in_second),
+                (value, Meaning::Timestamps(in_second)) => timestamp(value, in_second),
                 (value, _) => value.to_string(),
             },
-            Data::Int96s(all) => moment(all[index].to_millis(), 1000),
+            Data::Int96s(all) => timestamp(all[index].to_millis(), 1000),
             Data::Floats(all) => all[index].to_string(),
             Data::Doubles(all) => all[index].to_string(),
             Data::Bytes(all) if meaning == Meaning::Texts => {
@@ -271,20 +261,20 @@ impl Values {
         }
     }
 
-    fn described(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match (&self.data, self.meaning()) {
             (_, Meaning::Texts) => "text",
             (_, Meaning::Dates) => "dates",
-            (_, Meaning::Timestamps(_)) | (Data::Int96s(_), _) => "points in time",
+            (_, Meaning::Timestamps(_)) | (Data::Int96s(_), _) => "timestamps",
             (_, Meaning::Integers | Meaning::Unsigned | Meaning::Decimals(_) | Meaning::Floats) => "numbers",
-            (Data::Bools(_), _) => "truth values",
+            (Data::Bools(_), _) => "booleans",
             (Data::Bytes(_) | Data::Fixed(_), _) => "bytes",
             _ => "values of another type",
         }
     }
 
     fn meaning(&self) -> Meaning {
-        let info = self.of.get_basic_info();
+        let info = self.parquet_type.get_basic_info();
         let in_second = |unit: &TimeUnit| match unit {
             TimeUnit::MILLIS => 1000,
             TimeUnit::MICROS => 1_000_000,
@@ -301,11 +291,11 @@ impl Values {
             Some(_) => return Meaning::Other,
             None => {}
         }
-        match (info.converted_type(), self.of.get_physical_type()) {
+        match (info.converted_type(), self.parquet_type.get_physical_type()) {
             (ConvertedType::UINT_8 | ConvertedType::UINT_16, _)
             | (ConvertedType::UINT_32 | ConvertedType::UINT_64, _) => Meaning::Unsigned,
-            (ConvertedType::DECIMAL, _) if self.of.get_scale() == 0 => Meaning::Integers,
-            (ConvertedType::DECIMAL, _) => Meaning::Decimals(self.of.get_scale()),
+            (ConvertedType::DECIMAL, _) if self.parquet_type.get_scale() == 0 => Meaning::Integers,
+            (ConvertedType::DECIMAL, _) => Meaning::Decimals(self.parquet_type.get_scale()),
             (ConvertedType::DATE, _) => Meaning::Dates,
             (ConvertedType::TIMESTAMP_MILLIS, _) => Meaning::Timestamps(1000),
             (ConvertedType::TIMESTAMP_MICROS, _) => Meaning::Timestamps(1_000_000),
@@ -338,18 +328,24 @@ impl ValueIndices {
     }
 }
 
-/// A column that is being read, part by part of a file.
-pub(super) struct ColumnReading {
-    values: Values,
+/// A column that is being read, row group by row group.
+pub(super) struct ColumnBuilder {
+    parquet_type: TypePtr,
+    data: Data,
+    rows: Rows,
+}
+
+/// The rows that have been read.
+struct Rows {
     value_indices: ValueIndices,
-    /// The definition level of non-null values.
+    /// The definition level of values that are not null.
     max_level: i16,
     len: usize,
 }
 
-impl ColumnReading {
-    pub(super) fn new(of: &ColumnDescPtr) -> Self {
-        let data = match of.physical_type() {
+impl ColumnBuilder {
+    pub(super) fn new(column: &ColumnDescPtr) -> Self {
+        let data = match column.physical_type() {
             Physical::BOOLEAN => Data::Bools(Vec::new()),
             Physical::INT32 => Data::Int32s(Vec::new()),
             Physical::INT64 => Data::Int64s(Vec::new()),
@@ -359,57 +355,51 @@ impl ColumnReading {
             Physical::BYTE_ARRAY => Data::Bytes(Vec::new()),
             Physical::FIXED_LEN_BYTE_ARRAY => Data::Fixed(Vec::new()),
         };
-        let values = Values { of: of.self_type_ptr(), data, value_indices: None };
-        Self { values, value_indices: ValueIndices::default(), max_level: of.max_def_level(), len: 0 }
+        let max_level = column.max_def_level();
+        let rows = Rows { value_indices: ValueIndices::default(), max_level, len: 0 };
+        Self { parquet_type: column.self_type_ptr(), data, rows }
     }
 
     /// Returns the number of rows so far.
     pub(super) fn len(&self) -> usize {
-        self.len
+        self.rows.len
     }
 
     pub(super) fn finish(self) -> Values {
-        Values { value_indices: self.value_indices.finish(), ..self.values }
+        let Self { parquet_type, data, rows } = self;
+        Values { parquet_type, data, value_indices: rows.value_indices.finish() }
     }
 
-    /// Appends at most `most` values.
+    /// Appends the rows of a row group, at most `most` of them.
     pub(super) fn read(&mut self, reader: ColumnReader, most: usize) -> Result<(), DecodeError> {
-        let Self { values, value_indices, max_level, len } = self;
-        let mut rows = RowAppender { value_indices, max_level: *max_level, len, most };
-        match (reader, &mut values.data) {
-            (ColumnReader::BoolColumnReader(reader), Data::Bools(all)) => rows.append(reader, all),
-            (ColumnReader::Int32ColumnReader(reader), Data::Int32s(all)) => rows.append(reader, all),
-            (ColumnReader::Int64ColumnReader(reader), Data::Int64s(all)) => rows.append(reader, all),
-            (ColumnReader::Int96ColumnReader(reader), Data::Int96s(all)) => rows.append(reader, all),
-            (ColumnReader::FloatColumnReader(reader), Data::Floats(all)) => rows.append(reader, all),
-            (ColumnReader::DoubleColumnReader(reader), Data::Doubles(all)) => rows.append(reader, all),
-            (ColumnReader::ByteArrayColumnReader(reader), Data::Bytes(all)) => rows.append(reader, all),
-            (ColumnReader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
-                rows.append(reader, all)
+        use ColumnReader as Reader;
+        let rows = &mut self.rows;
+        match (reader, &mut self.data) {
+            (Reader::BoolColumnReader(reader), Data::Bools(all)) => rows.append(reader, all, most),
+            (Reader::Int32ColumnReader(reader), Data::Int32s(all)) => rows.append(reader, all, most),
+            (Reader::Int64ColumnReader(reader), Data::Int64s(all)) => rows.append(reader, all, most),
+            (Reader::Int96ColumnReader(reader), Data::Int96s(all)) => rows.append(reader, all, most),
+            (Reader::FloatColumnReader(reader), Data::Floats(all)) => rows.append(reader, all, most),
+            (Reader::DoubleColumnReader(reader), Data::Doubles(all)) => rows.append(reader, all, most),
+            (Reader::ByteArrayColumnReader(reader), Data::Bytes(all)) => rows.append(reader, all, most),
+            (Reader::FixedLenByteArrayColumnReader(reader), Data::Fixed(all)) => {
+                rows.append(reader, all, most)
             }
-            _ => Err("the type of a column is not the same in all its parts".into()),
+            _ => Err("a column has another type in one of its row groups".into()),
         }
     }
 }
 
-/// The target of appended rows.
-struct RowAppender<'a> {
-    value_indices: &'a mut ValueIndices,
-    max_level: i16,
-    len: &'a mut usize,
-    /// The number of rows that may still be appended.
-    most: usize,
-}
-
-impl RowAppender<'_> {
+impl Rows {
     fn append<T: DataType>(
         &mut self,
         mut reader: ColumnReaderImpl<T>,
         values: &mut Vec<T::T>,
+        most: usize,
     ) -> Result<(), DecodeError> {
         let mut levels = Vec::new();
-        // One row more, to detect excess rows.
-        let mut remaining = self.most + 1;
+        // One additional row, to detect excess rows.
+        let mut remaining = most + 1;
         while remaining > 0 {
             levels.clear();
             let batch = remaining.min(BATCH);
@@ -423,7 +413,7 @@ impl RowAppender<'_> {
                 memory::reserve_more(&mut self.value_indices.indices, levels.len(), "values of a column")?;
                 levels.iter().for_each(|&level| self.value_indices.push(level == self.max_level));
             }
-            *self.len += num_rows;
+            self.len += num_rows;
             remaining -= num_rows.min(remaining);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Output of Parquet files.
+//! Writes Parquet files.
 
 use parquet::basic::Compression;
 use parquet::column::writer::{ColumnWriter, ColumnWriterImpl};
@@ -27,7 +27,7 @@ pub(crate) struct Column<'a> {
     pub(crate) rows: Option<&'a [u32]>,
 }
 
-/// A Parquet file, written row group by row group and compressed by Snappy.
+/// Writes a Parquet file row group by row group, compressed with Snappy.
 pub(crate) struct ParquetWriter<'w> {
     path: PathBuf,
     writer: SerializedFileWriter<&'w mut (dyn Write + Send)>,

@@ -8,6 +8,7 @@ use super::cells::collected;
 use super::overfull_cells::{NodeFilter, OverfullCells, Subtree, TreeNode, TreePoint, TreeVisitor};
 use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
+use crate::join::rows::zeros;
 use crate::join::scored::{Score, ScoredPair};
 use crate::memory;
 use kauri_kernels::join::best::pair;
@@ -17,7 +18,7 @@ use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 /// Pairs that a thread adds to the shared list at a time.
 const BATCH: usize = 64;
@@ -53,8 +54,8 @@ pub(super) fn best_pairs<C: Coord, S: Score, const D: usize>(
             rank: ranks[1][probe],
             threshold: best.threshold(),
         };
-        let may_have_pairs = |probe: usize| probe_point(probe).may_have_pairs(extremes, 0);
-        sides.try_for_each(task, may_have_pairs, |probe, segments| {
+        let may_have_pairs = |&probe: &usize| probe_point(probe).may_have_pairs(extremes, 0);
+        sides.try_for_each(task.filter(may_have_pairs), |probe, segments| {
             let mut visitor = BestVisitor {
                 best: &best,
                 ids: &sides.build.ids,
@@ -97,8 +98,7 @@ fn node_ranks<C: Coord, const D: usize>(
             }
         };
     }
-    let mut to = memory::vec_with_capacity(overfull.num_nodes(), "ranks of scores")?;
-    to.resize(overfull.num_nodes(), EMPTY);
+    let mut to = zeros(overfull.num_nodes(), "ranks of scores")?;
     overfull.trees().for_each(|tree| set(tree, ranks, &mut to));
     Ok(to)
 }
@@ -134,17 +134,13 @@ impl SharedBest {
         if added.is_empty() {
             return;
         }
-        let mut pairs = self.pairs();
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
         if pairs.capacity() - pairs.len() < added.len() {
             let last = keep_best(&mut pairs, self.k);
             self.threshold[1].store(last.1, Ordering::Relaxed);
             self.threshold[0].store(last.0, Ordering::Release);
         }
         pairs.append(added);
-    }
-
-    fn pairs(&self) -> MutexGuard<'_, Vec<Bits128>> {
-        self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the best pairs in order.

@@ -4,8 +4,9 @@
 //! only counts, and a second search fills the rows.
 
 use super::overfull_cells::{NodeFilter, Segment, Subtree, TreeNode, TreePoint, TreeVisitor};
-use super::sets::{IdFilter, JoinSides, MatchVisitor};
+use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
+use crate::join::rows::{ITEM_BYTES, zeros};
 use crate::memory::{self, Parts};
 use crate::rows::Rows;
 use kauri_kernels::join::cells::Pairing;
@@ -14,9 +15,7 @@ use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes of an id in a row.
-pub(super) const ITEM_BYTES: u64 = size_of::<u32>() as u64;
-/// The first search keeps at max_hits this many ids per row on average.
+/// The first search keeps at most this many ids per row on average.
 const MAX_KEPT_PER_ROW: usize = 32;
 /// The first search keeps up to this many ids in any case.
 const MIN_KEPT: usize = 1 << 24;
@@ -32,13 +31,6 @@ pub(super) struct FirstSearch {
     counts: Vec<u32>,
     /// The ids of each task, if they were kept.
     kept: Option<Vec<Vec<u32>>>,
-}
-
-/// Returns a vector of zeros.
-pub(super) fn zeros(len: usize) -> Result<Vec<u64>> {
-    let mut zeros = memory::vec_with_capacity(len, "offsets of rows")?;
-    zeros.resize(len, 0);
-    Ok(zeros)
 }
 
 /// Allocates the ids of a result, or returns [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
@@ -79,7 +71,7 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
             Some(first) => first,
             None => FirstSearch { counts: self.count_rows()?, kept: None },
         };
-        let mut offsets = zeros(num_rows + 1)?;
+        let mut offsets = zeros(num_rows + 1, "offsets of rows")?;
         for (&id, &count) in self.probe.ids.iter().zip(&counts) {
             offsets[id as usize + 1] = count.into();
         }
@@ -101,8 +93,8 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
             }),
             None => self.tasks().try_for_each(|task| {
                 let (mut row, mut hits) = (Vec::new(), Vec::new());
-                let is_in_result = |probe: usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
-                self.try_for_each(task, is_in_result, |probe, segments| {
+                let is_in_result = |&probe: &usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
+                self.try_for_each(task.filter(is_in_result), |probe, segments| {
                     row.clear();
                     memory::reserve_more(&mut row, counts[probe] as usize, "a row of a join")?;
                     self.append_row(probe, segments, &mut row, &mut hits)?;
@@ -120,8 +112,7 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     /// Searches and keeps the ids, or returns `None` if there are too many.
     pub(super) fn keep_rows(&self) -> Result<Option<FirstSearch>> {
         let num_probes = self.probe.ids.len();
-        let mut counts = memory::vec_with_capacity(num_probes, "counts of rows")?;
-        counts.resize(num_probes, 0);
+        let mut counts = zeros(num_probes, "counts of rows")?;
         let budget = AtomicUsize::new(MIN_KEPT.max(num_probes.saturating_mul(MAX_KEPT_PER_ROW)));
         let tasks = self.tasks().zip(counts.par_chunks_mut(self.task_len()));
         let kept = tasks.map(|(task, counts)| self.keep_task(task, counts, &budget));
@@ -132,21 +123,17 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     /// Counts and keeps the ids of each row of a task. Returns `None` if they exceed the remaining budget of all tasks, or without memory.
     fn keep_task(&self, task: Range<usize>, counts: &mut [u32], budget: &AtomicUsize) -> Option<Vec<u32>> {
         let (mut ids, mut hits, first) = (Vec::new(), Vec::new(), task.start);
-        self.try_for_each(
-            task,
-            |_| true,
-            |probe, segments| {
-                let max_len = self.max_row_len(probe, segments).map_err(drop)?;
-                if ids.len() + max_len > MAX_KEPT_PER_TASK.min(budget.load(Ordering::Relaxed)) {
-                    return Err(());
-                }
-                memory::reserve_more(&mut ids, max_len, "pairs of a join").map_err(drop)?;
-                let before = ids.len();
-                self.append_row(probe, segments, &mut ids, &mut hits).map_err(drop)?;
-                counts[probe - first] = (ids.len() - before) as u32;
-                Ok(())
-            },
-        )
+        self.try_for_each(task, |probe, segments| {
+            let max_len = self.max_row_len(probe, segments).map_err(drop)?;
+            if ids.len() + max_len > MAX_KEPT_PER_TASK.min(budget.load(Ordering::Relaxed)) {
+                return Err(());
+            }
+            memory::reserve_more(&mut ids, max_len, "pairs of a join").map_err(drop)?;
+            let before = ids.len();
+            self.append_row(probe, segments, &mut ids, &mut hits).map_err(drop)?;
+            counts[probe - first] = (ids.len() - before) as u32;
+            Ok(())
+        })
         .ok()?;
         ids.shrink_to_fit();
         let spend = |budget: usize| budget.checked_sub(ids.len());
@@ -156,19 +143,13 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
 
     /// Counts the ids of each probe position.
     fn count_rows(&self) -> Result<Vec<u32>> {
-        let num_probes = self.probe.ids.len();
-        let mut counts = memory::vec_with_capacity(num_probes, "counts of rows")?;
-        counts.resize(num_probes, 0);
+        let mut counts: Vec<u32> = zeros(self.probe.ids.len(), "counts of rows")?;
         self.tasks().zip(counts.par_chunks_mut(self.task_len())).try_for_each(|(task, counts)| {
             let first = task.start;
-            self.try_for_each(
-                task,
-                |_| true,
-                |probe, segments| {
-                    counts[probe - first] = self.count_row(probe, segments)? as u32;
-                    Ok(())
-                },
-            )
+            self.try_for_each(task, |probe, segments| {
+                counts[probe - first] = self.count_row(probe, segments)? as u32;
+                Ok(())
+            })
         })?;
         Ok(counts)
     }
@@ -176,10 +157,10 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     /// Counts the ids of a row.
     fn count_row(&self, probe: usize, segments: &[Segment]) -> Result<u64> {
         match self.params.pairing {
-            Pairing::All | Pairing::Swapped => self.count_near(probe, segments, IdFilter::All),
+            Pairing::All | Pairing::Swapped => self.count_near::<false>(probe, segments),
             // The point itself is near.
-            Pairing::Both => Ok(self.count_near(probe, segments, IdFilter::All)? - 1),
-            Pairing::Once => self.count_near(probe, segments, IdFilter::Smaller),
+            Pairing::Both => Ok(self.count_near::<false>(probe, segments)? - 1),
+            Pairing::Once => self.count_near::<true>(probe, segments),
         }
     }
 

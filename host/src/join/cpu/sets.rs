@@ -52,8 +52,7 @@ pub(super) fn grid_of_points<C: Coord, const D: usize>(
     if points.iter().any(|points| points.is_empty()) {
         return None;
     }
-    let [build, probe] = points.map(bounds);
-    grid_of(D, build, probe, params).map(|of| of.grid)
+    grid_of(points.map(bounds), params).map(|of| of.grid)
 }
 
 impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
@@ -71,14 +70,10 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
     pub(super) fn count(&self) -> Result<u64> {
         let count_task = |task| {
             let mut count = 0;
-            self.try_for_each(
-                task,
-                |_| true,
-                |probe, segments| {
-                    count += self.count_near(probe, segments, IdFilter::All)?;
-                    Ok(())
-                },
-            )?;
+            self.try_for_each(task, |probe, segments| {
+                count += self.count_near::<false>(probe, segments)?;
+                Ok(())
+            })?;
             Ok(count)
         };
         let count = self.tasks().map(count_task).try_reduce(|| 0, |a, b| Ok(a + b))?;
@@ -91,21 +86,11 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
         })
     }
 
-    /// Counts the build points near a probe point, including the point itself in a self join.
-    pub(super) fn count_near(&self, probe: usize, segments: &[Segment], filter: IdFilter) -> Result<u64> {
+    /// Counts the build points near a probe point, including the point itself in a self join; if `SMALLER`, only those with smaller ids
+    /// than the probe point.
+    pub(super) fn count_near<const SMALLER: bool>(&self, probe: usize, segments: &[Segment]) -> Result<u64> {
         let (ids, probe_id) = (&self.build.ids[..], self.probe_id(probe));
-        match filter {
-            IdFilter::All => self.count_by(probe, segments, Counter::<false> { ids, probe_id, count: 0 }),
-            IdFilter::Smaller => self.count_by(probe, segments, Counter::<true> { ids, probe_id, count: 0 }),
-        }
-    }
-
-    fn count_by<const SMALLER: bool>(
-        &self,
-        probe: usize,
-        segments: &[Segment],
-        mut counter: Counter<'_, SMALLER>,
-    ) -> Result<u64> {
+        let mut counter = Counter::<SMALLER> { ids, probe_id, count: 0 };
         self.search(probe, segments, &mut counter)?;
         Ok(counter.count)
     }
@@ -126,15 +111,14 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
         (0..len.div_ceil(step)).into_par_iter().map(move |task| task * step..len.min((task + 1) * step))
     }
 
-    /// Calls `visit` for each probe position that `filter` accepts, with the segments of the build side in the neighbor cells.
+    /// Calls `visit` for each probe position, with the segments of the build side in the neighbor cells.
     pub(super) fn try_for_each<E>(
         &self,
-        probes: Range<usize>,
-        filter: impl Fn(usize) -> bool,
+        probes: impl Iterator<Item = usize>,
         mut visit: impl FnMut(usize, &[Segment]) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let (mut segments, mut code) = (Vec::new(), None);
-        for probe in probes.filter(|&probe| filter(probe)) {
+        for probe in probes {
             if code != Some(self.probe.codes[probe]) {
                 code = Some(self.probe.codes[probe]);
                 self.build.neighbor_segments(&self.grid, &self.probe.points[probe], &mut segments);
@@ -180,14 +164,6 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
             }
         }
     }
-}
-
-/// Which build points a count includes.
-#[derive(Clone, Copy)]
-pub(super) enum IdFilter {
-    All,
-    /// Points with smaller ids than the probe point.
-    Smaller,
 }
 
 /// Counts build points; if `SMALLER`, only those with smaller ids than the probe point.

@@ -103,7 +103,7 @@ fn rows_of<C: Coord>() {
                 let norm = norms[turn % 3];
                 let bound = if norm == Norm::Euclidean { distance * distance } else { distance };
                 let (bound, curve) = (C::from_f64(bound), curves[turn / 3 % 3]);
-                let params = JoinParams { bound, norm, curve, pairing, lookup: Lookup::Points };
+                let params = JoinParams { dims: 2, bound, norm, curve, pairing, lookup: Lookup::Points };
                 check(what, [&points, &points[200..600]], &params);
             }
         }
@@ -125,7 +125,7 @@ fn results_that_memory_cannot_hold_are_not_begun() {
     let points = vec![[1.0_f32, 2.0]; 5000];
     let params = |pairing| {
         let (norm, curve, lookup) = (Norm::Euclidean, Curve::Linear, Lookup::Points);
-        JoinParams { bound: 0.0, norm, curve, pairing, lookup }
+        JoinParams { dims: 2, bound: 0.0, norm, curve, pairing, lookup }
     };
     for (pairing, pairs) in
         [(Pairing::All, 25_000_000), (Pairing::Both, 24_995_000), (Pairing::Once, 12_497_500)]
@@ -134,7 +134,7 @@ fn results_that_memory_cannot_hold_are_not_begun() {
         let coords = [points.as_flattened(); 2];
         // Enough for all but the result.
         crate::memory::LIMIT.set(4_000_000);
-        let error = rows(2, coords, &params).map(|rows| rows.len());
+        let error = rows(coords, &params).map(|rows| rows.len());
         crate::memory::LIMIT.set(u64::MAX);
         let Err(crate::Error::ResultTooLarge { count, bytes, .. }) = error else { panic!("{error:?}") };
         assert_eq!((count, bytes), (pairs, 4 * pairs), "{pairing:?}");

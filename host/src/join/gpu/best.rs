@@ -69,9 +69,18 @@ impl BestPairs {
                 PairArray { all, state, pairs: all.part(STATE, all.len() - STATE) }
             }
         });
-        let running = RunningBest { plan: self, stream, temp, arrays };
-        running.reset(threshold)?;
-        Ok(running)
+        let state = arrays[0].state;
+        if threshold == Bits128::LAST {
+            // Without a threshold no upload is needed.
+            // SAFETY: nothing else uses the memory of the plan.
+            unsafe {
+                stream.fill_bytes(state, 0)?;
+                stream.fill_bytes(state.part(state::THRESHOLD, 2), 0xFF)?;
+            }
+        } else {
+            temp.upload(stream, state, &[0, 0, threshold.0, threshold.1, 0, 0])?;
+        }
+        Ok(RunningBest { plan: self, stream, temp, arrays })
     }
 }
 
@@ -105,20 +114,6 @@ pub(super) struct BestPairsResult {
 }
 
 impl<'a> RunningBest<'_, 'a> {
-    /// Removes all pairs and sets the threshold.
-    fn reset(&self, threshold: Bits128) -> Result<()> {
-        let state = self.arrays[0].state;
-        if threshold != Bits128::LAST {
-            return self.temp.upload(self.stream, state, &[0, 0, threshold.0, threshold.1, 0, 0]);
-        }
-        // Without a threshold no upload is needed.
-        // SAFETY: nothing else uses the memory of the plan.
-        unsafe {
-            self.stream.fill_bytes(state, 0)?;
-            self.stream.fill_bytes(state.part(state::THRESHOLD, 2), 0xFF)
-        }
-    }
-
     /// Returns the array that kernels append pairs to, and the state.
     pub(super) fn candidates(&self) -> (SliceMut<'a, Bits128>, SliceMut<'a, u64>) {
         (self.arrays[0].pairs, self.arrays[0].state)

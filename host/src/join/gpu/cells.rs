@@ -1,49 +1,38 @@
 //! The points of the sets of a join in the order of their cells, on a GPU.
 
-use super::grid::{GridPlan, GridView, PackedGrid};
-use super::prepared::ScoredView;
+#[cfg(feature = "research")]
+use super::cell_list::CellListPlan;
+use super::grid::{GridView, PackedGrid};
+use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
-use crate::join::params::{JoinParams, Lookup};
+use crate::join::params::JoinParams;
+#[cfg(feature = "research")]
+use crate::join::params::Lookup;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
-use crate::primitives::select::Select;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::cells::{join_cells, join_codes, join_directory, join_ranks};
+use kauri_kernels::join::cells::{join_codes, join_directory, join_ranks};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
 use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
-use kauri_kernels::primitives::unique::primitives_unique;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::predicate::EqualBits;
 
 /// Average number of points of a directory entry.
 const POINTS_PER_ENTRY: usize = 4;
 
-/// The side of a join.
+/// A side of a join.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// The side that is searched.
     Build,
     /// The side that searches, a thread per point.
     Probe,
-}
-
-/// The order of the points of a probe side.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum PointOrder {
-    ByCell,
-    /// The order of the input, which saves the sort.
-    ById,
-}
-
-/// Whether the points of a set have scores.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scores {
-    None,
-    Ranked,
+    /// A probe side in the order of the input, which saves the sort.
+    UnsortedProbe,
 }
 
 /// The sets of a join.
@@ -71,7 +60,7 @@ pub(super) struct SortedPointsPlan<C> {
     ids: [Region<u32>; 2],
     /// `None` if the points are not sorted.
     sort: Option<RadixSort>,
-    list: Option<CellListPlan>,
+    lookup: LookupPlan,
     directory: Region<u32>,
     coords: Region<C>,
     /// Ranks of the scores, and the least and the greatest rank; empty without scores.
@@ -79,44 +68,50 @@ pub(super) struct SortedPointsPlan<C> {
     extremes: Region<u64>,
 }
 
-/// A set in the order of its cells. The fields are described at [`BuildSide`](kauri_kernels::join::neighbor_cells::BuildSide).
+/// Scratch memory of the lookup of cells.
+enum LookupPlan {
+    Points,
+    #[cfg(feature = "research")]
+    Cells(CellListPlan),
+}
+
+/// A set in the order of its cells.
 #[derive(Clone, Copy)]
 pub(super) struct SortedPoints<'a, C> {
-    pub(super) codes: Slice<'a, u64>,
-    pub(super) begins: Slice<'a, u32>,
-    pub(super) directory: Slice<'a, u32>,
-    pub(super) coords: Slice<'a, C>,
-    pub(super) ids: Slice<'a, u32>,
+    /// The points, as a kernel searches them. An unsorted probe side has only coordinates and ids.
+    pub(super) points: BuildSide<'a, C>,
     /// Ranks of the scores, and the least and the greatest rank; empty without scores.
     pub(super) ranks: Slice<'a, u64>,
     pub(super) extremes: Slice<'a, u64>,
 }
 
 impl<C: Coord> SortedPointsPlan<C> {
+    /// Plans the scratch memory of `len` points, and of their ranks if they have scores.
     pub(super) fn plan(
         layout: &mut Layout,
-        len: usize,
-        dims: usize,
         grid: &PackedGrid,
+        len: usize,
         side: Side,
-        order: PointOrder,
-        scores: Scores,
+        has_scores: bool,
     ) -> Self {
         let directory_bits = (len / POINTS_PER_ENTRY).max(1).ilog2().min(grid.cell_bits);
-        let has_list = side == Side::Build && grid.lookup == Lookup::Cells;
-        let sort = (order == PointOrder::ByCell).then(|| {
+        let sort = (side != Side::UnsortedProbe).then(|| {
             let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
             sort
         });
-        let if_scored = |len| if scores == Scores::Ranked { len } else { 0 };
-        let if_sorted = |len| if order == PointOrder::ByCell { len } else { 0 };
+        let if_scored = |len| if has_scores { len } else { 0 };
+        let if_sorted = |len| if side == Side::UnsortedProbe { 0 } else { len };
         Self {
             codes: [layout.reserve(if_sorted(len)), layout.reserve(if_sorted(len))],
             ids: [layout.reserve(len), layout.reserve(if_sorted(len))],
             sort,
-            list: has_list.then(|| CellListPlan::plan(layout, len)),
+            lookup: match grid.lookup {
+                #[cfg(feature = "research")]
+                Lookup::Cells if side == Side::Build => LookupPlan::Cells(CellListPlan::plan(layout, len)),
+                _ => LookupPlan::Points,
+            },
             directory: layout.reserve(if side == Side::Build { (1 << directory_bits) + 1 } else { 0 }),
-            coords: layout.reserve(if_sorted(len + GROUP) * dims),
+            coords: layout.reserve(if_sorted(len + GROUP) * grid.dims),
             ranks: layout.reserve(if_scored(len + GROUP)),
             extremes: layout.reserve(if_scored(2)),
         }
@@ -131,7 +126,6 @@ impl<C: Coord> SortedPointsPlan<C> {
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
-        dims: usize,
         grid: GridView<'_>,
         coords: Slice<'a, C>,
         scores: Option<ScoredView<'_, C>>,
@@ -140,6 +134,7 @@ impl<C: Coord> SortedPointsPlan<C> {
             // SAFETY: passed on to the caller.
             return unsafe { self.run_unsorted(stream, temp, coords, scores) };
         };
+        let dims = grid.dims;
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
         let padded = temp.view(self.coords);
         let len = pairs[1].keys.len();
@@ -150,15 +145,20 @@ impl<C: Coord> SortedPointsPlan<C> {
         let num_threads = len.max(padding.len()) as u64;
         // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
         unsafe {
-            with_kernel_dims!(dims, D => stream.launch_items::<join_codes<C, D>>(num_threads, args))?;
+            match dims {
+                2 => stream.launch_items::<join_codes<C, 2>>(num_threads, args),
+                3 => stream.launch_items::<join_codes<C, 3>>(num_threads, args),
+                _ => stream.launch_items::<join_codes<C, MAX_DIMS>>(num_threads, args),
+            }?;
             let by = SortBy::low_bits(grid.code_bits);
             let [Pairs { keys: codes, values: ids }, _] =
                 sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
             let (codes, ids) = (codes.read_only(), ids.read_only());
             permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
-            let (codes, begins) = match &self.list {
-                None => (codes, empty_view().read_only()),
-                Some(list) => list.run(stream, temp, codes)?,
+            let (codes, begins) = match &self.lookup {
+                LookupPlan::Points => (codes, empty_view().read_only()),
+                #[cfg(feature = "research")]
+                LookupPlan::Cells(list) => list.run(stream, temp, codes)?,
             };
             let directory = temp.view(self.directory);
             stream
@@ -166,7 +166,7 @@ impl<C: Coord> SortedPointsPlan<C> {
             self.rank(stream, temp, ids, scores)?;
             let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
             let (directory, coords) = (directory.read_only(), padded.read_only());
-            Ok(SortedPoints { codes, begins, directory, coords, ids, ranks, extremes })
+            Ok(SortedPoints { points: BuildSide { codes, begins, directory, coords, ids }, ranks, extremes })
         }
     }
 
@@ -188,9 +188,9 @@ impl<C: Coord> SortedPointsPlan<C> {
             self.rank(stream, temp, ids.read_only(), scores)?;
         }
         let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
-        let (codes, begins, directory) =
-            (empty_view().read_only(), empty_view().read_only(), empty_view().read_only());
-        Ok(SortedPoints { codes, begins, directory, coords, ids: ids.read_only(), ranks, extremes })
+        let (codes, begins) = (empty_view().read_only(), empty_view().read_only());
+        let points = BuildSide { codes, begins, directory: begins, coords, ids: ids.read_only() };
+        Ok(SortedPoints { points, ranks, extremes })
     }
 
     /// Writes the ranks of the scores in the order of `ids`, and the least and the greatest rank, if there are scores.
@@ -217,48 +217,9 @@ impl<C: Coord> SortedPointsPlan<C> {
     }
 }
 
-/// Scratch memory of a list of the cells that are not empty.
-struct CellListPlan {
-    cells: Region<u64>,
-    begins: Region<u32>,
-    count: Region<u64>,
-    select: Select,
-}
-
-impl CellListPlan {
-    fn plan(layout: &mut Layout, len: usize) -> Self {
-        let select = Select::plan::<u64>(layout, len);
-        Self { cells: layout.reserve(len), begins: layout.reserve(len + 1), count: layout.reserve(1), select }
-    }
-
-    /// Returns the cells of sorted codes, and where the points of each cell begin.
-    ///
-    /// # Safety
-    /// The number of codes is as planned; nothing else uses the memory of the plan until the stream has done the work.
-    unsafe fn run<'a>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        codes: Slice<'_, u64>,
-    ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
-        let (cells, begins) = (temp.view(self.cells), temp.view(self.begins));
-        let num_tiles = self.select.prepare::<u64>(stream, temp, codes.len())?;
-        // SAFETY: passed on to the caller; the arrays have an element for each point.
-        unsafe {
-            stream.fill_bytes(cells, 0xFF)?;
-            let args = (codes, cells, empty_view(), temp.view(self.count), self.select.words(temp));
-            stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, args)?;
-            let args = (codes, cells.read_only(), begins);
-            stream.launch_items::<join_cells>(begins.len() as u64, args)?;
-        }
-        Ok((cells.read_only(), begins.read_only()))
-    }
-}
-
 /// The two sides of a join by a grid, in the order of cells.
 #[derive(Clone, Copy)]
 pub(super) struct SortedSides<'a, C> {
-    pub(super) dims: usize,
     pub(super) grid: GridView<'a>,
     pub(super) build: SortedPoints<'a, C>,
     pub(super) probe: SortedPoints<'a, C>,
@@ -268,12 +229,11 @@ pub(super) struct SortedSides<'a, C> {
 impl<'a, C: Coord> SortedSides<'a, C> {
     /// Returns the sides as arguments of a kernel.
     pub(super) fn args(&self) -> JoinSides<'a, C> {
-        let SortedPoints { codes, begins, directory, coords, ids, .. } = self.build;
         JoinSides {
-            build: BuildSide { codes, begins, directory, coords, ids },
-            probe_coords: self.probe.coords,
-            probe_ids: self.probe.ids,
-            dims: self.dims as u32,
+            build: self.build.points,
+            probe_coords: self.probe.points.coords,
+            probe_ids: self.probe.points.ids,
+            dims: self.grid.dims as u32,
             grid: self.grid.words,
             shape: self.grid.shape,
             bound: self.bound,
@@ -288,60 +248,56 @@ impl<'a, C: Coord> SortedSides<'a, C> {
 
 /// Scratch memory of two sides.
 pub(super) struct SidesPlan<C> {
-    grid: GridPlan,
+    grid: Region<f64>,
     build: SortedPointsPlan<C>,
     /// `None` if a set is joined with itself.
     probe: Option<SortedPointsPlan<C>>,
 }
 
 impl<C: Coord> SidesPlan<C> {
+    /// Plans sides of `lens` points, given as [build, probe].
     pub(super) fn plan(
         layout: &mut Layout,
-        dims: usize,
         grid: &PackedGrid,
         lens: [usize; 2],
         sets: Sets,
-        probe_order: PointOrder,
+        probe_side: Side,
     ) -> Self {
-        let grid_plan = GridPlan::plan(layout, grid);
-        let scores = if sets == Sets::TwoScored { Scores::Ranked } else { Scores::None };
-        let mut plan =
-            |len, side, order| SortedPointsPlan::plan(layout, len, dims, grid, side, order, scores);
-        let build = plan(lens[0], Side::Build, PointOrder::ByCell);
-        let probe = (sets != Sets::One).then(|| plan(lens[1], Side::Probe, probe_order));
-        Self { grid: grid_plan, build, probe }
+        let words = grid.plan(layout);
+        let mut plan = |len, side| SortedPointsPlan::plan(layout, grid, len, side, sets == Sets::TwoScored);
+        let build = plan(lens[0], Side::Build);
+        let probe = (sets != Sets::One).then(|| plan(lens[1], probe_side));
+        Self { grid: words, build, probe }
     }
 
     /// Sorts both sides, given as [build, probe].
     ///
     /// # Safety
     /// The requirements of [`SortedPointsPlan::run`].
-    #[allow(clippy::too_many_arguments)]
     pub(super) unsafe fn run<'a>(
         &self,
         stream: &Stream,
         temp: &Temp<'a>,
-        dims: usize,
         grid: &PackedGrid,
         params: &JoinParams<C>,
         coords: [Slice<'a, C>; 2],
         scores: Option<[ScoredView<'_, C>; 2]>,
     ) -> Result<SortedSides<'a, C>> {
-        let grid = self.grid.run(stream, temp, grid, params)?;
+        let grid = grid.upload(stream, temp, self.grid, params)?;
         let scores = |i: usize| scores.map(|scores| scores[i]);
         // SAFETY: passed on to the caller.
         unsafe {
             let [build, probe] = match &self.probe {
                 Some(probe) => {
-                    let lens = coords.map(|coords| coords.len() / dims);
+                    let lens = coords.map(|coords| coords.len() / grid.dims);
                     for_both(stream, lens, |i, stream| {
                         let plan = if i == 0 { &self.build } else { probe };
-                        plan.run(stream, temp, dims, grid, coords[i], scores(i))
+                        plan.run(stream, temp, grid, coords[i], scores(i))
                     })?
                 }
-                None => [self.build.run(stream, temp, dims, grid, coords[0], scores(0))?; 2],
+                None => [self.build.run(stream, temp, grid, coords[0], scores(0))?; 2],
             };
-            Ok(SortedSides { dims, grid, build, probe, bound: params.bound.to_f64() })
+            Ok(SortedSides { grid, build, probe, bound: params.bound.to_f64() })
         }
     }
 }

@@ -1,16 +1,18 @@
 //! The best pairs by a selection from all pairs, without a threshold.
 
 use super::best::BestPairs;
-use super::cells::{PointOrder, Sets, SidesPlan};
+use super::cells::{Sets, Side, SidesPlan};
 use super::grid::PackedGrid;
 use super::pairs::CountingPlan;
-use super::prepared::{PreparedJoin, ScoredView};
+use super::scored::ScoredView;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::join::params::TopKParams;
 use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue};
 use crate::primitives::pairs::{Pairs, empty_view};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
@@ -20,35 +22,39 @@ use kauri_kernels::thread::words::Bits128;
 
 /// Returns the best pairs of two sets.
 pub(super) fn best_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
-    grid: PackedGrid,
+    grid: &PackedGrid,
 ) -> Result<Vec<Bits128>> {
-    let &PreparedJoin { stream, dims, params, scoring, k, .. } = prepared;
     let num_rows = sets[1].len;
     let mut layout = Layout::new();
     let lens = sets.map(|set| set.len);
-    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::TwoScored, PointOrder::ByCell);
+    let plan = SidesPlan::plan(&mut layout, grid, lens, Sets::TwoScored, Side::Probe);
     let counting = CountingPlan::plan(&mut layout, num_rows);
     let offsets = layout.reserve::<u64>(num_rows + 1);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     let mut all = unsafe {
-        let sides = plan.run(stream, &temp, dims, &grid, params, coords, Some(sets))?;
+        let sides = plan.run(stream, &temp, grid, &params.join, coords, Some(sets))?;
         let offsets = temp.view(offsets);
         let total = counting.run(stream, &temp, &sides, offsets)?;
         let bytes = total.saturating_mul(size_of::<Bits128>() as u64);
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = (sides.args(), sides.ranks(scoring), offsets.read_only(), all.slice_mut());
+        let args = (sides.args(), sides.ranks(&params.scoring), offsets.read_only(), all.slice_mut());
         let n = num_rows as u64;
-        with_kernel_dims!(dims, D => stream.launch_items::<join_filter<C, D>>(n, args))?;
+        match grid.dims {
+            2 => stream.launch_items::<join_filter<C, 2>>(n, args),
+            3 => stream.launch_items::<join_filter<C, 3>>(n, args),
+            _ => stream.launch_items::<join_filter<C, MAX_DIMS>>(n, args),
+        }?;
         all
     };
-    select_best(stream, workspace, &mut all, k)
+    select_best(stream, workspace, &mut all, params.k)
 }
 
 /// Returns the best `k` of pairs in device memory.

@@ -6,21 +6,20 @@
 
 use super::best::BestPairs;
 use super::nested::{self, BestPointsJoin, TopScores};
-use super::plan::{MemoryPlan, TopKPlan};
-use super::prepared::{DeviceScored, PreparedJoin, score_words};
+use super::plan::MemoryPlan;
+use super::scored::{DeviceScored, score_words};
 use super::slabs::{Borders, Ids, SlabLists, Slabs};
 use super::top_k::top_k;
-use crate::device::{Buffer, Gpu, Layout, Staging, Stream, Workspace};
+use crate::device::{Buffer, Layout, Staging, Stream, Workspace};
 use crate::error::Result;
 use crate::join::grid::reach;
-use crate::join::params::{JoinParams, Lookup};
+use crate::join::params::TopKParams;
 use crate::join::scored::Score;
 use crate::join::strategy::Strategy;
 use crate::memory::{self, vec_with_capacity};
 use crate::primitives::top_k::Best as BestKeys;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
-use kauri_kernels::join::score::Scoring;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
@@ -35,78 +34,77 @@ use std::thread;
 const STAGED: usize = 256 << 20;
 /// The memory limit is raised to what this many points of each set need.
 const MIN_POINTS: usize = 256;
-/// Least bytes for the best pairs of each right point.
-const MIN_RESULT_BYTES: u64 = 1 << 20;
 /// Most slabs of a set.
 const MAX_SLABS: u64 = 4096;
 
 /// Sets in host memory.
-struct HostSets<'a, C, S> {
-    dims: usize,
+struct ScoredSets<'a, C, S> {
+    params: TopKParams<C>,
     coords: [&'a [C]; 2],
     scores: [&'a [S]; 2],
-    scoring: &'a Scoring,
     /// The ranks of the least and the greatest score, computed when they are first needed.
     extremes: [OnceLock<[u64; 2]>; 2],
 }
 
 /// Returns the best pairs of sets in host memory, with at most `bytes` bytes of device memory; all free memory if `None`.
 pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
-    mut prepared: PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    mut params: TopKParams<C>,
     coords: [&[C]; 2],
     scores: [&[S]; 2],
-    strategy: Strategy,
     bytes: Option<u64>,
 ) -> Result<Vec<Bits128>> {
-    let gpu = prepared.stream.gpu();
+    let gpu = stream.gpu();
     let bytes = match bytes {
         Some(bytes) => bytes,
         // A part is left over, because allocations are rounded up.
         None => gpu.free_memory()? / 16 * 15,
     };
-    prepared.result_bytes = prepared.result_bytes.min((bytes / 4).max(MIN_RESULT_BYTES));
+    #[cfg(feature = "research")]
+    {
+        params.heap_bytes = params.heap_bytes.min(super::heaps::max_bytes(bytes));
+    }
     let lens = scores.map(<[S]>::len);
-    let mut strategy = strategy.choose(prepared.scoring, S::TYPE, lens, prepared.k)?;
-    let mut uploader = Uploader { gpu, stream: prepared.stream, staging: None };
-    let (dims, scoring) = (prepared.dims, prepared.scoring);
-    let sets = HostSets { dims, coords, scores, scoring, extremes: Default::default() };
+    let mut uploader = Uploader { stream, staging: None };
+    let sets = ScoredSets { params, coords, scores, extremes: Default::default() };
     let mut ids = lens.map(Ids::First);
-    if strategy == Strategy::Threshold {
-        match sets.join_best_points(&prepared, workspace, &mut uploader, bytes)? {
+    if params.strategy == Strategy::Threshold {
+        match sets.join_best_points(workspace, &mut uploader, bytes)? {
             BestPointsJoin::Complete(pairs) => return Ok(pairs),
             BestPointsJoin::Threshold(threshold) => {
-                (strategy, prepared.threshold) = (Strategy::Cells, last_of_rank(threshold.0))
+                (params.strategy, params.threshold) = (Strategy::Cells, last_of_rank(threshold.0))
             }
         }
-        ids = sets.filter_by_threshold(ids, prepared.threshold)?;
+        ids = sets.filter_by_threshold(ids, params.threshold)?;
     }
-    let estimate = MemoryEstimate::new::<C, S>(&prepared, strategy);
-    let bytes = bytes.max(estimate.bytes::<C>([MIN_POINTS; 2]));
-    let parts = Parts::new(estimate, bytes, prepared.params, coords, ids)?;
-    let mut merged = MergedPairs { k: prepared.k, pairs: Vec::new(), threshold: prepared.threshold };
+    let mut partition = Partition {
+        params,
+        point_bytes: params.join.dims * size_of::<C>() + size_of::<S>(),
+        max_bytes: bytes,
+    };
+    partition.max_bytes = bytes.max(partition.bytes([MIN_POINTS; 2]));
+    let mut merged = MergedPairs { k: params.k, pairs: Vec::new(), threshold: params.threshold };
     let mut join = |part: UploadedPart<C, S>| {
         if part.ids.iter().all(|ids| ids.len() > 0) {
-            let prepared = PreparedJoin { threshold: merged.threshold, ..prepared };
-            let pairs = top_k(prepared, workspace, part.view(), strategy)?;
+            let params = TopKParams { threshold: merged.threshold, ..params };
+            let pairs = top_k(stream, workspace, params, part.view())?;
             merged.add(pairs.iter().map(|&pair| part.with_global_ids(pair)))?;
         }
         Ok(merged.threshold)
     };
-    let slabs = match parts {
-        Parts::Whole(ids) => {
-            join(sets.upload(&mut uploader, ids)?)?;
-            return Ok(merged.pairs);
-        }
-        Parts::Slabs(slabs) => slabs,
-    };
+    if partition.bytes([ids[0].len(), ids[1].len()]) <= partition.max_bytes {
+        join(sets.upload(&mut uploader, ids)?)?;
+        return Ok(merged.pairs);
+    }
+    let slabs = partition.slabs(coords, [&ids[0], &ids[1]])?;
     // One part is uploaded while another is joined.
-    let rank = AtomicU64::new(prepared.threshold.0);
+    let rank = AtomicU64::new(params.threshold.0);
     thread::scope(|scope| {
         let (sender, receiver) = sync_channel(0);
         let (sets, rank) = (&sets, &rank);
         scope.spawn(move || {
-            slabs.for_each_part::<C>(|ids| {
+            partition.for_each_part(&slabs, |ids| {
                 let threshold = last_of_rank(rank.load(Ordering::Relaxed));
                 let part =
                     sets.filter_by_threshold(ids, threshold).and_then(|ids| sets.upload(&mut uploader, ids));
@@ -156,20 +154,19 @@ fn extremes<S: Score>(scores: &[S]) -> [u64; 2] {
     ranks.reduce(|| [u64::MAX, 0], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
-impl<C: Coord, S: Score> HostSets<'_, C, S> {
+impl<C: Coord, S: Score> ScoredSets<'_, C, S> {
     /// Joins the best-scored points, and uploads no other points.
     fn join_best_points(
         &self,
-        prepared: &PreparedJoin<'_, C>,
         workspace: &mut Workspace,
         uploader: &mut Uploader<'_>,
         bytes: u64,
     ) -> Result<BestPointsJoin> {
-        let (stream, lens) = (prepared.stream, self.scores.map(<[S]>::len));
-        let (_, max_points) = nested::num_best_points(prepared.k, prepared.best_points, lens);
-        let mut best_ids = |set| self.best_ids(prepared, workspace, uploader, set, max_points, bytes);
+        let (stream, params, lens) = (uploader.stream, &self.params, self.scores.map(<[S]>::len));
+        let (_, max_points) = nested::num_best_points(params, params.k, lens);
+        let mut best_ids = |set| self.best_ids(workspace, uploader, set, max_points, bytes);
         let best_ids = [best_ids(0)?, best_ids(1)?];
-        nested::join_best_points(prepared, lens, |points, threshold| {
+        nested::join_best_points(params, lens, |points, threshold| {
             let first = [0, 1].map(|set: usize| &best_ids[set][..points.min(lens[set])]);
             // Sorted by id, so that ties among the uploaded points are decided as among all points.
             let sorted = first.map(|ids| {
@@ -184,26 +181,17 @@ impl<C: Coord, S: Score> HostSets<'_, C, S> {
             let few = self.upload(uploader, sorted.map(Ids::List))?;
             let mut layout = Layout::new();
             let ids = [0, 1].map(|set: usize| layout.reserve::<u32>(local_ids[set].len()));
-            let best = BestPairs::plan(&mut layout, prepared.k);
+            let best = BestPairs::plan(&mut layout, params.k);
             let temp = workspace.carve(stream, &layout, "top-k distance join")?;
             let ids = ids.map(|ids| temp.view(ids));
             for set in 0..2 {
                 temp.upload(stream, ids[set], &local_ids[set])?;
             }
             let are_all = [0, 1].map(|set: usize| local_ids[set].len() == lens[set]);
+            let running = best.begin(stream, &temp, last_of_rank(threshold.0))?;
             let (views, ids) = (few.view().map(|set| set.view()), ids.map(|ids| ids.read_only()));
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
-            let found = unsafe {
-                nested::join_chosen_points(
-                    prepared,
-                    &temp,
-                    &best,
-                    views,
-                    ids,
-                    are_all,
-                    last_of_rank(threshold.0),
-                )
-            }?;
+            let found = unsafe { nested::join_chosen_points(stream, params, running, views, ids, are_all) }?;
             Ok(match found {
                 BestPointsJoin::Complete(pairs) => BestPointsJoin::Complete(
                     pairs.into_iter().map(|pair| few.with_global_ids(pair)).collect(),
@@ -216,14 +204,14 @@ impl<C: Coord, S: Score> HostSets<'_, C, S> {
     /// Returns the ids of the best-scored points of a set, the best first.
     fn best_ids(
         &self,
-        prepared: &PreparedJoin<'_, C>,
         workspace: &mut Workspace,
         uploader: &mut Uploader<'_>,
         set: usize,
         max_points: usize,
         bytes: u64,
     ) -> Result<Vec<u32>> {
-        let (scores, stream, order) = (self.scores[set], prepared.stream, nested::best_keys(prepared, set));
+        let (scores, stream) = (self.scores[set], uploader.stream);
+        let order = nested::best_keys(&self.params.scoring, set);
         let plan = |len: usize| {
             let mut layout = Layout::new();
             let top = TopScores::plan(&mut layout, S::TYPE, len, max_points.min(len));
@@ -276,7 +264,7 @@ impl<C: Coord, S: Score> HostSets<'_, C, S> {
             let own = self.scores[set][id].score_rank();
             extremes[1 - set].iter().any(|&other| {
                 let (left, right) = if set == 0 { (own, other) } else { (other, own) };
-                self.scoring.rank(left, right) >= !threshold.0
+                self.params.scoring.rank(left, right) >= !threshold.0
             })
         };
         Ok([0, 1].map(|set| ids[set].filter(|id| may_reach(set, id))))
@@ -284,8 +272,8 @@ impl<C: Coord, S: Score> HostSets<'_, C, S> {
 
     /// Uploads some points of both sets.
     fn upload(&self, uploader: &mut Uploader<'_>, ids: [Ids; 2]) -> Result<UploadedPart<C, S>> {
-        let mut coords =
-            |set: usize| uploader.items(self.coords[set], self.dims, &ids[set], "points of a join");
+        let dims = self.params.join.dims;
+        let mut coords = |set: usize| uploader.items(self.coords[set], dims, &ids[set], "points of a join");
         let coords = [coords(0)?, coords(1)?];
         let mut scores = |set: usize| uploader.items(self.scores[set], 1, &ids[set], "scores of a join");
         let scores = [scores(0)?, scores(1)?];
@@ -314,7 +302,6 @@ impl<C: Coord, S: Score> UploadedPart<C, S> {
 
 /// Uploads arrays to the device.
 struct Uploader<'a> {
-    gpu: &'a Gpu,
     stream: &'a Stream,
     staging: Option<Staging>,
 }
@@ -342,109 +329,74 @@ impl Uploader<'_> {
         if len * size_of::<T>() >= STAGED {
             let staging = match &mut self.staging {
                 Some(staging) => staging,
-                none => none.insert(Staging::new(self.gpu)?),
+                none => none.insert(Staging::new(self.stream.gpu())?),
             };
             return staging.upload(ids.len(), width, label, make);
         }
-        if let Ids::First(_) = ids {
-            return Buffer::from_slice(self.stream, &from[..len], label);
+        match ids {
+            Ids::First(_) => Buffer::from_slice(self.stream, &from[..len], label),
+            Ids::List(ids) => {
+                let mut items: Vec<T> = vec_with_capacity(len, label)?;
+                ids.iter().for_each(|&id| items.extend_from_slice(&from[id as usize * width..][..width]));
+                Buffer::from_slice(self.stream, &items, label)
+            }
         }
-        let mut items: Vec<T> = vec_with_capacity(len, label)?;
-        make(0, &mut items.spare_capacity_mut()[..len]);
-        // SAFETY: `make` has written all items.
-        unsafe { items.set_len(len) };
-        Buffer::from_slice(self.stream, &items, label)
     }
 }
 
-/// Estimates the device memory of a join.
-struct MemoryEstimate<'a> {
-    dims: usize,
-    lookup: Lookup,
-    plan: TopKPlan<'a>,
+/// Splits two sets into parts that are joined one after another, because they exceed device memory.
+struct Partition<C> {
+    params: TopKParams<C>,
+    /// Bytes of a point and its score.
     point_bytes: usize,
+    max_bytes: u64,
 }
 
-impl<'a> MemoryEstimate<'a> {
-    fn new<C: Coord, S: Score>(prepared: &PreparedJoin<'a, C>, strategy: Strategy) -> Self {
-        let &PreparedJoin { dims, params, k, result_bytes, best_points, scoring, .. } = prepared;
-        let plan = TopKPlan { k, strategy, result_bytes, best_points, scoring, score_type: S::TYPE };
-        Self { dims, lookup: params.lookup, plan, point_bytes: dims * size_of::<C>() + size_of::<S>() }
-    }
-
-    /// Returns the bytes for parts of `lens` points. Two parts are on the device: one is joined while the next is uploaded.
-    fn bytes<C: Coord>(&self, lens: [usize; 2]) -> u64 {
-        let memory = MemoryPlan::upper_bound(self.dims, lens, self.lookup);
-        // The limits of the strategy have been checked before.
-        let (strategy, bytes) = memory.of_top_k::<C>(&self.plan).unwrap_or((Strategy::Auto, 0));
+impl<C: Coord> Partition<C> {
+    /// Estimates the device memory for parts of `lens` points. Two parts are on the device: one is joined while the next is uploaded.
+    fn bytes(&self, lens: [usize; 2]) -> u64 {
+        let bytes = MemoryPlan::upper_bound(lens, &self.params.join).of_top_k(&self.params);
         // The number of pairs to filter is not known in advance.
-        let bytes = if strategy == Strategy::Filter { bytes.saturating_mul(2) } else { bytes };
+        let bytes = if self.params.strategy == Strategy::Filter { bytes.saturating_mul(2) } else { bytes };
         let points = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.point_bytes as u64);
         bytes.saturating_add(points)
     }
-}
 
-/// The parts in which two sets are joined.
-enum Parts<'a> {
-    /// All points at once.
-    Whole([Ids; 2]),
-    Slabs(SlabPartition<'a>),
-}
-
-/// Two sets in slabs.
-struct SlabPartition<'a> {
-    estimate: MemoryEstimate<'a>,
-    bytes: u64,
-    num: usize,
-    lists: [SlabLists; 2],
-}
-
-impl<'a> Parts<'a> {
-    fn new<C: Coord>(
-        estimate: MemoryEstimate<'a>,
-        bytes: u64,
-        params: &JoinParams<C>,
-        coords: [&[C]; 2],
-        ids: [Ids; 2],
-    ) -> Result<Self> {
-        let (dims, lens) = (estimate.dims, [ids[0].len(), ids[1].len()]);
-        let (all, none) = (estimate.bytes::<C>(lens), estimate.bytes::<C>([0, 0]));
-        if all <= bytes {
-            return Ok(Self::Whole(ids));
-        }
+    /// Distributes the points of both sets to slabs.
+    fn slabs(&self, coords: [&[C]; 2], ids: [&Ids; 2]) -> Result<[SlabLists; 2]> {
+        let (params, none) = (&self.params.join, self.bytes([0, 0]));
+        let all = self.bytes(ids.map(Ids::len)) - none;
         // A quarter more slabs than needed, because some left points are in several slabs.
-        let num = (all - none).saturating_mul(5) / 4 / bytes.saturating_sub(none).max(1) + 2;
-        let reach = reach(params);
-        let slabs = Slabs::new(num.min(MAX_SLABS) as usize, dims, coords, [&ids[0], &ids[1]], reach);
-        let distribute = |set: usize, borders| slabs.distribute(dims, coords[set], &ids[set], borders);
-        let lists = [distribute(0, Borders::Overlap)?, distribute(1, Borders::Disjoint)?];
-        Ok(Self::Slabs(SlabPartition { estimate, bytes, num: slabs.len(), lists }))
+        let num = all.saturating_mul(5) / 4 / self.max_bytes.saturating_sub(none).max(1) + 2;
+        let num = num.min(MAX_SLABS) as usize;
+        let slabs = Slabs::new(num, params.dims, coords, ids, reach(params));
+        Ok([
+            slabs.distribute(coords[0], ids[0], Borders::Overlap)?,
+            slabs.distribute(coords[1], ids[1], Borders::Disjoint)?,
+        ])
     }
-}
 
-impl SlabPartition<'_> {
     /// Calls `visit` with the points of each part. Each pair within the distance is in one part.
-    fn for_each_part<C: Coord>(&self, mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
-        for slab in 0..self.num {
-            let sets = [self.lists[0].ids(slab), self.lists[1].ids(slab)];
-            if self.split_slab::<C>(sets, &mut visit).is_break() {
+    fn for_each_part(&self, lists: &[SlabLists; 2], mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
+        for slab in 0..lists[0].num_slabs().min(lists[1].num_slabs()) {
+            if self.split_slab([lists[0].ids(slab), lists[1].ids(slab)], &mut visit).is_break() {
                 return;
             }
         }
     }
 
     /// Calls `visit` with a slab, or with each combination of parts of both sets if the slab needs too much memory.
-    fn split_slab<C: Coord>(
+    fn split_slab(
         &self,
         sets: [Ids; 2],
         mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let lens = [sets[0].len(), sets[1].len()];
         let mut part = lens.map(|len| len.max(1));
-        if self.estimate.bytes::<C>(part) <= self.bytes {
+        if self.bytes(part) <= self.max_bytes {
             return visit(sets);
         }
-        while self.estimate.bytes::<C>(part) > self.bytes && part != [1, 1] {
+        while self.bytes(part) > self.max_bytes && part != [1, 1] {
             let larger = usize::from(part[1] > part[0]);
             part[larger] = part[larger].div_ceil(2);
         }

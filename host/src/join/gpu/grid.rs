@@ -12,6 +12,7 @@ use kauri_kernels::thread::coord::Coord;
 
 /// A grid in the form that kernels load, independent of the number of dimensions.
 pub(super) struct PackedGrid {
+    pub(super) dims: usize,
     words: Vec<f64>,
     bits: u32,
     /// Bits of the codes of cells.
@@ -27,27 +28,51 @@ impl PackedGrid {
         // One more bit for points outside the grid.
         let (bits, cell_bits) = (grid.bits, grid.code_bits());
         let code_bits = (cell_bits + u32::from(!of.has_all)).min(u64::BITS);
-        Self { words: grid.to_words().collect(), bits, cell_bits, code_bits, lookup }
+        Self { dims: D, words: grid.to_words().collect(), bits, cell_bits, code_bits, lookup }
     }
 
     /// Returns a grid that takes at least as much memory as any grid of points of `dims` dimensions.
     pub(super) fn largest(dims: usize, lookup: Lookup) -> Self {
         let bits = u64::BITS;
-        Self { words: vec![0.0; 1 + 2 * dims], bits, cell_bits: bits, code_bits: bits, lookup }
+        Self { dims, words: vec![0.0; 1 + 2 * dims], bits, cell_bits: bits, code_bits: bits, lookup }
     }
 
     /// Returns the number of cells, many of which may be empty.
     pub(super) fn num_cells(&self) -> f64 {
-        let (cells_per_unit, corners) = (self.words[0], &self.words[1..]);
-        let (low, high) = corners.split_at(corners.len() / 2);
-        low.iter().zip(high).map(|(low, high)| ((high - low) * cells_per_unit).floor() + 1.0).product()
+        self.extents().map(|extent| extent.floor() + 1.0).product()
     }
 
-    /// Returns the part of all cells that are neighbors of one cell.
-    pub(super) fn neighbor_fraction(&self) -> f64 {
+    /// Returns the average number of points in the neighbor cells of a point, for `len` uniform points.
+    pub(super) fn density(&self, len: usize) -> f64 {
+        self.extents().map(|extent| 3.0 / extent.max(3.0)).product::<f64>() * len as f64
+    }
+
+    /// Plans the memory of the grid on the device.
+    pub(super) fn plan(&self, layout: &mut Layout) -> Region<f64> {
+        layout.reserve(self.words.len())
+    }
+
+    /// Uploads the grid to the planned memory.
+    pub(super) fn upload<'a, C>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        words: Region<f64>,
+        params: &JoinParams<C>,
+    ) -> Result<GridView<'a>> {
+        let words = temp.view(words);
+        temp.upload(stream, words, &self.words)?;
+        let &JoinParams { norm, curve, pairing, .. } = params;
+        let shape = Shape { bits: self.bits, curve, norm, pairing }.to_word();
+        let &Self { dims, cell_bits, code_bits, .. } = self;
+        Ok(GridView { dims, words: words.read_only(), shape, cell_bits, code_bits })
+    }
+
+    /// Returns the extent of the grid along each axis, in cells.
+    fn extents(&self) -> impl Iterator<Item = f64> {
         let (cells_per_unit, corners) = (self.words[0], &self.words[1..]);
-        let (low, high) = corners.split_at(corners.len() / 2);
-        low.iter().zip(high).map(|(low, high)| 3.0 / ((high - low) * cells_per_unit).max(3.0)).product()
+        let (low, high) = corners.split_at(self.dims);
+        low.iter().zip(high).map(move |(low, high)| (high - low) * cells_per_unit)
     }
 }
 
@@ -55,28 +80,23 @@ impl PackedGrid {
 pub(super) fn grid_of_device_sets<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    dims: usize,
     coords: [Slice<'_, C>; 2],
     params: &JoinParams<C>,
 ) -> Result<Option<PackedGrid>> {
     if coords.iter().any(|coords| coords.is_empty()) {
         return Ok(None);
     }
-    with_exact_dims!(dims, D => grid_of_dims::<C, D>(stream, workspace, coords, params))
+    with_exact_dims!(params.dims, D => grid_of_dims::<C, D>(stream, workspace, coords, params))
 }
 
 /// Computes the grid of two sets in host memory, or returns `None` if no pair is possible.
-pub(super) fn grid_of_host_sets<C: Coord>(
-    dims: usize,
-    coords: [&[C]; 2],
-    params: &JoinParams<C>,
-) -> Option<PackedGrid> {
+pub(super) fn grid_of_host_sets<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Option<PackedGrid> {
     if coords.iter().any(|coords| coords.is_empty()) {
         return None;
     }
-    with_exact_dims!(dims, D => {
-        let [left, right] = coords.map(|coords| cpu::bounds::bounds(coords.as_chunks::<D>().0));
-        grid_of(D, left, right, params).map(|of| PackedGrid::new(&of, params.lookup))
+    with_exact_dims!(params.dims, D => {
+        let boxes = coords.map(|coords| cpu::bounds::bounds(coords.as_chunks::<D>().0));
+        grid_of(boxes, params).map(|of| PackedGrid::new(&of, params.lookup))
     })
 }
 
@@ -96,7 +116,7 @@ fn grid_of_dims<C: Coord, const D: usize>(
         stream.read(corners.read_only())?
     };
     let corners = corners.as_chunks::<D>().0;
-    let grid = grid_of(D, [corners[0], corners[1]], [corners[2], corners[3]], params);
+    let grid = grid_of([[corners[0], corners[1]], [corners[2], corners[3]]], params);
     Ok(grid.map(|of| PackedGrid::new(&of, params.lookup)))
 }
 
@@ -113,38 +133,12 @@ pub(super) fn bounds_bytes<C: Coord>(dims: usize) -> u64 {
     plan_bounds::<C>(dims).0.bytes()
 }
 
-/// Scratch memory of the grid.
-pub(super) struct GridPlan {
-    words: Region<f64>,
-}
-
 /// The grid on the device.
 #[derive(Clone, Copy)]
 pub(super) struct GridView<'a> {
+    pub(super) dims: usize,
     pub(super) words: Slice<'a, f64>,
     pub(super) shape: u32,
     pub(super) cell_bits: u32,
     pub(super) code_bits: u32,
-}
-
-impl GridPlan {
-    pub(super) fn plan(layout: &mut Layout, grid: &PackedGrid) -> Self {
-        Self { words: layout.reserve(grid.words.len()) }
-    }
-
-    /// Uploads the grid.
-    pub(super) fn run<'a, C>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        grid: &PackedGrid,
-        params: &JoinParams<C>,
-    ) -> Result<GridView<'a>> {
-        let words = temp.view(self.words);
-        temp.upload(stream, words, &grid.words)?;
-        let &JoinParams { norm, curve, pairing, .. } = params;
-        let shape = Shape { bits: grid.bits, curve, norm, pairing }.to_word();
-        let &PackedGrid { cell_bits, code_bits, .. } = grid;
-        Ok(GridView { words: words.read_only(), shape, cell_bits, code_bits })
-    }
 }

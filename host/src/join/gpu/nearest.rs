@@ -1,12 +1,13 @@
 //! The k nearest build points of each probe point within a distance.
 
-use super::cells::{PointOrder, Sets, SidesPlan};
+use super::cells::{Sets, Side, SidesPlan};
 use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
 use crate::memory;
 use cuda_std::mem::Slice;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nearest::join_nearest;
 use kauri_kernels::thread::coord::Coord;
 
@@ -17,16 +18,14 @@ type Rows<C> = (Buffer<u32>, Buffer<C>);
 pub(in crate::join) fn nearest<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    dims: usize,
     sets: [Slice<'_, C>; 2],
     params: &JoinParams<C>,
     k: usize,
     max_density: f64,
 ) -> Result<Option<Rows<C>>> {
-    let lens = sets.map(|set| set.len() / dims);
-    let grid = grid_of_device_sets(stream, workspace, dims, sets, params)?;
-    let density = grid.as_ref().map_or(0.0, |grid| grid.neighbor_fraction() * lens[0] as f64);
-    if density > max_density {
+    let lens = sets.map(|set| set.len() / params.dims);
+    let grid = grid_of_device_sets(stream, workspace, sets, params)?;
+    if grid.as_ref().is_some_and(|grid| grid.density(lens[0]) > max_density) {
         return Ok(None);
     }
     let len = lens[1].saturating_mul(k);
@@ -41,13 +40,17 @@ pub(in crate::join) fn nearest<C: Coord>(
         return Ok(Some((ids, dist2)));
     };
     let mut layout = Layout::new();
-    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::Two, PointOrder::ByCell);
+    let plan = SidesPlan::plan(&mut layout, &grid, lens, Sets::Two, Side::Probe);
     let temp = workspace.carve(stream, &layout, "nearest points")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, dims, &grid, params, sets, None)?;
+        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
         let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
-        with_kernel_dims!(dims, D => stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args))?;
+        match params.dims {
+            2 => stream.launch_items::<join_nearest<C, 2>>(lens[1] as u64, args),
+            3 => stream.launch_items::<join_nearest<C, 3>>(lens[1] as u64, args),
+            _ => stream.launch_items::<join_nearest<C, MAX_DIMS>>(lens[1] as u64, args),
+        }?;
     }
     Ok(Some((ids, dist2)))
 }

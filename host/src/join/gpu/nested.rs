@@ -2,14 +2,16 @@
 
 use super::best::{BestPairs, RunningBest};
 use super::cells::for_both;
-use super::prepared::{PreparedJoin, ScoredView};
+use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::join::params::{JoinParams, TopKParams};
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
@@ -28,62 +30,63 @@ pub(super) enum BestPointsJoin {
 
 /// Returns the best pairs of small sets.
 pub(super) fn best_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
 ) -> Result<Vec<Bits128>> {
     let mut layout = Layout::new();
-    let best = BestPairs::plan(&mut layout, prepared.k);
-    let temp = workspace.carve(prepared.stream, &layout, "top-k distance join")?;
+    let best = BestPairs::plan(&mut layout, params.k);
+    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
-    best.run(prepared.stream, &temp, prepared.threshold, |running| {
+    best.run(stream, &temp, params.threshold, |running| {
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
-        unsafe { offer_pairs(prepared, sets, ids, sets.map(|set| set.len), running) }
+        unsafe { offer_pairs(stream, params, sets, ids, sets.map(|set| set.len), running) }
     })
 }
 
 /// Joins the best-scored points of both sets, for a monotone score function. `join_best` gets the number of points to join and the
 /// threshold so far.
 pub(super) fn join_best_points<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    params: &TopKParams<C>,
     lens: [usize; 2],
     mut join_best: impl FnMut(usize, Bits128) -> Result<BestPointsJoin>,
 ) -> Result<BestPointsJoin> {
-    let (points, max_points) = num_best_points(prepared.k, prepared.best_points, lens);
-    match join_best(points, prepared.threshold)? {
+    let (points, max_points) = num_best_points(params, params.k, lens);
+    match join_best(points, params.threshold)? {
         // For large sets a join of more points costs less than a join by cells.
         BestPointsJoin::Threshold(threshold) if max_points > points => join_best(max_points, threshold),
         found => Ok(found),
     }
 }
 
-/// Returns how many points of each set [`join_best_points`] joins first, and at most.
-pub(super) fn num_best_points(k: usize, best_points: Option<usize>, lens: [usize; 2]) -> (usize, usize) {
-    let points = best_points.unwrap_or(JOIN.best_points(k));
+/// Returns how many points of each set [`join_best_points`] joins first for the best `k` pairs, and at most.
+pub(super) fn num_best_points<C>(params: &TopKParams<C>, k: usize, lens: [usize; 2]) -> (usize, usize) {
+    let points = params.best_points.unwrap_or(JOIN.best_points(k));
     let are_many = lens.iter().all(|&len| len >= points.saturating_mul(JOIN.more_best_points_from));
     (points, if are_many { points.saturating_mul(JOIN.more_best_points) } else { points })
 }
 
 /// [`join_best_points`] of sets in device memory.
 pub(super) fn join_best_points_on_device<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
 ) -> Result<BestPointsJoin> {
-    let stream = prepared.stream;
-    join_best_points(prepared, sets.map(|set| set.len), |points, threshold| {
+    join_best_points(params, sets.map(|set| set.len), |points, threshold| {
         let mut layout = Layout::new();
         let lens = sets.map(|set| set.len.min(points));
         let top = [0, 1].map(|i| TopScores::plan(&mut layout, sets[i].score_type, sets[i].len, lens[i]));
-        let best = BestPairs::plan(&mut layout, prepared.k);
+        let best = BestPairs::plan(&mut layout, params.k);
         let temp = workspace.carve(stream, &layout, "top-k distance join")?;
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(prepared, i))
+                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(&params.scoring, i))
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
-            join_chosen_points(prepared, &temp, &best, sets, ids, are_all, threshold)
+            join_chosen_points(stream, params, best.begin(stream, &temp, threshold)?, sets, ids, are_all)
         }
     })
 }
@@ -93,33 +96,25 @@ pub(super) fn join_best_points_on_device<C: Coord>(
 /// # Safety
 /// The ids are valid. Nothing else uses them, the sets and the memory until the stream has done the work.
 pub(super) unsafe fn join_chosen_points<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
-    temp: &Temp<'_>,
-    best: &BestPairs,
+    stream: &Stream,
+    params: &TopKParams<C>,
+    mut running: RunningBest<'_, '_>,
     sets: [ScoredView<'_, C>; 2],
     ids: [Slice<'_, u32>; 2],
     are_all: [bool; 2],
-    threshold: Bits128,
 ) -> Result<BestPointsJoin> {
-    let &PreparedJoin { stream, scoring, k, .. } = prepared;
-    let mut running = best.begin(stream, temp, threshold)?;
+    let [left_are_all, right_are_all] = are_all.map(u32::from);
     // SAFETY: passed on to the caller.
     let result = unsafe {
-        offer_pairs(prepared, sets, ids, ids.map(|ids| ids.len()), &mut running)?;
-        let args = (
-            ids[0],
-            ids[1],
-            u32::from(are_all[0]),
-            u32::from(are_all[1]),
-            pair_scores(sets, scoring),
-            running.state(),
-        );
+        offer_pairs(stream, params, sets, ids, ids.map(|ids| ids.len()), &mut running)?;
+        let scores = pair_scores(sets, &params.scoring);
+        let args = (ids[0], ids[1], left_are_all, right_are_all, scores, running.state());
         stream.launch::<join_left_out>(1, args)?;
         running.read()?
     };
     // An excluded pair of an equal score could still win by its ids.
-    let is_complete =
-        are_all == [true; 2] || (result.pairs.len() == k && !result.threshold.0 > result.best_excluded);
+    let is_complete = are_all == [true; 2]
+        || (result.pairs.len() == params.k && !result.threshold.0 > result.best_excluded);
     Ok(if is_complete && !result.has_overflowed {
         BestPointsJoin::Complete(result.pairs)
     } else {
@@ -134,9 +129,8 @@ fn pair_scores<'a, C>([left, right]: [ScoredView<'a, C>; 2], scoring: &Scoring) 
 }
 
 /// Returns which scores of a set are the best.
-pub(super) fn best_keys<C>(prepared: &PreparedJoin<'_, C>, set: usize) -> BestKeys {
-    let is_largest =
-        prepared.scoring.function != ScoreFunction::Weighted || prepared.scoring.weights[set] >= 0.0;
+pub(super) fn best_keys(scoring: &Scoring, set: usize) -> BestKeys {
+    let is_largest = scoring.function != ScoreFunction::Weighted || scoring.weights[set] >= 0.0;
     if is_largest { BestKeys::Largest } else { BestKeys::Smallest }
 }
 
@@ -147,14 +141,15 @@ pub(super) fn best_keys<C>(prepared: &PreparedJoin<'_, C>, set: usize) -> BestKe
 /// There is an id for each point, or none for points in the order of ids. Nothing else uses the ids and the memory until the stream has
 /// done the work.
 unsafe fn offer_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
+    params: &TopKParams<C>,
     sets: [ScoredView<'_, C>; 2],
     ids: [Slice<'_, u32>; 2],
     lens: [usize; 2],
     running: &mut RunningBest<'_, '_>,
 ) -> Result<()> {
-    let &PreparedJoin { stream, dims, params, scoring, k, .. } = prepared;
-    let shape = Shape { bits: 0, curve: params.curve, norm: params.norm, pairing: params.pairing }.to_word();
+    let JoinParams { dims, bound, norm, curve, pairing, .. } = params.join;
+    let shape = Shape { bits: 0, curve, norm, pairing }.to_word();
     let (mut num_done, mut num_points) = (0, JOIN_THREADS);
     while num_done < lens[0].max(lens[1]) {
         let part = lens.map(|len| len.min(num_points));
@@ -170,37 +165,37 @@ unsafe fn offer_pairs<C: Coord>(
             num_done: num_done as u32,
             dims: dims as u32,
             shape,
-            bound: params.bound.to_f64(),
+            bound: bound.to_f64(),
         };
-        let args = (points, pair_scores(sets, scoring), pairs, state);
+        let args = (points, pair_scores(sets, &params.scoring), pairs, state);
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
-            with_kernel_dims!(dims, D => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
+            match dims {
+                2 => stream.launch::<join_nested<C, 2>>(num_blocks, args),
+                3 => stream.launch::<join_nested<C, 3>>(num_blocks, args),
+                _ => stream.launch::<join_nested<C, MAX_DIMS>>(num_blocks, args),
+            }?;
             running.select_best()?;
         }
         num_done = num_points;
-        num_points = num_points.saturating_mul(JOIN.growth_of_sides(k));
+        num_points = num_points.saturating_mul(JOIN.growth_of_sides(params.k));
     }
     Ok(())
 }
 
-/// Scratch memory for the best-scored points of a set.
+/// Scratch memory for the best-scored points of a set, by the width of the scores.
 pub(super) enum TopScores {
-    Bits32(TopK<u32>, Region<u32>, Region<u32>),
-    Bits64(TopK<u64>, Region<u64>, Region<u32>),
+    Bits32(TopKeys<u32>),
+    Bits64(TopKeys<u64>),
 }
 
 impl TopScores {
     /// Plans the best `len` of `all` scores.
     pub(super) fn plan(layout: &mut Layout, score_type: ScoreType, all: usize, len: usize) -> Self {
         match score_type {
-            ScoreType::U32 | ScoreType::F32 => {
-                Self::Bits32(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
-            }
-            ScoreType::I64 | ScoreType::F64 => {
-                Self::Bits64(TopK::plan(layout, all, len), layout.reserve(len), layout.reserve(len))
-            }
+            ScoreType::U32 | ScoreType::F32 => Self::Bits32(TopKeys::plan(layout, all, len)),
+            ScoreType::I64 | ScoreType::F64 => Self::Bits64(TopKeys::plan(layout, all, len)),
         }
     }
 
@@ -216,52 +211,55 @@ impl TopScores {
         score_type: ScoreType,
         best: BestKeys,
     ) -> Result<Slice<'a, u32>> {
+        let order = match score_type {
+            ScoreType::U32 => best.order::<u32>(),
+            ScoreType::I64 => best.order::<i64>(),
+            ScoreType::F32 => best.order::<f32>(),
+            ScoreType::F64 => best.order::<f64>(),
+        };
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Bits32(top, keys, ids) => {
-                    select_top(stream, temp, scores, top, *keys, *ids, key_order(score_type, best))
-                }
-                Self::Bits64(top, keys, ids) => {
-                    select_top(stream, temp, scores, top, *keys, *ids, key_order(score_type, best))
-                }
+                Self::Bits32(top) => top.run(stream, temp, scores, order),
+                Self::Bits64(top) => top.run(stream, temp, scores, order),
             }
         }
     }
 }
 
-/// Returns the order of keys that puts the best scores first.
-fn key_order(score_type: ScoreType, best: BestKeys) -> KeyOrder {
-    match score_type {
-        ScoreType::U32 => best.order::<u32>(),
-        ScoreType::I64 => best.order::<i64>(),
-        ScoreType::F32 => best.order::<f32>(),
-        ScoreType::F64 => best.order::<f64>(),
-    }
-}
-
-/// Returns the ids of the best-scored points.
-///
-/// # Safety
-/// The requirements of [`TopScores::run`].
-unsafe fn select_top<'a, B: RankBits>(
-    stream: &Stream,
-    temp: &Temp<'a>,
-    scores: Slice<'_, u32>,
-    top: &TopK<B>,
+/// Scratch memory for the best-scored points of a set whose scores have the width of `B`.
+pub(super) struct TopKeys<B: RankBits> {
+    top: TopK<B>,
     keys: Region<B>,
     ids: Region<u32>,
-    order: KeyOrder,
-) -> Result<Slice<'a, u32>>
+}
+
+impl<B: RankBits> TopKeys<B>
 where
     Ascending: Order<B::Ranked, NoValue>,
 {
-    let (keys, ids) = (temp.view(keys), temp.view(ids));
-    // SAFETY: the words of the scores are viewed as keys of the same bytes; the rest is passed on to the caller.
-    unsafe {
-        let len = scores.len() / (size_of::<B>() / size_of::<u32>());
-        let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
-        top.run(stream, temp, scores, order, TopKOutput { keys, ids })?;
+    fn plan(layout: &mut Layout, all: usize, len: usize) -> Self {
+        Self { top: TopK::plan(layout, all, len), keys: layout.reserve(len), ids: layout.reserve(len) }
     }
-    Ok(ids.read_only())
+
+    /// Returns the ids of the best-scored points, the first in an order first.
+    ///
+    /// # Safety
+    /// The requirements of [`TopScores::run`].
+    unsafe fn run<'a>(
+        &self,
+        stream: &Stream,
+        temp: &Temp<'a>,
+        scores: Slice<'_, u32>,
+        order: KeyOrder,
+    ) -> Result<Slice<'a, u32>> {
+        let output = TopKOutput { keys: temp.view(self.keys), ids: temp.view(self.ids) };
+        // SAFETY: the words of the scores are viewed as keys of the same bytes; the rest is passed on to the caller.
+        unsafe {
+            let len = scores.len() / (size_of::<B>() / size_of::<u32>());
+            let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
+            self.top.run(stream, temp, scores, order, output)?;
+        }
+        Ok(output.ids.read_only())
+    }
 }

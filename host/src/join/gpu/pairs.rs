@@ -1,6 +1,6 @@
 //! All pairs of a join: their number and their rows.
 
-use super::cells::{PointOrder, Sets, SidesPlan, SortedSides};
+use super::cells::{Sets, Side, SidesPlan, SortedSides};
 use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -9,6 +9,7 @@ use crate::primitives::operator::Sum;
 use crate::primitives::pairs::empty_view;
 use crate::primitives::scan::{Scan, ScanKind};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::thread::coord::Coord;
@@ -18,19 +19,18 @@ use kauri_kernels::warp::look_back::Decoupled;
 pub(in crate::join) fn count<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    dims: usize,
     sets: [Slice<'_, C>; 2],
     params: &JoinParams<C>,
 ) -> Result<u64> {
-    let Some(grid) = grid_of_device_sets(stream, workspace, dims, sets, params)? else { return Ok(0) };
+    let Some(grid) = grid_of_device_sets(stream, workspace, sets, params)? else { return Ok(0) };
     let mut layout = Layout::new();
-    let lens = sets.map(|set| set.len() / dims);
-    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::of(params), PointOrder::ByCell);
+    let lens = sets.map(|set| set.len() / params.dims);
+    let plan = SidesPlan::plan(&mut layout, &grid, lens, Sets::of(params), Side::Probe);
     let total = layout.reserve::<u64>(1);
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        let sides = plan.run(stream, &temp, dims, &grid, params, sets, None)?;
+        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
         count_all(stream, &temp, &sides, total)
     }
 }
@@ -39,32 +39,29 @@ pub(in crate::join) fn count<C: Coord>(
 pub(in crate::join) fn rows<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    dims: usize,
     sets: [Slice<'_, C>; 2],
     params: &JoinParams<C>,
 ) -> Result<(Buffer<u64>, Buffer<u32>)> {
-    let num_rows = sets[1].len() / dims;
+    let num_rows = sets[1].len() / params.dims;
     let mut offsets = Buffer::uninitialized(stream.gpu(), num_rows + 1, "offsets of rows")?;
-    let Some(grid) = grid_of_device_sets(stream, workspace, dims, sets, params)? else {
+    let Some(grid) = grid_of_device_sets(stream, workspace, sets, params)? else {
         offsets.fill_bytes(stream, 0)?;
         return Ok((offsets, Buffer::uninitialized(stream.gpu(), 0, "ids of points found")?));
     };
     let mut layout = Layout::new();
-    let lens = sets.map(|set| set.len() / dims);
-    let plan = SidesPlan::plan(&mut layout, dims, &grid, lens, Sets::of(params), PointOrder::ByCell);
+    let lens = sets.map(|set| set.len() / params.dims);
+    let plan = SidesPlan::plan(&mut layout, &grid, lens, Sets::of(params), Side::Probe);
     let counting = CountingPlan::plan(&mut layout, num_rows);
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and the buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, dims, &grid, params, sets, None)?;
+        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
         let total = counting.run(stream, &temp, &sides, offsets.slice_mut())?;
         let bytes = total.saturating_mul(size_of::<u32>() as u64);
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
             .map_err(|error| error.of_result(total, bytes))?;
-        let args = (sides.args(), 0, offsets.slice(), found.slice_mut());
-        let n = num_rows as u64;
-        with_kernel_dims!(dims, D => stream.launch_items::<join_emit<C, D>>(n, args))?;
+        launch_emit(stream, &sides, 0, offsets.slice(), found.slice_mut())?;
         Ok((offsets, found))
     }
 }
@@ -152,7 +149,37 @@ unsafe fn launch_count<C: Coord>(
     total: SliceMut<'_, u64>,
 ) -> Result<()> {
     let args = (sides.args(), num_before, counts, total);
-    let n = sides.probe.ids.len() as u64;
+    let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
-    unsafe { with_kernel_dims!(sides.dims, D => stream.launch_items::<join_count<C, D>>(n, args)) }
+    unsafe {
+        match sides.grid.dims {
+            2 => stream.launch_items::<join_count<C, 2>>(n, args),
+            3 => stream.launch_items::<join_count<C, 3>>(n, args),
+            _ => stream.launch_items::<join_count<C, MAX_DIMS>>(n, args),
+        }
+    }
+}
+
+/// Writes the ids of the rows, as many as `found` holds.
+///
+/// # Safety
+/// The requirements of [`CountingPlan::start`], which has written the offsets. Nothing else uses `found` until the stream has done the
+/// work.
+pub(super) unsafe fn launch_emit<C: Coord>(
+    stream: &Stream,
+    sides: &SortedSides<'_, C>,
+    num_before: u32,
+    offsets: Slice<'_, u64>,
+    found: SliceMut<'_, u32>,
+) -> Result<()> {
+    let args = (sides.args(), num_before, offsets, found);
+    let n = sides.probe.points.ids.len() as u64;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match sides.grid.dims {
+            2 => stream.launch_items::<join_emit<C, 2>>(n, args),
+            3 => stream.launch_items::<join_emit<C, 3>>(n, args),
+            _ => stream.launch_items::<join_emit<C, MAX_DIMS>>(n, args),
+        }
+    }
 }

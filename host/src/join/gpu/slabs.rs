@@ -52,6 +52,11 @@ impl Ids {
 pub(super) struct SlabLists(Vec<Vec<Vec<u32>>>);
 
 impl SlabLists {
+    /// Returns the number of slabs, or 0 if the set is empty.
+    pub(super) fn num_slabs(&self) -> usize {
+        self.0.first().map_or(0, Vec::len)
+    }
+
     /// Returns the points of a slab.
     pub(super) fn ids(&self, slab: usize) -> Ids {
         Ids::List(self.0.par_iter().flat_map_iter(|lists| lists[slab].iter().copied()).collect())
@@ -70,6 +75,7 @@ pub(super) enum Borders {
 /// The borders of slabs along an axis.
 #[derive(Debug)]
 pub(super) struct Slabs {
+    dims: usize,
     axis: usize,
     begins: Vec<f64>,
     /// The largest difference of two near points along the axis.
@@ -101,7 +107,7 @@ impl Slabs {
         let (axis, sample) = longest.unwrap_or_default();
         let mut begins: Vec<f64> = (1..num).map(|slab| sample[slab * sample.len() / num]).collect();
         begins.dedup();
-        Self { axis, begins, reach }
+        Self { dims, axis, begins, reach }
     }
 
     /// Returns the number of slabs.
@@ -120,7 +126,6 @@ impl Slabs {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(super) fn distribute<C: Coord>(
         &self,
-        dims: usize,
         coords: &[C],
         ids: &Ids,
         borders: Borders,
@@ -142,7 +147,7 @@ impl Slabs {
             let mut lists: Vec<_> = (0..self.len()).map(|_| Vec::with_capacity(capacity)).collect();
             for i in chunk * CHUNK..ids.len().min((chunk + 1) * CHUNK) {
                 let id = ids.get(i);
-                for slab in slabs(coords[id * dims + self.axis].to_f64()) {
+                for slab in slabs(coords[id * self.dims + self.axis].to_f64()) {
                     lists[slab].push(id as u32);
                 }
             }
@@ -165,7 +170,7 @@ mod tests {
             let slabs = Slabs::new(7, 2, coords, [&ids, &ids], reach);
             assert_eq!((slabs.axis, slabs.len()), (1, 7));
             let [left, right] = [Borders::Overlap, Borders::Disjoint]
-                .map(|borders| slabs.distribute(2, coords[0], &ids, borders).unwrap());
+                .map(|borders| slabs.distribute(coords[0], &ids, borders).unwrap());
             let mut seen = 0;
             for slab in 0..7 {
                 let [left, right] = [left.ids(slab), right.ids(slab)];
@@ -189,7 +194,7 @@ mod tests {
     fn equal_points_are_in_one_slab() {
         let (ids, coords) = (Ids::First(10), [&[1.0_f64; 10][..]; 2]);
         let slabs = Slabs::new(4, 1, coords, [&ids, &ids], 0.5);
-        let lists = slabs.distribute(1, coords[1], &ids, Borders::Disjoint).unwrap();
+        let lists = slabs.distribute(coords[1], &ids, Borders::Disjoint).unwrap();
         assert_eq!((0..slabs.len()).map(|slab| lists.ids(slab).len()).max(), Some(10));
     }
 }

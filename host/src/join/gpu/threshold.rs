@@ -1,42 +1,43 @@
 //! The best pairs by a running threshold: the probe points are joined in parts, and each part raises the threshold for the next.
 
 use super::best::BestPairs;
-use super::cells::{PointOrder, Sets, SidesPlan, SortedSides};
+use super::cells::{Sets, Side, SidesPlan, SortedSides};
 use super::grid::{PackedGrid, grid_of_device_sets};
-use super::prepared::{PreparedJoin, ScoredView};
+use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Workspace};
 use crate::error::Result;
+use crate::join::params::TopKParams;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::score::Scoring;
-use kauri_kernels::join::threshold::{CustomScoreLaunch, join_rising, join_rising_rest};
+use kauri_kernels::join::threshold::{CustomScoreLaunch, ThresholdArgs, join_rising, join_rising_rest};
 use kauri_kernels::policy::{JOIN, JOIN_SEGMENT, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 
 /// Returns the best pairs of two sets.
 pub(super) fn best_pairs<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    mut params: TopKParams<C>,
     mut sets: [ScoredView<'_, C>; 2],
-    grid: PackedGrid,
+    grid: &PackedGrid,
 ) -> Result<Vec<Bits128>> {
-    let (stream, mut params, mut scoring) = (prepared.stream, *prepared.params, *prepared.scoring);
     // A much smaller set becomes the build side.
     if JOIN.is_small_beside(sets[1].len, sets[0].len) {
-        params.pairing = Pairing::Swapped;
-        scoring.weights.reverse();
+        params.join.pairing = Pairing::Swapped;
+        params.scoring.weights.reverse();
         sets.reverse();
     }
-    let prepared = &PreparedJoin { params: &params, scoring: &scoring, ..*prepared };
-    let launch = match prepared.dims {
+    let launch = match grid.dims {
         2 => launch_part::<C, 2>,
         3 => launch_part::<C, 3>,
         _ => launch_part::<C, MAX_DIMS>,
     };
-    join_in_parts(prepared, workspace, sets.map(|set| set.coords), Some(sets), grid, |sides, part| {
-        launch(stream, &scoring, sides, part)
+    let coords = sets.map(|set| set.coords);
+    join_in_parts(stream, workspace, &params, coords, Some(sets), grid, |sides, part| {
+        launch(stream, &params.scoring, sides, part)
     })
 }
 
@@ -47,33 +48,35 @@ fn launch_part<C: Coord, const D: usize>(
     sides: &SortedSides<'_, C>,
     part: Part<'_>,
 ) -> Result<()> {
-    let (args, ranks, extremes) = (sides.args(), sides.ranks(scoring), sides.build.extremes);
+    let (ranks, extremes) = (sides.ranks(scoring), sides.build.extremes);
     let Part { first_block, num_blocks, stride, pairs, state, tasks } = part;
+    let args = ThresholdArgs { sides: sides.args(), ranks, extremes, pairs, state };
     let num_warps = num_blocks as usize * (JOIN_THREADS / 32);
     let tasks_per_warp = u32::try_from(tasks.len() / num_warps).unwrap_or(u32::MAX);
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        let part = (args, ranks, extremes, first_block, stride, pairs, state, tasks_per_warp, tasks);
+        let part = (args, first_block, stride, tasks_per_warp, tasks);
         stream.launch::<join_rising<C, D>>(num_blocks, part)?;
         // Only larger build sides have points beyond the first segment, which become tasks.
-        if sides.build.ids.len() <= JOIN_SEGMENT {
+        if sides.build.points.ids.len() <= JOIN_SEGMENT {
             return Ok(());
         }
-        let rest = (args, ranks, extremes, pairs, state, tasks.read_only());
-        stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, rest)
+        stream.launch::<join_rising_rest<C, D>>(JOIN.task_blocks, (args, tasks.read_only()))
     }
 }
 
 /// Returns the best pairs of two sets by a custom score, whose kernel `launch` launches.
 pub(in crate::join) fn top_k_by_custom_score<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     coords: [Slice<'_, C>; 2],
     mut launch: impl FnMut(u64, CustomScoreLaunch<'_, C>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
-    let grid = grid_of_device_sets(prepared.stream, workspace, prepared.dims, coords, prepared.params)?;
-    let Some(grid) = grid else { return Ok(Vec::new()) };
-    join_in_parts(prepared, workspace, coords, None, grid, |sides, part| {
+    let Some(grid) = grid_of_device_sets(stream, workspace, coords, &params.join)? else {
+        return Ok(Vec::new());
+    };
+    join_in_parts(stream, workspace, params, coords, None, &grid, |sides, part| {
         let arguments = CustomScoreLaunch {
             sides: sides.args(),
             first_block: part.first_block,
@@ -98,24 +101,24 @@ struct Part<'a> {
 
 /// Sorts two sides, and lets `launch` offer the pairs of growing parts of the probe points, until no candidate is lost.
 fn join_in_parts<C: Coord>(
-    prepared: &PreparedJoin<'_, C>,
+    stream: &Stream,
     workspace: &mut Workspace,
+    params: &TopKParams<C>,
     coords: [Slice<'_, C>; 2],
     scores: Option<[ScoredView<'_, C>; 2]>,
-    grid: PackedGrid,
+    grid: &PackedGrid,
     mut launch: impl FnMut(&SortedSides<'_, C>, Part<'_>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
-    let &PreparedJoin { stream, dims, params, k, .. } = prepared;
-    let lens = coords.map(|coords| coords.len() / dims);
+    let (lens, k) = (coords.map(|coords| coords.len() / grid.dims), params.k);
     let mut layout = Layout::new();
     let sets = if scores.is_some() { Sets::TwoScored } else { Sets::Two };
-    let ThresholdPlan { sides, best, tasks } = ThresholdPlan::new(&mut layout, dims, &grid, lens, k, sets);
+    let ThresholdPlan { sides, best, tasks } = ThresholdPlan::new(&mut layout, grid, lens, k, sets);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
-    let sides = unsafe { sides.run(stream, &temp, dims, &grid, params, coords, scores) }?;
+    let sides = unsafe { sides.run(stream, &temp, grid, &params.join, coords, scores) }?;
     let all_blocks = lens[1].div_ceil(JOIN_THREADS) as u64;
     let stride = stride(all_blocks);
-    best.run(stream, &temp, prepared.threshold, |running| {
+    best.run(stream, &temp, params.threshold, |running| {
         let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
         while first_block < all_blocks {
             let num_blocks = blocks.min(all_blocks - first_block);
@@ -138,21 +141,14 @@ struct ThresholdPlan<C> {
 }
 
 impl<C: Coord> ThresholdPlan<C> {
-    fn new(
-        layout: &mut Layout,
-        dims: usize,
-        grid: &PackedGrid,
-        lens: [usize; 2],
-        k: usize,
-        sets: Sets,
-    ) -> Self {
+    fn new(layout: &mut Layout, grid: &PackedGrid, lens: [usize; 2], k: usize, sets: Sets) -> Self {
         // If the build side is small and few probe points have neighbors, sorting the probe side costs more than it saves.
         let is_sparse = sets == Sets::TwoScored
             && JOIN.is_small_beside(lens[0], lens[1])
-            && grid.neighbor_fraction() * lens[0] as f64 <= JOIN.unordered_to;
-        let probe_order = if is_sparse { PointOrder::ById } else { PointOrder::ByCell };
+            && grid.density(lens[0]) <= JOIN.unordered_to;
+        let probe_side = if is_sparse { Side::UnsortedProbe } else { Side::Probe };
         Self {
-            sides: SidesPlan::plan(layout, dims, grid, lens, sets, probe_order),
+            sides: SidesPlan::plan(layout, grid, lens, sets, probe_side),
             best: BestPairs::plan(layout, k),
             tasks: layout.reserve(max_tasks(lens)),
         }
@@ -160,16 +156,10 @@ impl<C: Coord> ThresholdPlan<C> {
 }
 
 /// Plans the scratch memory of the best `k` pairs of two sets.
-pub(super) fn plan<C: Coord>(
-    layout: &mut Layout,
-    dims: usize,
-    grid: &PackedGrid,
-    lens: [usize; 2],
-    k: usize,
-) {
+pub(super) fn plan<C: Coord>(layout: &mut Layout, grid: &PackedGrid, lens: [usize; 2], k: usize) {
     let [left, right] = lens;
     let lens = if JOIN.is_small_beside(right, left) { [right, left] } else { lens };
-    ThresholdPlan::<C>::new(layout, dims, grid, lens, k, Sets::TwoScored);
+    ThresholdPlan::<C>::new(layout, grid, lens, k, Sets::TwoScored);
 }
 
 /// Returns the most tasks of a launch; 0 if the build side is no longer than a segment.

@@ -1,14 +1,18 @@
 //! Builds the left-balanced tree: partitions the points at the root's rank, then builds both subtrees in parallel.
 
+use kauri_kernels::kdtree::axes::Cell;
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::query::left_balanced::{in_order_rank, subtree_size};
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
 use crate::error::Result;
-use crate::kdtree::cpu::cell::Cell;
+use crate::kdtree::cpu::varying::varying_axes;
 use crate::kdtree::options::SplitRule;
 use crate::memory;
+use crate::primitives::cpu::bounds::bounds;
+use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
 
 /// One task builds a subtree of at most this many points.
@@ -21,24 +25,16 @@ pub(crate) struct Item<C, const D: usize> {
     id: u32,
 }
 
-/// A tree in level order.
-pub(crate) struct Built<C, const D: usize> {
-    pub(crate) nodes: Vec<[C; D]>,
-    pub(crate) ids: Vec<u32>,
-    /// The split axes of the inner nodes; empty if the axis follows from the level.
-    pub(crate) axes: Vec<u8>,
-}
-
 /// Builds the tree.
 pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
     rule: SplitRule,
     stats: &mut Stats,
-) -> Result<Built<C, D>> {
+) -> Result<CpuIndex<C>> {
     // The caller has checked that the ids fit.
     let n = points.len() as u32;
     let mut items: Vec<Item<C, D>> = memory::vec_with_capacity(points.len(), "points in build order")?;
-    let mut nodes = memory::vec_with_capacity(points.len(), "nodes of the tree")?;
+    let mut nodes: Vec<[C; D]> = memory::vec_with_capacity(points.len(), "nodes of the tree")?;
     let mut ids = memory::vec_with_capacity(points.len(), "ids of the nodes")?;
 
     let num_axes = rule.num_stored_axes(points.len());
@@ -47,6 +43,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     let num_items = if num_axes > 0 { points.len() } else { 0 };
     let mut item_axes = memory::vec_with_capacity(num_items, "axes of the points")?;
     item_axes.resize(num_items, 0);
+    let mut cycle = AxisCycle::all(D as u32);
     stats.phase("split", || {
         let item = |(id, &coords): (usize, &[C; D])| Item { coords, id: id as u32 };
         if points.len() <= MAX_TASK_POINTS {
@@ -55,8 +52,11 @@ pub(crate) fn build<C: Coord, const D: usize>(
             points.par_iter().enumerate().map(item).collect_into_vec(&mut items);
         }
         match rule {
-            SplitRule::RoundRobin => split(&mut items, &mut [], 0, n, ByLevel { axis: 0 }),
-            SplitRule::Widest => split(&mut items, &mut item_axes, 0, n, Cell::of(points)),
+            SplitRule::RoundRobin => {
+                cycle = varying_axes(points);
+                split(&mut items, &mut [], 0, n, InTurn { cycle, axis: cycle.first() });
+            }
+            SplitRule::Widest => split(&mut items, &mut item_axes, 0, n, Cell::new(bounds(points))),
         }
     });
     stats.phase("permute", || {
@@ -72,7 +72,9 @@ pub(crate) fn build<C: Coord, const D: usize>(
         let axis = |s| item_axes[in_order_rank(s, n) as usize];
         (0..num_axes as u32).into_par_iter().map(axis).collect_into_vec(&mut axes);
     });
-    Ok(Built { nodes, ids, axes })
+    let mut index = CpuIndex::new(D, nodes.into_flattened().into(), ids.into(), axes.into(), None);
+    index.cycle = cycle;
+    Ok(index)
 }
 
 /// Chooses the split axis of a node.
@@ -82,29 +84,30 @@ trait ChooseAxis<C, const D: usize>: Copy + Send + Sync {
     fn children(self, at: C) -> [Self; 2];
 }
 
-/// The axis follows from the level.
+/// Levels split on the axes of a cycle in turn.
 #[derive(Clone, Copy)]
-struct ByLevel {
+struct InTurn {
+    cycle: AxisCycle,
     axis: usize,
 }
 
-impl<C, const D: usize> ChooseAxis<C, D> for ByLevel {
+impl<C, const D: usize> ChooseAxis<C, D> for InTurn {
     fn axis(&self) -> usize {
         self.axis
     }
 
     fn children(self, _: C) -> [Self; 2] {
-        [Self { axis: if self.axis + 1 == D { 0 } else { self.axis + 1 } }; 2]
+        [Self { axis: self.cycle.next(self.axis), ..self }; 2]
     }
 }
 
 impl<C: Coord, const D: usize> ChooseAxis<C, D> for Cell<C, D> {
     fn axis(&self) -> usize {
-        self.widest()
+        self.widest(D)
     }
 
     fn children(self, at: C) -> [Self; 2] {
-        self.cut(self.widest(), at)
+        self.cut(self.widest(D), at)
     }
 }
 

@@ -1,10 +1,13 @@
 //! The check of a tree.
 
+use kauri_kernels::kdtree::axes::Cell;
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::error::{Error, Result};
-use crate::kdtree::cpu::cell::Cell;
-use crate::query::cpu::traversal::{Nodes, next_axis};
+use crate::kdtree::cpu::varying::varying_axes;
+use crate::primitives::cpu::bounds::bounds;
+use crate::query::cpu::traversal::Nodes;
 use crate::query::ids::first_invalid;
 
 /// One task checks the whole subtree of a node from this number on.
@@ -18,7 +21,8 @@ struct Bounds<const D: usize> {
 }
 
 /// Checks that each id occurs once, that each node lies between the ancestors that bound its subtree in the order (coordinate, id) of each
-/// axis, and that each node splits on the axis of its level, or on the widest axis of its cell if axes are stored.
+/// axis, and that each node splits on the axis of its level, or on the widest axis of its cell if axes are stored. Levels split in turn on
+/// the axes on which the points are not all equal.
 pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
     let Nodes { points, ids, axes, .. } = tree;
     if !axes.is_empty() && axes.len() != points.len() / 2 {
@@ -35,13 +39,27 @@ pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<
     if let Some((node, what)) = first_invalid(ids)? {
         return Err(corrupt(node, what));
     }
+    let varying = varying_axes(points);
+    if axes.is_empty() && tree.cycle != varying {
+        return Err(corrupt(0, out_of_turn(tree.cycle, varying)));
+    }
+    let cell = (!axes.is_empty()).then(|| Cell::new(bounds(points)));
     let bounds = Bounds { lower: [None; D], upper: [None; D] };
-    let cell = (!axes.is_empty()).then(|| Cell::of(points));
-    check_subtree(tree, 0, 0, bounds, cell)
+    check_subtree(tree, 0, tree.cycle.first(), bounds, cell)
 }
 
-/// Checks the subtree of node `s`. `level_axis` is the round-robin axis of its level. `cell` is its cell if nodes split on the widest axis
-/// of their cell.
+/// Describes a tree whose levels split on other axes than those on which the points differ.
+pub(crate) fn out_of_turn(cycle: AxisCycle, varying: AxisCycle) -> String {
+    let axes = |cycle: AxisCycle| {
+        (0..u32::BITS)
+            .filter(|axis| cycle.mask() >> axis & 1 == 1)
+            .map(|axis| format!(" {axis}"))
+            .collect::<String>()
+    };
+    format!("levels split on axes{} in turn, but the points differ on axes{}", axes(cycle), axes(varying))
+}
+
+/// Checks the subtree of node `s`. `level_axis` is the axis of its level. `cell` is its cell if nodes split on the widest axis of their cell.
 fn check_subtree<C: Coord, const D: usize>(
     tree: Nodes<'_, C, D>,
     s: usize,
@@ -65,7 +83,7 @@ fn check_subtree<C: Coord, const D: usize>(
         }
     }
     let axis = tree.axis(s, level_axis);
-    let widest = cell.map(|cell| cell.widest()).filter(|&widest| widest != axis && 2 * s + 1 < points.len());
+    let widest = cell.map(|cell| cell.widest(D)).filter(|&widest| widest != axis && 2 * s + 1 < points.len());
     if let Some(widest) = widest {
         return Err(corrupt(
             s,
@@ -79,7 +97,7 @@ fn check_subtree<C: Coord, const D: usize>(
         Some(cell) => cell.cut(axis, point[axis]).map(Some),
         None => [None, None],
     };
-    let next = next_axis::<D>(level_axis);
+    let next = tree.cycle.next(level_axis);
     let check_left = || check_subtree(tree, 2 * s + 1, next, left, left_cell);
     let check_right = || check_subtree(tree, 2 * s + 2, next, right, right_cell);
     if s < PARALLEL_NODES && points.len() > 16 * PARALLEL_NODES {
@@ -112,35 +130,20 @@ mod tests {
     use super::*;
     use crate::query::cpu::boxes::BoxesOf;
 
+    fn check(points: &[[f32; 2]], ids: &[u32], axes: &[u8]) -> Result<()> {
+        let cycle = AxisCycle::all(2);
+        verify(Nodes { points, ids, axes, cycle, has_gaps: false, boxes: BoxesOf::NONE })
+    }
+
     fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {
-        verify(Nodes { points, ids, axes: &[], has_gaps: false, boxes: BoxesOf::NONE })
-            .unwrap_err()
-            .to_string()
+        check(points, ids, &[]).unwrap_err().to_string()
     }
 
     #[test]
     fn the_wrong_node_is_named() {
         let points = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]];
-        assert!(
-            verify(Nodes {
-                points: &points,
-                ids: &[0, 1, 2, 3],
-                axes: &[],
-                has_gaps: false,
-                boxes: BoxesOf::NONE
-            })
-            .is_ok()
-        );
-        assert!(
-            verify::<f32, 2>(Nodes {
-                points: &[],
-                ids: &[],
-                axes: &[],
-                has_gaps: false,
-                boxes: BoxesOf::NONE
-            })
-            .is_ok()
-        );
+        assert!(check(&points, &[0, 1, 2, 3], &[]).is_ok());
+        assert!(check(&[], &[], &[]).is_ok());
         assert!(reason(&points, &[0, 1, 2]).contains("shape"));
         assert!(reason(&points, &[0, 1, 2, 4]).contains("node 3 of the tree is wrong: id 4"));
         assert!(reason(&points, &[0, 1, 2, 1]).contains("node 3 of the tree is wrong: id 1 is also"));
@@ -156,12 +159,14 @@ mod tests {
 
         // The bounding box is wider along the first axis; the cell of its left child is wider along the second axis.
         let points = [[1.0f32, 0.0], [0.0, 1.5], [2.0, 0.0], [0.5, 0.0]];
-        let by_axes = |axes: &[u8]| {
-            verify(Nodes { points: &points, ids: &[0, 1, 2, 3], axes, has_gaps: false, boxes: BoxesOf::NONE })
-        };
+        let by_axes = |axes: &[u8]| check(&points, &[0, 1, 2, 3], axes);
         assert!(by_axes(&[0, 0]).is_err_and(|error| error.to_string().contains("node 1")));
         assert!(by_axes(&[0, 1]).is_ok());
         assert!(by_axes(&[1, 1]).is_err_and(|error| error.to_string().contains("node 0")));
         assert!(by_axes(&[0]).is_err_and(|error| error.to_string().contains("axes")));
+
+        // Levels may not split on the second axis, on which the points are equal.
+        let points = [[1.0, 0.0], [0.0, 0.0], [2.0, 0.0]];
+        assert!(reason(&points, &[0, 1, 2]).contains("axes 0 1 in turn, but the points differ on axes 0"));
     }
 }

@@ -6,37 +6,49 @@ use crate::kdtree::options::SplitRule;
 use crate::point::with_dims;
 use crate::primitives::bounds::Bounds;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::axes::kdtree_widest_axes_by_tags;
-use kauri_kernels::query::left_balanced::full_tree;
+use kauri_kernels::kdtree::axes::kdtree_varying_axes;
+use kauri_kernels::policy::{PER_ITEM_THREADS, VARYING_MAX_BLOCKS};
+use kauri_kernels::query::axes::Axes;
 use kauri_kernels::thread::coord::Coord;
 
 /// The split axes that a build reads and writes.
 #[derive(Clone, Copy)]
 pub(crate) struct SplitAxes<'a, C> {
+    pub(crate) dims: usize,
     /// The low and the high corner of the bounding box of all points, if nodes split on the widest axis of their cell.
     pub(crate) bounds: Option<Slice<'a, C>>,
-    /// The axes of the inner nodes; empty if the axis follows from the level.
+    /// The axes of the inner nodes; empty if levels split on axes in turn.
     pub(crate) axes: SliceMut<'a, u8>,
+    /// The bit mask of the axes that levels split on in turn; empty for all axes.
+    pub(crate) varying: Slice<'a, u32>,
 }
 
-impl<C: Coord> SplitAxes<'_, C> {
-    /// Writes the axes of the nodes of a level if nodes split on the widest axis of their cell. The points are sorted by the tags of the
-    /// level above. Position `i` of that order is point `ids[i]`, or point `i` if `ids` is empty.
-    ///
-    /// # Safety
-    /// Nothing else uses points and axes until the stream has done the work.
-    pub(crate) unsafe fn write_level_by_tags(
-        self,
-        stream: &Stream,
-        coords: Slice<'_, C>,
-        ids: Slice<'_, u32>,
-        dims: u32,
-        level: u32,
-    ) -> Result<()> {
-        let Some(bounds) = self.bounds else { return Ok(()) };
-        let args = (bounds, coords, ids, dims, full_tree(level), self.axes);
-        // SAFETY: passed on to the caller.
-        unsafe { stream.launch_items::<kdtree_widest_axes_by_tags<C>>(1 << level, args) }
+impl<'a, C: Coord> SplitAxes<'a, C> {
+    /// Returns the axes for kernels that read them.
+    pub(crate) fn read_only(self) -> Axes<'a> {
+        Axes { axes: self.axes.read_only(), varying: self.varying, dims: self.dims as u32 }
+    }
+}
+
+/// Writes the bit mask of the axes on which the points are not all equal, unless `varying` is empty.
+///
+/// # Safety
+/// Nothing else uses points and mask until the stream has done the work.
+pub(crate) unsafe fn write_varying_axes<C: Coord>(
+    stream: &Stream,
+    coords: Slice<'_, C>,
+    dims: usize,
+    varying: SliceMut<'_, u32>,
+) -> Result<()> {
+    if varying.is_empty() {
+        return Ok(());
+    }
+    let num_blocks = (coords.len() / dims).div_ceil(PER_ITEM_THREADS).min(VARYING_MAX_BLOCKS);
+    // SAFETY: passed on to the caller.
+    unsafe {
+        stream.fill_bytes(varying, 0)?;
+        let args = (coords, dims as u32, varying);
+        stream.launch::<kdtree_varying_axes<C>>(num_blocks as u64, args)
     }
 }
 

@@ -5,14 +5,13 @@ mod bracket;
 mod in_place;
 mod plan;
 
-use crate::device::{Stream, Temp};
+use crate::device::Temp;
 use crate::error::Result;
-use crate::kdtree::gpu::axes::SplitAxes;
+use crate::kdtree::gpu::{Algorithm, Build};
 use crate::primitives::pairs::empty_view;
-use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use in_place::permute_coordinates;
-use kauri_kernels::kdtree::axes::{kdtree_axes_of_levels, kdtree_widest_axes};
+use kauri_kernels::kdtree::axes::kdtree_widest_axes;
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::settle::kdtree_settle;
 use kauri_kernels::kdtree::selection::split::{TILE, kdtree_split};
@@ -30,72 +29,58 @@ struct Points<'a, C> {
     ids: Slice<'a, u32>,
 }
 
-impl<C: Coord> Selection<C> {
-    /// Builds the tree over the planned number of points. A build in place uses `boxes`, the memory of the boxes, as scratch memory; it
-    /// expects nothing in it.
-    ///
-    /// # Safety
-    /// Points and nodes do not overlap, unless the build is in place. Nothing else uses them until the stream has done the work.
-    pub(crate) unsafe fn run(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        coords: Slice<'_, C>,
-        nodes: NodesMut<'_, C>,
-        splits: SplitAxes<'_, C>,
-        boxes: SliceMut<'_, C>,
-    ) -> Result<()> {
-        let in_boxes = self.in_place.as_ref().and_then(|in_place| in_place.layout_in_boxes.as_ref());
+impl<C: Coord> Algorithm<C> for Selection<C> {
+    fn is_in_place(&self) -> bool {
+        self.in_place
+    }
+
+    unsafe fn run(&self, build: Build<'_, C>) -> Result<()> {
+        let Build { stream, temp, coords, nodes, boxes, .. } = build;
         // SAFETY: the plan has checked that the layout fits in the memory of the boxes.
-        let in_boxes = in_boxes.map(|layout| unsafe { Temp::over(boxes, layout) });
+        let in_boxes = self.layout_in_boxes.as_ref().map(|layout| unsafe { Temp::over(boxes, layout) });
+        // In place, the small arrays use the memory of the boxes if they fit.
         let small = in_boxes.as_ref().unwrap_or(temp);
         small.clear(stream, self.small.counts)?;
-        let (mut scratch, mut to_nodes) =
-            (NodesMut { coords: temp.view(self.coords), ids: temp.view(self.ids) }, nodes);
-        if self.is_in_place() {
+        let mut scratch = PointsMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
+        let mut to_nodes = PointsMut { coords: nodes.coords, ids: nodes.ids };
+        if self.in_place {
             (scratch.coords, to_nodes.coords) = (empty_view(), empty_view());
         }
-        let axes = match splits.bounds {
-            Some(_) => splits.axes,
-            None => small.view(self.small.axes),
-        };
         // No ids: the points are in the order of the input.
         let mut points = Points { coords, ids: no_ids() };
         // SAFETY: passed on to the caller. Levels alternate between two outputs that do not overlap; the last level writes to `scratch`.
         unsafe {
-            if splits.bounds.is_none() {
-                stream.launch_items::<kdtree_axes_of_levels>(axes.len() as u64, (axes, self.dims as u32))?;
-            }
             for level in 0..self.levels.len() {
                 let to = if (self.levels.len() - level) % 2 == 1 { scratch } else { to_nodes };
-                self.write_widest_axes(stream, small, level as u32, splits, empty_view())?;
-                self.split_level(stream, small, level, axes.read_only(), points, to)?;
+                self.write_widest_axes(build, small, level as u32, empty_view())?;
+                self.split_level(build, small, level, points, to)?;
                 points.ids = to.ids.read_only();
-                if !self.is_in_place() {
+                if !self.in_place {
                     points.coords = to.coords.read_only();
                 }
             }
-            self.finish(stream, small, points, to_nodes, splits)?;
-            if self.is_in_place() {
+            self.finish(build, small, points, to_nodes)?;
+            if self.in_place {
                 permute_coordinates::<C>(stream, nodes, self.dims, temp.view(self.ids))?;
             }
         }
         Ok(())
     }
+}
 
-    /// Writes the split axes of the nodes of a level, and their cells unless `cells` is empty. Does nothing if the axis follows from the
-    /// level.
+impl<C: Coord> Selection<C> {
+    /// Writes the split axes of the nodes of a level, and their cells unless `cells` is empty. Does nothing if levels split on axes in turn.
     ///
     /// # Safety
-    /// As [`run`](Self::run). `small` holds the small arrays of the plan.
+    /// As [`run`](Algorithm::run). `small` holds the small arrays of the plan.
     unsafe fn write_widest_axes(
         &self,
-        stream: &Stream,
+        build: Build<'_, C>,
         small: &Temp<'_>,
         level: u32,
-        splits: SplitAxes<'_, C>,
         cells: SliceMut<'_, C>,
     ) -> Result<()> {
+        let Build { stream, splits, .. } = build;
         let Some(bounds) = splits.bounds else { return Ok(()) };
         let top_coords = small.view(self.small.top_coords).read_only();
         let args = (bounds, top_coords, self.dims as u32, full_tree(level), splits.axes, cells);
@@ -106,29 +91,27 @@ impl<C: Coord> Selection<C> {
     /// Splits every run of a level at its pivot.
     ///
     /// # Safety
-    /// As [`run`](Self::run). `from` and `to` do not overlap. `small` holds the small arrays of the plan.
+    /// As [`run`](Algorithm::run). `from` and `to` do not overlap. `small` holds the small arrays of the plan.
     unsafe fn split_level(
         &self,
-        stream: &Stream,
+        build: Build<'_, C>,
         small: &Temp<'_>,
         level: usize,
-        axes: Slice<'_, u8>,
         from: Points<'_, C>,
-        to: NodesMut<'_, C>,
+        to: PointsMut<'_, C>,
     ) -> Result<()> {
+        let Build { stream, splits, .. } = build;
         let first_node = full_tree(level as u32);
         let level_runs = |stage: usize, positions, capacity| LevelRuns {
             coords: from.coords,
             ids: from.ids,
-            by_id: u32::from(self.is_in_place()),
-            dims: self.dims as u32,
-            axes,
+            by_id: u32::from(self.in_place),
+            axes: splits.read_only(),
             first_node,
             stage: stage as u32,
             positions,
             capacity,
         };
-        let to = PointsMut { coords: to.coords, ids: to.ids };
         let stages = &self.levels[level];
         let num_runs = 1_u64 << level;
         let brackets = small.view(self.small.brackets);
@@ -160,23 +143,23 @@ impl<C: Coord> Selection<C> {
     /// Finishes the subtrees below the top levels in shared memory, and writes the top nodes to their in-order ranks.
     ///
     /// # Safety
-    /// As [`run`](Self::run). All top levels have been split. `small` holds the small arrays of the plan.
+    /// As [`run`](Algorithm::run). All top levels have been split. `small` holds the small arrays of the plan.
     unsafe fn finish(
         &self,
-        stream: &Stream,
+        build: Build<'_, C>,
         small: &Temp<'_>,
         points: Points<'_, C>,
-        nodes: NodesMut<'_, C>,
-        splits: SplitAxes<'_, C>,
+        nodes: PointsMut<'_, C>,
     ) -> Result<()> {
+        let Build { stream, splits, .. } = build;
         let (dims, num_top) = (self.dims as u32, self.levels.len() as u32);
         let cells = small.view(self.small.cells);
-        let (coords, ids, first, axes) = (points.coords, points.ids, full_tree(num_top), splits.axes);
-        let args = (coords, ids, dims, cells.read_only(), axes, first, nodes.coords, nodes.ids);
+        let (coords, ids, first) = (points.coords, points.ids, full_tree(num_top));
+        let args = (coords, ids, splits.read_only(), cells.read_only(), splits.axes, first, nodes);
         let num_subtrees = 1_u64 << num_top;
         // SAFETY: passed on to the caller.
         unsafe {
-            self.write_widest_axes(stream, small, num_top, splits, cells)?;
+            self.write_widest_axes(build, small, num_top, cells)?;
             match (size_of::<C>(), self.dims, splits.bounds) {
                 (4, ..=4, None) => stream.launch::<kdtree_subtrees<C, 4, 8, 9, 0>>(num_subtrees, args)?,
                 (4, ..=4, Some(_)) => stream.launch::<kdtree_subtrees<C, 4, 8, 9, 8>>(num_subtrees, args)?,
@@ -203,8 +186,10 @@ mod tests {
     #[cfg(feature = "sim")]
     #[test]
     fn brackets_that_miss() {
-        use crate::device::{Buffer, Layout, SimOptions, Workspace};
+        use crate::device::{Buffer, Layout, SimOptions, Stream, Workspace};
         use crate::kdtree::SplitRule;
+        use crate::kdtree::gpu::axes::SplitAxes;
+        use crate::query::gpu::NodesMut;
         use crate::{Device, KdTree, KdTreeOptions};
         use kauri_kernels::query::left_balanced::in_order_rank;
         let points: Vec<[f32; 2]> = (0..4500)
@@ -226,9 +211,12 @@ mod tests {
             let mut node_coords = Buffer::<f32>::uninitialized(gpu, 9000, "nodes").unwrap();
             let mut node_ids = Buffer::<u32>::uninitialized(gpu, 4500, "nodes").unwrap();
             let nodes = NodesMut { coords: node_coords.slice_mut(), ids: node_ids.slice_mut() };
-            let splits = SplitAxes { bounds: None, axes: empty_view() };
+            let (axes, varying) = (empty_view(), no_ids());
+            let splits = SplitAxes { dims: 2, bounds: None, axes, varying };
+            let (coords, boxes) = (coords.slice(), empty_view());
+            let build = Build { stream: &stream, temp: &temp, coords, nodes, splits, boxes };
             // SAFETY: buffers and workspace live until the ids have been copied.
-            unsafe { selection.run(&stream, &temp, coords.slice(), nodes, splits, empty_view()).unwrap() };
+            unsafe { selection.run(build).unwrap() };
             let in_order = node_ids.to_vec(&stream).unwrap();
             let ids: Vec<u32> = (0..4500).map(|s| in_order[in_order_rank(s, 4500) as usize]).collect();
             assert!(ids == expected.node_ids().unwrap(), "{margin} {capacity}");

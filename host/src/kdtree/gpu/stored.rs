@@ -7,9 +7,11 @@ use rayon::prelude::*;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
+use crate::kdtree::backend::Sections;
+use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
-use crate::kdtree::sections::{LoadedSections, Sections};
+use crate::kdtree::stored::LoadedSections;
 use crate::memory;
 use crate::point::check_each_coordinate;
 use crate::stats::Stats;
@@ -22,8 +24,8 @@ const UPLOAD_NODES: usize = 1 << 18;
 const TASK_NODES: usize = 1 << 13;
 
 impl<C: Coord> GpuTree<C> {
-    /// Copies the arrays of the tree to host memory, in level order.
-    pub(crate) fn copy_sections(&self) -> Result<Sections<'static, C>> {
+    /// Copies the arrays of the tree to host memory, in level order, and calls `write` with them.
+    pub(crate) fn copy_sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()> {
         let stream = self.index.stream()?;
         let ids = level_order(&self.index.ids.to_vec(&stream)?, "ids of the nodes")?;
         let in_order =
@@ -33,7 +35,7 @@ impl<C: Coord> GpuTree<C> {
         });
         check_each_coordinate(&coords, self.index.dims, "point", |node| ids[node].into())?;
         let axes = self.index.axes.to_vec(&stream)?;
-        Ok(Sections { coords: coords.into(), ids: ids.into(), axes: axes.into() })
+        write(Sections { coords: &coords, ids: &ids, axes: &axes })
     }
 
     /// Uploads the tree of a file.
@@ -63,6 +65,8 @@ impl<C: Coord> GpuTree<C> {
                 stream.upload(tree.index.axes.slice_mut(), &nodes.axes)
             })?;
             stats.phase("boxes", || {
+                let coords = tree.index.padded_coords.slice().part(0, nodes.coords.len());
+                write_varying_axes(&stream, coords, dims, tree.index.varying_axes.slice_mut())?;
                 tree.index.build_boxes(&stream)?;
                 stream.synchronize()
             })?;

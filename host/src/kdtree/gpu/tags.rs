@@ -1,21 +1,21 @@
 //! Build by tags: one sort per level (Wald 2022, section 4).
 
-use crate::device::{Layout, Region, Stream, Temp};
+use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
-use crate::kdtree::gpu::axes::SplitAxes;
+use crate::kdtree::gpu::{Algorithm, Build};
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
-use crate::query::gpu::NodesMut;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::tags::{
     kdtree_coordinate_keys, kdtree_first_tags, kdtree_place, kdtree_ranks, kdtree_update_tags,
+    kdtree_widest_axes_by_tags,
 };
-use kauri_kernels::query::left_balanced::num_levels;
+use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
 /// The scratch memory of a build.
-pub(crate) struct Tags<C> {
+pub(super) struct Tags<C> {
     num_points: usize,
     dims: usize,
     /// The rank of each point on each axis, axis by axis.
@@ -29,7 +29,7 @@ pub(crate) struct Tags<C> {
 }
 
 impl<C: Coord> Tags<C> {
-    pub(crate) fn plan(layout: &mut Layout, num_points: usize, dims: usize) -> Self {
+    pub(super) fn plan(layout: &mut Layout, num_points: usize, dims: usize) -> Self {
         let shapes = [Shape::of::<C::Key, u32>(num_points), Shape::of::<u64, u32>(num_points)];
         let [sort_axis, sort_tags] = RadixSort::plan(layout, num_points, shapes);
         Self {
@@ -55,30 +55,12 @@ impl<C: Coord> Tags<C> {
         unsafe { temp.view(self.ranks).part(axis * self.num_points, self.num_points) }
     }
 
-    /// Builds the tree over the planned number of points.
-    ///
-    /// # Safety
-    /// Points and nodes do not overlap, and nothing else uses them until the stream has done the work.
-    pub(crate) unsafe fn run(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        coords: Slice<'_, C>,
-        nodes: NodesMut<'_, C>,
-        splits: SplitAxes<'_, C>,
-    ) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe {
-            self.rank_axes(stream, temp, coords)?;
-            self.sort_levels(stream, temp, coords, nodes, splits)
-        }
-    }
-
     /// Ranks the points on every axis by (coordinate, id).
     ///
     /// # Safety
-    /// As [`run`](Self::run).
-    unsafe fn rank_axes(&self, stream: &Stream, temp: &Temp<'_>, coords: Slice<'_, C>) -> Result<()> {
+    /// As [`run`](Algorithm::run).
+    unsafe fn rank_axes(&self, build: Build<'_, C>) -> Result<()> {
+        let Build { stream, temp, coords, .. } = build;
         let num_points = self.num_points;
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         for axis in 0..self.dims {
@@ -98,22 +80,16 @@ impl<C: Coord> Tags<C> {
     /// Sorts by tag and rank once per level, and updates every tag to the child. At the end the tag of a point is its node.
     ///
     /// # Safety
-    /// As [`run`](Self::run). The ranks are written.
-    unsafe fn sort_levels(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        coords: Slice<'_, C>,
-        nodes: NodesMut<'_, C>,
-        splits: SplitAxes<'_, C>,
-    ) -> Result<()> {
-        let (n, dims) = (self.num_points, self.dims as u32);
-        let (ranks, axes) = (temp.view(self.ranks).read_only(), splits.axes);
+    /// As [`run`](Algorithm::run). The ranks are written.
+    unsafe fn sort_levels(&self, build: Build<'_, C>) -> Result<()> {
+        let Build { stream, temp, coords, nodes, splits, .. } = build;
+        let n = self.num_points;
+        let (ranks, axes) = (temp.view(self.ranks).read_only(), splits.read_only());
         let [mut pairs, mut other] = self.pairs::<u64>(temp);
         // SAFETY: passed on to the caller; all other arrays belong to the plan.
         unsafe {
-            splits.write_level_by_tags(stream, coords, empty_view().read_only(), dims, 0)?;
-            let args = (ranks, axes.read_only(), dims, pairs.keys, pairs.values);
+            write_level_axes(build, empty_view().read_only(), 0)?;
+            let args = (ranks, axes, pairs.keys, pairs.values);
             stream.launch_items::<kdtree_first_tags>(n as u64, args)?;
             // The last level needs no sort: each of its subtrees is one point.
             for level in 0..num_levels(n as u32) - 1 {
@@ -121,13 +97,44 @@ impl<C: Coord> Tags<C> {
                 let by = SortBy::low_bits(u32::BITS + level + 1);
                 [pairs, other] = self.sort_tags.run(stream, temp, by, pairs.read_only(), [other, pairs])?;
                 let ids = pairs.values.read_only();
-                splits.write_level_by_tags(stream, coords, ids, dims, level + 1)?;
-                let args = (pairs.keys, ids, ranks, axes.read_only(), dims, level);
+                write_level_axes(build, ids, level + 1)?;
+                let args = (pairs.keys, ids, ranks, axes, level);
                 stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
             }
             let (keys, ids) = (pairs.keys.read_only(), pairs.values.read_only());
-            let args = (keys, ids, coords, nodes.ids, nodes.coords, dims);
+            let args = (keys, ids, coords, nodes.ids, nodes.coords, self.dims as u32);
             stream.launch_items::<kdtree_place<C>>(n as u64, args)
         }
     }
+}
+
+impl<C: Coord> Algorithm<C> for Tags<C> {
+    fn is_in_place(&self) -> bool {
+        false
+    }
+
+    unsafe fn run(&self, build: Build<'_, C>) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.rank_axes(build)?;
+            self.sort_levels(build)
+        }
+    }
+}
+
+/// Writes the axes of the nodes of a level if nodes split on the widest axis of their cell. The points are sorted by the tags of the level
+/// above. Position `i` of that order is point `ids[i]`, or point `i` if `ids` is empty.
+///
+/// # Safety
+/// As [`run`](Algorithm::run).
+pub(super) unsafe fn write_level_axes<C: Coord>(
+    build: Build<'_, C>,
+    ids: Slice<'_, u32>,
+    level: u32,
+) -> Result<()> {
+    let Build { stream, coords, splits, .. } = build;
+    let Some(bounds) = splits.bounds else { return Ok(()) };
+    let args = (bounds, coords, ids, splits.dims as u32, full_tree(level), splits.axes);
+    // SAFETY: passed on to the caller.
+    unsafe { stream.launch_items::<kdtree_widest_axes_by_tags<C>>(1 << level, args) }
 }

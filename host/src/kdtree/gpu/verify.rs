@@ -2,11 +2,13 @@
 
 use crate::device::{Buffer, Layout, Workspace};
 use crate::error::{Error, Result};
-use crate::kdtree::gpu::axes::PointBounds;
+use crate::kdtree::cpu::out_of_turn;
+use crate::kdtree::gpu::axes::{PointBounds, write_varying_axes};
 use crate::kdtree::options::SplitRule;
 use crate::primitives::pairs::empty_view;
 use crate::query::gpu::BucketIndex;
-use kauri_kernels::kdtree::verify::{kdtree_verify, wrong};
+use kauri_kernels::kdtree::verify::{CheckedTree, kdtree_verify, wrong};
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
 
 /// Checks the ids, the split axes, and every node against its ancestors.
@@ -18,20 +20,32 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
     let stream = index.stream()?;
     let mut seen = Buffer::uninitialized(&index.gpu, num_points, "seen ids")?;
     seen.fill_bytes(&stream, 0)?;
+    let mut varying = Buffer::uninitialized(&index.gpu, index.varying_axes.len(), "axes that vary")?;
     let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
     let mut layout = Layout::new();
     let bounds = PointBounds::<C>::plan(&mut layout, index.dims, rule);
     let mut workspace = Workspace::new(&index.gpu);
     let temp = workspace.carve(&stream, &layout, "box of the points")?;
-    let (coords, ids, axes) = (index.coords(), index.ids.slice(), index.axes.slice());
+    let (coords, ids) = (index.coords(), index.ids.slice());
     // SAFETY: the buffers live until the finding has been copied.
     unsafe {
         let corners = match &bounds {
             Some(bounds) => bounds.run(&stream, &temp, coords, index.dims)?,
             None => empty_view().read_only(),
         };
-        let args = (coords, ids, axes, corners, seen.slice_mut(), finding.slice_mut(), index.dims as u32);
+        let tree = CheckedTree { coords, ids, axes: index.split_axes(), corners };
+        let args = (tree, seen.slice_mut(), finding.slice_mut());
         stream.launch_items::<kdtree_verify<C>>(num_points as u64, args)?;
+        write_varying_axes(&stream, coords, index.dims, varying.slice_mut())?;
+    }
+    let cycles = [&index.varying_axes, &varying].map(|mask| {
+        let mask = mask.to_vec(&stream)?.first().copied().unwrap_or(0);
+        Ok(AxisCycle::of_varying(mask, index.dims as u32))
+    });
+    let [cycle, expected] = cycles;
+    let (cycle, expected) = (cycle?, expected?);
+    if cycle != expected {
+        return Err(Error::Corrupt { node: 0, what: out_of_turn(cycle, expected) });
     }
     match finding.to_vec(&stream)?[0] {
         u64::MAX => Ok(()),

@@ -8,12 +8,13 @@ use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
-use crate::query::backend::ValidatedQueries;
-use crate::query::cpu::backend::impl_query_backend;
+use crate::query::cpu::backend::{CpuTree, TreeOf, TreeQueries};
 use crate::query::cpu::best::Best;
-use crate::query::cpu::traversal::{self, Nodes, Rules, Traversable};
+use crate::query::cpu::points;
+use crate::query::cpu::queries::PointQuery;
+use crate::query::cpu::traversal::{self, Nodes, Traversable};
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
-use crate::query::cpu::{backend, points};
+use crate::query::ids::rows_by_id;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
@@ -32,12 +33,18 @@ impl<C: Coord> HostTree<C> {
         let (frame, corners) = (frame_of_words(&self.frame), self::points(&self.cells));
         Ok(Cells { frame, nodes, corners, points, ids, deep_leaves })
     }
+}
 
-    /// Returns the coordinates of the points in the order of ids if they are the queries, otherwise nothing.
-    pub(crate) fn self_coords(&self, queries: ValidatedQueries<'_, C>) -> Result<Cow<'_, [C]>> {
-        Ok(match queries {
-            ValidatedQueries::Points { .. } => Cow::Borrowed(&[]),
-            ValidatedQueries::SelfQuery { .. } => backend::by_id(&self.coords, &self.ids, self.dims)?.into(),
+impl<C: Coord> CpuTree for HostTree<C> {
+    type Coord = C;
+
+    fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
+        Ok(rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into())
+    }
+
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
+        with_2_or_3!(self.dims, D => {
+            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }
@@ -80,7 +87,7 @@ impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
     #[inline]
     fn deep_leaf(&self, node: u32) -> Option<Nodes<'a, C, D>> {
         let at = self.deep_leaves.binary_search_by_key(&node, |leaf| leaf.node).ok()?;
-        self.deep_leaves[at].tree.made()
+        self.deep_leaves[at].tree.built()
     }
 
     /// Returns the corners of a node's cell; all its points are between them.
@@ -144,9 +151,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
 
     fn nearest<B: Best<C>, const PLAIN: bool>(
         self,
-        rules: &Rules<'_, C, D>,
-        query: &[C; D],
-        except: u32,
+        query: PointQuery<'_, C, D>,
         Stack(stack, leaf_stack): &mut Stack<C, D>,
         best: &mut B,
     ) {
@@ -160,15 +165,11 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
                 let node = self.node(part.node);
                 if part.axis == 0 && (node.is_leaf() || node.is_empty()) {
                     if let Some(leaf) = self.deep_leaf(part.node) {
-                        leaf.nearest::<B, PLAIN>(rules, query, except, leaf_stack, best);
+                        leaf.nearest::<B, PLAIN>(query, leaf_stack, best);
                         break;
                     }
                     for i in node.start as usize..node.end as usize {
-                        let distance = rules.distance::<PLAIN>(query, &self.points[i]);
-                        let id = self.ids[i];
-                        if distance <= best.worst() && rules.takes::<PLAIN>(id, except) {
-                            best.offer(distance, id);
-                        }
+                        query.offer::<PLAIN>(self.points, self.ids, i, best);
                     }
                     break;
                 }
@@ -177,9 +178,9 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
                     Err(plane) => {
                         let axis = part.axis;
                         let [lower, upper] = part.halves();
-                        let is_above = query[axis] > plane;
+                        let is_above = query.point[axis] > plane;
                         let (near, far) = if is_above { (upper, lower) } else { (lower, upper) };
-                        let (offsets, bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
+                        let (offsets, bound) = query.rules.beyond::<PLAIN>(query.point, offsets, axis, plane);
                         if bound <= best.worst() {
                             stack.push(StackEntry { part: far, offsets, bound });
                         }
@@ -270,5 +271,3 @@ fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     found.sort_unstable_by_key(|&(id, _)| id);
     are_few.then_some(found)
 }
-
-impl_query_backend!(HostTree, with_2_or_3);

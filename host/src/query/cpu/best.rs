@@ -1,7 +1,6 @@
 //! Keeping the k best of the points offered, by (distance, id).
 
 use kauri_kernels::thread::coord::Coord;
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 /// The k best so far, by (distance, id).
@@ -70,17 +69,17 @@ impl<C: Coord> Best<C> for BoundedHeap<C> {
         if self.heap.len() < self.len {
             self.bound
         } else {
-            self.heap.peek().map_or(self.bound, |top| top.distance)
+            self.heap.peek().map_or(self.bound, |&(key, _)| C::from_key(key))
         }
     }
 
     #[inline(always)]
     fn worst_id(&self) -> u32 {
-        if self.heap.len() < self.len { u32::MAX } else { self.heap.peek().map_or(u32::MAX, |top| top.id) }
+        if self.heap.len() < self.len { u32::MAX } else { self.heap.peek().map_or(u32::MAX, |&(_, id)| id) }
     }
 
     fn offer(&mut self, distance: C, id: u32) {
-        let candidate = Candidate { distance, id };
+        let candidate = (distance.key(), id);
         if self.heap.len() < self.len {
             self.heap.push(candidate);
         } else if let Some(mut top) = self.heap.peek_mut()
@@ -95,37 +94,13 @@ impl<C: Coord> BoundedHeap<C> {
     /// Writes the candidates in order to the front of a row and returns the empty heap with its memory.
     pub(crate) fn write(self, ids: &mut [u32], distances: &mut [C]) -> BinaryHeap<Candidate<C>> {
         let mut sorted = self.heap.into_sorted_vec();
-        for (candidate, (id, distance)) in sorted.iter().zip(ids.iter_mut().zip(distances)) {
-            (*id, *distance) = (candidate.id, candidate.distance);
+        for (&(key, found), (id, distance)) in sorted.iter().zip(ids.iter_mut().zip(distances)) {
+            (*id, *distance) = (found, C::from_key(key));
         }
         sorted.clear();
         sorted.into()
     }
 }
 
-/// A point found, ordered by (distance, id).
-#[derive(Clone, Copy)]
-pub(crate) struct Candidate<C> {
-    distance: C,
-    id: u32,
-}
-
-impl<C: Coord> Ord for Candidate<C> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.distance.key(), self.id).cmp(&(other.distance.key(), other.id))
-    }
-}
-
-impl<C: Coord> PartialOrd for Candidate<C> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<C: Coord> PartialEq for Candidate<C> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl<C: Coord> Eq for Candidate<C> {}
+/// The key of a distance, and an id: points found, ordered by (distance, id).
+pub(crate) type Candidate<C> = (<C as Coord>::Key, u32);

@@ -127,6 +127,7 @@ impl<C: Coord, const D: usize> Found<C, D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kauri_kernels::query::axes::AxisCycle;
     use kauri_kernels::query::left_balanced::subtree_size;
 
     /// The nodes of the subtree of a node.
@@ -145,7 +146,8 @@ mod tests {
                 if has_gaps && n > 100 {
                     ids[n - 1] = u32::MAX;
                 }
-                let tree = Nodes { points: &points, ids: &ids, axes: &[], has_gaps, boxes: BoxesOf::NONE };
+                let (axes, cycle) = (&[], AxisCycle::all(2));
+                let tree = Nodes { points: &points, ids: &ids, axes, cycle, has_gaps, boxes: BoxesOf::NONE };
                 let boxes = Boxes::new(tree).unwrap();
                 let num = (0..n).take_while(|&node| boxes.view::<2>().of(node).is_some()).count();
                 assert_eq!(num > 0, n >= 32);

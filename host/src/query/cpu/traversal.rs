@@ -1,13 +1,13 @@
 //! The traversal of a tree by one query.
 
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
-use kauri_kernels::thread::coord::{Coord, dist2};
-use kauri_kernels::thread::measure::{Norm, along, along_to_range};
+use kauri_kernels::thread::coord::Coord;
 
 use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
+use crate::query::cpu::queries::PointQuery;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
-use crate::query::options::ValidatedOptions;
 
 /// Number of levels of subtrees that are scanned without pruning: fewer branches make up for more distances.
 const SMALL_LEVELS: u32 = 3;
@@ -33,9 +33,7 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
     /// A far child is skipped only if its bound is greater than the worst distance: at equal distance it may have a smaller id.
     fn nearest<B: Best<C>, const PLAIN: bool>(
         self,
-        rules: &Rules<'_, C, D>,
-        query: &[C; D],
-        excluded: u32,
+        query: PointQuery<'_, C, D>,
         stack: &mut Self::Stack,
         best: &mut B,
     );
@@ -57,8 +55,9 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
 pub(crate) struct Nodes<'a, C, const D: usize> {
     pub(crate) points: &'a [[C; D]],
     pub(crate) ids: &'a [u32],
-    /// The axes of nodes that have children; empty if level `l` splits on axis `l` modulo `D`.
+    /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
     pub(crate) axes: &'a [u8],
+    pub(crate) cycle: AxisCycle,
     /// The last level may have nodes without a point, whose id is `u32::MAX`.
     pub(crate) has_gaps: bool,
     pub(crate) boxes: BoxesOf<'a, C, D>,
@@ -100,12 +99,6 @@ impl<'a, C, const D: usize> Nodes<'a, C, D> {
     }
 }
 
-/// Returns the axis of the next level.
-#[inline(always)]
-pub(crate) fn next_axis<const D: usize>(level_axis: usize) -> usize {
-    if level_axis + 1 == D { 0 } else { level_axis + 1 }
-}
-
 /// The pending far children of a traversal.
 pub(crate) struct Stack<C, const D: usize>([Pending<C, D>; MAX_LEVELS]);
 
@@ -126,91 +119,6 @@ impl<C: Coord, const D: usize> Default for Stack<C, D> {
     }
 }
 
-/// How distances are measured, and which points a query may find.
-#[derive(Clone)]
-pub(crate) struct Rules<'a, C, const D: usize> {
-    pub(crate) options: &'a ValidatedOptions<C>,
-    pub(crate) periods: [C; D],
-    /// The bounding box of all points.
-    pub(crate) low: [C; D],
-    pub(crate) high: [C; D],
-}
-
-impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
-    /// The rules of queries to points between two corners.
-    pub(crate) fn new(options: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
-        let periods = std::array::from_fn(|axis| options.periods.get(axis).copied().unwrap_or(C::ZERO));
-        Self { options, periods, low, high }
-    }
-
-    /// True for the Euclidean norm without periods and mask.
-    pub(crate) fn are_plain(&self) -> bool {
-        self.options.is_euclidean() && self.options.mask.is_none()
-    }
-
-    /// Returns the distance of a point; `PLAIN` requires plain rules.
-    #[inline(always)]
-    pub(crate) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C {
-        if PLAIN {
-            dist2(D, |axis| query[axis], |axis| point[axis])
-        } else {
-            self.options.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
-        }
-    }
-
-    /// Returns the part of a region beyond a plane: its offsets from the query axis by axis, and their distance. No point of the part is
-    /// nearer, because the distance has the formula of point distances and rounding is monotone.
-    #[inline(always)]
-    pub(crate) fn beyond<const PLAIN: bool>(
-        &self,
-        query: &[C; D],
-        mut offsets: [C; D],
-        axis: usize,
-        plane: C,
-    ) -> ([C; D], C) {
-        let (a, period) = (query[axis], self.periods[axis]);
-        if PLAIN {
-            offsets[axis] = a - plane;
-            return (offsets, dist2(D, |axis| offsets[axis], |_| C::ZERO));
-        }
-        offsets[axis] = match period > C::ZERO {
-            false => (a - plane).abs(),
-            true if a > plane => along_to_range(a, self.low[axis], plane, period),
-            true => along_to_range(a, plane, self.high[axis], period),
-        };
-        (offsets, self.options.norm.put_together(D, |axis| offsets[axis]))
-    }
-
-    /// Returns the least distance to the box between two corners.
-    #[inline(always)]
-    pub(crate) fn distance_to_box<const PLAIN: bool>(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
-        if PLAIN {
-            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
-            Norm::Euclidean.put_together(D, along)
-        } else {
-            // A cell may extend so far beyond all points that it overlaps its periodic image.
-            let along = |axis: usize| {
-                let (low, high) = (low[axis].max(self.low[axis]), high[axis].min(self.high[axis]));
-                along_to_range(query[axis], low, high, self.periods[axis])
-            };
-            self.options.norm.put_together(D, along)
-        }
-    }
-
-    /// Returns a distance that no point between two corners exceeds.
-    #[inline(always)]
-    pub(crate) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
-        // A period makes no point farther.
-        let along = |axis: usize| (query[axis] - low[axis]).abs().max((query[axis] - high[axis]).abs());
-        self.options.norm.put_together(D, along)
-    }
-
-    #[inline(always)]
-    pub(crate) fn takes<const PLAIN: bool>(&self, id: u32, excluded: u32) -> bool {
-        PLAIN || id != excluded && self.options.mask.as_ref().is_none_or(|mask| mask.takes(id))
-    }
-}
-
 impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     type Stack = Stack<C, D>;
 
@@ -221,11 +129,11 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     /// The node on level [`MAX_START_LEVELS`] whose cell has the location.
     fn start_bucket(&self, location: &[C; D]) -> u32 {
         let levels = MAX_START_LEVELS.min(num_levels(self.points.len() as u32) - 1);
-        let (mut node, mut level_axis) = (0, 0);
+        let (mut node, mut level_axis) = (0, self.cycle.first());
         for _ in 0..levels {
             let axis = self.axis(node, level_axis);
             node = 2 * node + 1 + usize::from(location[axis] - self.points[node][axis] > C::ZERO);
-            level_axis = next_axis::<D>(level_axis);
+            level_axis = self.cycle.next(level_axis);
         }
         node as u32
     }
@@ -233,28 +141,27 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     #[inline(always)]
     fn nearest<B: Best<C>, const PLAIN: bool>(
         self,
-        rules: &Rules<'_, C, D>,
-        query: &[C; D],
-        excluded: u32,
+        query: PointQuery<'_, C, D>,
         Stack(stack): &mut Stack<C, D>,
         best: &mut B,
     ) {
-        let (mut node, mut level_axis, mut offsets) = (0, 0, [C::ZERO; D]);
+        let PointQuery { point, rules, .. } = query;
+        let (mut node, mut level_axis, mut offsets) = (0, self.cycle.first(), [C::ZERO; D]);
         let mut pending = 0;
         // True if no point of the subtree is nearer than the worst of the best: then only a smaller id counts.
         let mut by_ids = false;
         let first_small = self.first_small();
         loop {
             while node < first_small {
-                offer::<C, B, D, PLAIN>(self, rules, query, excluded, node, best);
+                query.offer::<PLAIN>(self.points, self.ids, node, best);
                 let axis = self.axis(node, level_axis);
                 let plane = self.points[node][axis];
-                let is_right = usize::from(query[axis] - plane > C::ZERO);
+                let is_right = usize::from(point[axis] - plane > C::ZERO);
                 let mut near = 2 * node + 1 + is_right;
                 let mut far = 2 * node + 2 - is_right;
-                level_axis = next_axis::<D>(level_axis);
+                level_axis = self.cycle.next(level_axis);
                 if far < self.points.len() {
-                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(query, offsets, axis, plane);
+                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(point, offsets, axis, plane);
                     if bound <= best.worst() {
                         if by_ids && self.has_smaller_id(far, near) {
                             // The swapped child has a box, which gives its distance when it is visited.
@@ -268,7 +175,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                 node = near;
             }
             for node in self.small(node) {
-                offer::<C, B, D, PLAIN>(self, rules, query, excluded, node, best);
+                query.offer::<PLAIN>(self.points, self.ids, node, best);
             }
             loop {
                 if pending == 0 {
@@ -280,7 +187,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                     continue;
                 }
                 if let Some(subtree) = self.boxes.of(next.node) {
-                    let distance = rules.distance_to_box::<PLAIN>(query, subtree.corners);
+                    let distance = rules.distance_to_box::<PLAIN>(point, subtree.corners);
                     if !best.may_take(distance, subtree.least_id) {
                         continue;
                     }
@@ -300,7 +207,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     ) {
         RangeTraversal { tree: self, first_small: self.first_small(), predicate, row, visitor }.subtree(
             0,
-            0,
+            self.cycle.first(),
             L::EVERYWHERE,
         );
     }
@@ -308,22 +215,6 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     fn has_all(&self) -> bool {
         // A single point may be the top node of a tree over several devices, whose other points are elsewhere.
         !self.has_gaps && self.points.len() > 1
-    }
-}
-
-/// Offers the point of a node.
-#[inline(always)]
-fn offer<C: Coord, B: Best<C>, const D: usize, const PLAIN: bool>(
-    tree: Nodes<'_, C, D>,
-    rules: &Rules<'_, C, D>,
-    query: &[C; D],
-    excluded: u32,
-    node: usize,
-    best: &mut B,
-) {
-    let distance = rules.distance::<PLAIN>(query, &tree.points[node]);
-    if distance <= best.worst() && rules.takes::<PLAIN>(tree.ids[node], excluded) {
-        best.offer(distance, tree.ids[node]);
     }
 }
 
@@ -349,7 +240,7 @@ impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> Rang
         if node >= self.first_small {
             return self.tree.small(node).for_each(|node| self.visit(node));
         }
-        let (axis, next) = (self.tree.axis(node, level_axis), next_axis::<D>(level_axis));
+        let (axis, next) = (self.tree.axis(node, level_axis), self.tree.cycle.next(level_axis));
         let [left, right] = self.predicate.parts(self.row, region, axis, self.tree.points[node][axis]);
         if let Some(region) = left {
             self.subtree(2 * node + 1, next, region);

@@ -7,8 +7,11 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
 use crate::query::cpu::order::{self, Order};
-use crate::query::cpu::traversal::{Rules, Traversable};
-use crate::query::within::RangeResult;
+use crate::query::cpu::points;
+use crate::query::cpu::queries::PointQueries;
+use crate::query::cpu::traversal::Traversable;
+use crate::query::options::ValidatedOptions;
+use crate::query::within::{RangeResult, append_offsets};
 use crate::query::{PointMask, item_bytes};
 
 /// Maximum rows that are processed together.
@@ -83,48 +86,38 @@ impl<C> RangeVisitor<C> for Count {
     }
 }
 
-/// Selects the points within the options' bound of each query.
-pub(crate) struct WithinDistance<'a, C: Coord, const D: usize> {
-    pub(crate) rules: Rules<'a, C, D>,
-    pub(crate) queries: &'a [[C; D]],
-    /// Query `i` excludes the point with this id plus `i`.
-    pub(crate) first_excluded: Option<u32>,
+/// Counts the points within the options' bound of each query.
+pub(crate) fn count_within<C: Coord, const D: usize>(
+    tree: impl Traversable<C, D>,
+    queries: &PointQueries<'_, C, D>,
+) -> Result<Vec<u32>> {
+    if queries.first_excluded.is_some() && queries.rules.options.mask.is_none() && tree.has_all() {
+        // Count whole subtrees including the excluded point, which is the query itself and within every distance.
+        let mut counts = count_within(tree, &PointQueries { first_excluded: None, ..queries.clone() })?;
+        counts.par_iter_mut().for_each(|count| *count -= 1);
+        return Ok(counts);
+    }
+    if queries.are_plain() {
+        count(tree, &ByDistance::<C, D, true>(queries))
+    } else {
+        count(tree, &ByDistance::<C, D, false>(queries))
+    }
 }
 
-impl<C: Coord, const D: usize> WithinDistance<'_, C, D> {
-    /// True if the rules are plain and no point is excluded.
-    fn is_plain(&self) -> bool {
-        self.rules.are_plain() && self.first_excluded.is_none()
-    }
-
-    /// Counts the points of each row.
-    pub(crate) fn count(&self, tree: impl Traversable<C, D>) -> Result<Vec<u32>> {
-        if self.first_excluded.is_some() && self.rules.options.mask.is_none() && tree.has_all() {
-            // Count whole subtrees including the excluded point, which is the query itself and within every distance.
-            let with_all = WithinDistance { rules: self.rules.clone(), first_excluded: None, ..*self };
-            let mut counts = with_all.count(tree)?;
-            counts.par_iter_mut().for_each(|count| *count -= 1);
-            return Ok(counts);
-        }
-        if self.is_plain() {
-            count(tree, &ByDistance::<C, D, true>(self))
-        } else {
-            count(tree, &ByDistance::<C, D, false>(self))
-        }
-    }
-
-    /// Finds the points of each row, in the order of the tree.
-    pub(crate) fn find(&self, tree: impl Traversable<C, D>) -> Result<RangeResult<C>> {
-        if self.is_plain() {
-            find(tree, &ByDistance::<C, D, true>(self))
-        } else {
-            find(tree, &ByDistance::<C, D, false>(self))
-        }
+/// Finds the points within the options' bound of each query, in the order of the tree.
+pub(crate) fn find_within<C: Coord, const D: usize>(
+    tree: impl Traversable<C, D>,
+    queries: &PointQueries<'_, C, D>,
+) -> Result<RangeResult<C>> {
+    if queries.are_plain() {
+        find(tree, &ByDistance::<C, D, true>(queries))
+    } else {
+        find(tree, &ByDistance::<C, D, false>(queries))
     }
 }
 
 /// Selects points by distance; `PLAIN` requires plain rules.
-struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a WithinDistance<'a, C, D>);
+struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a PointQueries<'a, C, D>);
 
 impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDistance<'_, C, D, PLAIN> {
     /// The offsets from the query along the axes.
@@ -132,24 +125,24 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
     const EVERYWHERE: [C; D] = [C::ZERO; D];
 
     fn len(&self) -> usize {
-        self.0.queries.len()
+        self.0.points.len()
     }
 
     fn location(&self, row: usize) -> &[C; D] {
-        &self.0.queries[row]
+        &self.0.points[row]
     }
 
     #[inline(always)]
     fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
-        let WithinDistance { rules, queries, first_excluded } = self.0;
-        let excluded = first_excluded.map_or(u32::MAX, |first| first + row as u32);
-        let distance = rules.distance::<PLAIN>(&queries[row], point);
-        (distance <= rules.options.bound && rules.takes::<PLAIN>(id, excluded)).then_some(distance)
+        let PointQueries { rules, points, .. } = self.0;
+        let distance = rules.distance::<PLAIN>(&points[row], point);
+        let is_within = distance <= rules.options.bound && rules.takes::<PLAIN>(id, self.0.excluded(row));
+        is_within.then_some(distance)
     }
 
     #[inline(always)]
     fn parts(&self, row: usize, region: [C; D], axis: usize, plane: C) -> [Option<[C; D]>; 2] {
-        let (rules, query) = (&self.0.rules, &self.0.queries[row]);
+        let (rules, query) = (&self.0.rules, &self.0.points[row]);
         let (beyond, bound) = rules.beyond::<PLAIN>(query, region, axis, plane);
         let far = (bound <= rules.options.bound).then_some(beyond);
         if query[axis] > plane { [far, Some(region)] } else { [Some(region), far] }
@@ -157,8 +150,8 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
 
     #[inline(always)]
     fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share {
-        let WithinDistance { rules, queries, first_excluded } = self.0;
-        let (query, bound) = (&queries[row], rules.options.bound);
+        let PointQueries { rules, points, first_excluded } = self.0;
+        let (query, bound) = (&points[row], rules.options.bound);
         if rules.distance_to_box::<PLAIN>(query, corners) > bound {
             return Share::None;
         }
@@ -169,8 +162,15 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
 
 /// Selects the points of a mask in each box.
 pub(crate) struct InsideBoxes<'a, C, const D: usize> {
-    pub(crate) boxes: &'a [[[C; D]; 2]],
-    pub(crate) mask: Option<&'a PointMask>,
+    boxes: &'a [[[C; D]; 2]],
+    mask: Option<&'a PointMask>,
+}
+
+impl<'a, C, const D: usize> InsideBoxes<'a, C, D> {
+    /// Takes the least and the greatest corner of each box, and the mask of the options.
+    pub(crate) fn new(corners: &'a [C], options: &'a ValidatedOptions<C>) -> Self {
+        Self { boxes: points(corners).as_chunks().0, mask: options.mask.as_ref() }
+    }
 }
 
 impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
@@ -252,11 +252,7 @@ fn find_in_blocks<C: Coord, const D: usize>(
         let order = Order::new(tree, rows.clone(), |row| predicate.location(row))?;
         counts.clear();
         let kept = count_rows(tree, predicate, &order, &rows, KEPT_A_ROW, &mut counts);
-        let mut total = found.ids.len() as u64;
-        found.offsets.extend(counts.iter().map(|&count| {
-            total += u64::from(count);
-            total
-        }));
+        append_offsets(&mut found.offsets, &counts);
         append(tree, predicate, &order, &kept, &mut found)?;
     }
     Ok(found)

@@ -4,172 +4,149 @@ use crate::batches::{
     BatchContext, BatchSource, Delivery, FinishedBatch, InputBuffer, RowBatches, RowLaunch, RowSplitter,
     items, split_equal_rows,
 };
-use crate::device::{Buffer, Layout, Stream};
+use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use crate::primitives::permute::{Direction, permute_parts};
-use crate::query::backend::ValidatedQueries;
-use crate::query::batches::{RangeQuery, VisitNearest, VisitRange};
+use crate::query::backend::{NearestQuery, RangeQuery, Regions, ValidatedQueries};
+use crate::query::batches::{VisitNearest, VisitRange};
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
-use crate::query::gpu::nearest::Nearest;
-use crate::query::gpu::within::{DeviceRangeMut, RangeLaunch, RangeView};
+use crate::query::gpu::within::{DeviceRangeMut, RangeLaunch, RegionViews};
 use crate::query::item_bytes;
-use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResultMut;
+use cuda_std::mem::Slice;
 use kauri_kernels::query::nearest::ResultRows;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+/// Delivers the result of a range query in batches.
+pub(super) fn deliver_range<C: Coord>(
+    tree: &BucketIndex<C>,
+    query: RangeQuery<'_, C>,
+    delivery: &mut Delivery<'_, '_>,
+    visit: &mut VisitRange<'_, C>,
+) -> Result<ControlFlow<()>> {
+    let (stream, item_bytes) = (tree.stream()?, query.item_bytes());
+    let options = DeviceOptions::new(&stream, query.options.clone())?;
+    let (input, value_bytes) = match query.regions {
+        Regions::Within(queries) => (RowInput::queries(tree, &stream, queries)?, size_of::<C>()),
+        Regions::InBoxes(corners, dims) => (RowInput::boxes(corners, dims), 0),
+    };
+    let rows = RowSplitter::new(query.num_rows(), item_bytes, delivery.limits());
+    let mut batches =
+        RowBatches::new(rows, value_bytes, |launch| launch_range(tree, &options, &input, launch));
+    delivery.run_pipeline(&stream, &mut batches, |delivery, rows, [offsets, ids, dist2]| {
+        let (offsets, ids, dist2) = (items(offsets), items(ids), items(dist2));
+        delivery.deliver(rows.len(), ids.len(), item_bytes, || {
+            visit(rows.start, RangeResultMut { offsets, ids, dist2 })
+        })
+    })
+}
+
+/// Counts the points of a range of rows, and writes as many ids and distances as the arrays hold.
+fn launch_range<C: Coord>(
+    tree: &BucketIndex<C>,
+    options: &DeviceOptions<C>,
+    from: &RowInput<'_, C>,
+    launch: RowLaunch<'_>,
+) -> Result<()> {
+    let RowLaunch { stream, workspace, input, rows, offsets, ids, values, total } = launch;
+    let (regions, dist2) = if from.are_boxes {
+        (RegionViews::InBoxes(from.coords_on(input, &rows)?), None)
+    } else {
+        let queries = from.queries_on(input, &rows)?;
+        (RegionViews::Within(queries), Some(values.reserve("distances of points found")?))
+    };
+    let launch = RangeLaunch { tree, stream, options, regions };
+    // SAFETY: there is one more offset than rows, and points beyond the capacity of the arrays are not written; the pipeline keeps
+    // arrays until they have been copied, and the input until the next batch.
+    unsafe {
+        let order = launch.offsets(workspace, offsets)?;
+        total.send(stream, offsets)?;
+        launch.emit(order, offsets.read_only(), DeviceRangeMut { ids, dist2 })
+    }
+}
+
+/// Delivers the nearest neighbors in batches.
+pub(super) fn deliver_nearest<C: Coord>(
+    tree: &BucketIndex<C>,
+    NearestQuery { queries, k, options }: NearestQuery<'_, C>,
+    delivery: &mut Delivery<'_, '_>,
+    visit: &mut VisitNearest<'_, C>,
+) -> Result<ControlFlow<()>> {
+    let stream = tree.stream()?;
+    let options = DeviceOptions::new(&stream, options.clone())?;
+    let from = RowInput::queries(tree, &stream, queries)?;
+    let rows = split_equal_rows(queries.len, k, item_bytes::<C>(), delivery.limits())?;
+    let mut work = NearestWork { tree, options: &options, from, k, rows, drafted: 0..0 };
+    delivery.run_pipeline(&stream, &mut work, |delivery, rows, [ids, dist2, _]| {
+        let (ids, dist2) = (&*items(ids), &*items(dist2));
+        delivery.deliver(rows.len(), ids.len(), item_bytes::<C>(), || visit(rows, ids, dist2))
+    })
+}
+
 impl<C: Coord> BucketIndex<C> {
-    /// Delivers the result of a range query in batches.
-    pub(crate) fn deliver_range(
-        &self,
-        query: RangeQuery<'_, C>,
-        delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitRange<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        let (stream, item_bytes) = (self.stream()?, query.item_bytes());
-        let (options, from) = match query {
-            RangeQuery::Within(queries, options) => {
-                (DeviceOptions::new(&stream, options)?, RowInput::queries(self, &stream, queries)?)
-            }
-            RangeQuery::InBoxes(corners, mask) => (
-                DeviceOptions::new(&stream, ValidatedOptions::points(mask.cloned()))?,
-                RowInput::Boxes(corners),
-            ),
-        };
-        let rows = RowSplitter::new(from.num_rows(self.dims), item_bytes, delivery.limits());
-        let value_bytes = if matches!(from, RowInput::Boxes(_)) { 0 } else { size_of::<C>() };
-        let mut batches =
-            RowBatches::new(rows, value_bytes, |launch| self.launch_range(&options, &from, launch));
-        delivery.run_pipeline(&stream, &mut batches, |delivery, rows, [offsets, ids, dist2]| {
-            let (offsets, ids, dist2) = (items(offsets), items(ids), items(dist2));
-            delivery.deliver(rows.len(), ids.len(), item_bytes, || {
-                visit(rows.start, RangeResultMut { offsets, ids, dist2 })
-            })
-        })
-    }
-
-    /// Counts the points of a range of rows, and writes as many ids and distances as the arrays hold.
-    fn launch_range(
-        &self,
-        options: &DeviceOptions<C>,
-        from: &RowInput<'_, C>,
-        launch: RowLaunch<'_>,
-    ) -> Result<()> {
-        let RowLaunch { stream, workspace, input, rows, offsets, ids, values, total } = launch;
-        let (query, dist2) = match from {
-            RowInput::Boxes(corners) => {
-                let corners = &corners[rows.start * 2 * self.dims..rows.end * 2 * self.dims];
-                (RangeView::InBoxes(input.upload(corners, "corners of boxes")?, options.mask()), None)
-            }
-            from => {
-                let queries = from.queries_on(input, &rows, self.dims)?;
-                (RangeView::Within(options, queries), Some(values.reserve("distances of points found")?))
-            }
-        };
-        let range_launch = RangeLaunch::of(self, stream, query);
-        let (plan, temp) = range_launch.prepare(workspace)?;
-        // SAFETY: there is one more offset than rows, and points beyond the capacity of the arrays are not written; the pipeline keeps
-        // arrays until they have been copied, and the input until the next batch.
-        unsafe {
-            let order = plan.offsets(&range_launch, &temp, offsets)?;
-            total.send(stream, offsets)?;
-            range_launch.emit(order, offsets.read_only(), DeviceRangeMut { ids, dist2 })
-        }
-    }
-
-    /// Delivers the nearest neighbors in batches.
-    pub(crate) fn deliver_nearest(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        k: usize,
-        options: ValidatedOptions<C>,
-        delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitNearest<'_, C>,
-    ) -> Result<ControlFlow<()>> {
-        let stream = self.stream()?;
-        let options = DeviceOptions::new(&stream, options)?;
-        let from = RowInput::queries(self, &stream, queries)?;
-        let rows = split_equal_rows(from.num_rows(self.dims), k, item_bytes::<C>(), delivery.limits())?;
-        let mut work = NearestWork { tree: self, options: &options, from, k, rows, drafted: 0..0 };
-        delivery.run_pipeline(&stream, &mut work, |delivery, rows, [ids, dist2, _]| {
-            let (ids, dist2) = (&*items(ids), &*items(dist2));
-            delivery.deliver(rows.len(), ids.len(), item_bytes::<C>(), || visit(rows, ids, dist2))
-        })
-    }
-
     /// Returns the points' coordinates by id, on the device.
     fn coords_by_id(&self, stream: &Stream) -> Result<Arc<Buffer<C>>> {
         if let Some(coords) = &self.input_coords {
             return Ok(coords.clone());
         }
         let mut by_id = Buffer::uninitialized(&self.gpu, self.num_points() * self.dims, "points as queries")?;
+        let (coords, ids, to) = (self.coords(), self.ids.slice(), by_id.slice_mut());
         // SAFETY: every id belongs to a point, and the buffer waits for the device before it is freed.
-        unsafe {
-            permute_parts(
-                stream,
-                Direction::Scatter,
-                self.dims,
-                self.coords(),
-                self.ids.slice(),
-                by_id.slice_mut(),
-            )
-        }?;
+        unsafe { permute_parts(stream, Direction::Scatter, self.dims, coords, ids, to) }?;
         stream.synchronize()?;
         Ok(Arc::new(by_id))
     }
 }
 
-/// The input that each row of the result belongs to.
-enum RowInput<'a, C> {
-    /// Coordinates of queries in host memory, and the first excluded point, if points are excluded.
-    Queries(&'a [C], Option<u32>),
-    /// Corners of boxes in host memory.
-    Boxes(&'a [C]),
-    /// The points of the tree, by id, and the first excluded point, if points are excluded.
-    SelfQuery(Arc<Buffer<C>>, Option<u32>),
+/// The input that the rows of the result belong to: queries or boxes.
+struct RowInput<'a, C> {
+    coords: InputCoords<'a, C>,
+    /// Coordinates of a row.
+    row_len: usize,
+    are_boxes: bool,
+    /// Query `i` excludes the point with this id plus `i`.
+    first_excluded: Option<u32>,
+}
+
+/// Coordinates, row after row.
+enum InputCoords<'a, C> {
+    Host(&'a [C]),
+    /// The points of the tree by id.
+    Device(Arc<Buffer<C>>),
 }
 
 impl<'a, C: Coord> RowInput<'a, C> {
     fn queries(tree: &BucketIndex<C>, stream: &Stream, queries: ValidatedQueries<'a, C>) -> Result<Self> {
-        Ok(match queries {
-            ValidatedQueries::Points { coords, first_excluded } => Self::Queries(coords, first_excluded),
-            ValidatedQueries::SelfQuery { include_self } => {
-                Self::SelfQuery(tree.coords_by_id(stream)?, (!include_self).then_some(0))
-            }
-        })
+        let coords = match queries.coords {
+            Some(coords) => InputCoords::Host(coords),
+            None => InputCoords::Device(tree.coords_by_id(stream)?),
+        };
+        let (row_len, first_excluded) = (queries.dims, queries.first_excluded);
+        Ok(Self { coords, row_len, are_boxes: false, first_excluded })
     }
 
-    fn num_rows(&self, dims: usize) -> usize {
-        match self {
-            Self::Queries(coords, _) => coords.len() / dims,
-            Self::Boxes(corners) => corners.len() / (2 * dims),
-            Self::SelfQuery(coords, _) => coords.len() / dims,
+    fn boxes(corners: &'a [C], dims: usize) -> Self {
+        let coords = InputCoords::Host(corners);
+        Self { coords, row_len: 2 * dims, are_boxes: true, first_excluded: None }
+    }
+
+    /// Returns the coordinates of a range of rows on the device.
+    fn coords_on<'b>(&'b self, input: InputBuffer<'b>, rows: &Range<usize>) -> Result<Slice<'b, C>> {
+        let range = rows.start * self.row_len..rows.end * self.row_len;
+        match &self.coords {
+            InputCoords::Host(coords) => input.upload(&coords[range], "queries"),
+            // SAFETY: there is a row for each point.
+            InputCoords::Device(coords) => Ok(unsafe { coords.slice().part(range.start, range.len()) }),
         }
     }
 
     /// Returns the queries of a range of rows on the device.
-    fn queries_on<'b>(
-        &'b self,
-        input: InputBuffer<'b>,
-        rows: &Range<usize>,
-        dims: usize,
-    ) -> Result<QueryView<'b, C>> {
-        let range = rows.start * dims..rows.end * dims;
-        Ok(match self {
-            Self::Queries(coords, excluded) => {
-                let coords = input.upload(&coords[range], "queries")?;
-                QueryView::of_points(coords).excluding(*excluded, rows.start)
-            }
-            Self::SelfQuery(coords, excluded) => {
-                // SAFETY: there is a row for each point.
-                let coords = unsafe { coords.slice().part(range.start, range.len()) };
-                QueryView::of_points(coords).excluding(*excluded, rows.start)
-            }
-            Self::Boxes(_) => unreachable!("boxes are no queries"),
-        })
+    fn queries_on<'b>(&'b self, input: InputBuffer<'b>, rows: &Range<usize>) -> Result<QueryView<'b, C>> {
+        let coords = self.coords_on(input, rows)?;
+        Ok(QueryView::of_points(coords).excluding(self.first_excluded, rows.start))
     }
 }
 
@@ -191,20 +168,17 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> BatchSource for NearestWork<'_,
     fn start(&mut self, context: BatchContext<'_>) -> Result<bool> {
         let Some(rows) = self.rows.next() else { return Ok(false) };
         self.drafted = rows.clone();
-        let (tree, options, k, len) = (self.tree, self.options, self.k, rows.len() * self.k);
+        let (k, len) = (self.k as u64, rows.len() * self.k);
         if len == 0 {
             return Ok(true);
         }
         let BatchContext { stream, workspace, input, arrays: [ids, dist2, _], .. } = context;
         let ids = ids.reserve(len, len, "ids of neighbors")?;
         let dist2 = dist2.reserve(len, len, "distances of neighbors")?;
-        let queries = self.from.queries_on(input, &rows, tree.dims)?;
-        let mut layout = Layout::new();
-        let plan = Nearest::plan(&mut layout, tree, options, queries, k);
-        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        let (queries, rows) = (self.from.queries_on(input, &rows)?, ResultRows { dist2, ids, k });
         // SAFETY: there are `k` entries per row; the pipeline keeps the output arrays until they have been copied, and the input until the
         // next batch.
-        unsafe { plan.run(stream, &temp, tree, options, queries, ResultRows { dist2, ids, k: k as u64 }) }?;
+        unsafe { self.tree.launch_nearest(stream, workspace, self.options, queries, rows) }?;
         Ok(true)
     }
 

@@ -4,6 +4,7 @@ use crate::device::Stream;
 use crate::error::Result;
 use crate::query::gpu::{BucketIndex, Locator};
 use kauri_kernels::policy::BOXES_LEVELS;
+use kauri_kernels::query::axes::Axes;
 use kauri_kernels::query::buckets::{query_bucket_boxes, query_inner_boxes, query_splits};
 use kauri_kernels::thread::coord::Coord;
 
@@ -32,9 +33,10 @@ impl<C: Coord> BucketIndex<C> {
                 stream.launch::<query_inner_boxes<C>>(1 << root, (boxes, least_ids, dims, root, end))?;
                 end = root;
             }
+            let axes = Axes { axes: self.axes.slice(), varying: self.varying_axes.slice(), dims };
             let Locator::Planes(splits) = &mut self.locator else { return Ok(()) };
             let splits = splits.slice_mut();
-            let args = (coords, ids, self.axes.slice(), dims, bucket_len, splits);
+            let args = (coords, ids, axes, bucket_len, splits);
             stream.launch_items::<query_splits<C>>(splits.len() as u64, args)
         }
     }

@@ -12,56 +12,62 @@ use kauri_kernels::query::nearest::ResultRows;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
-/// True if the options choose a node-by-node traversal and it can answer the queries.
-pub(crate) fn uses_node_traversal<C: Coord>(tree: &BucketIndex<C>, options: &DeviceOptions<C>) -> bool {
+/// True if the options choose a node-by-node traversal and it can answer the queries: for the nearest of all points of a left-balanced
+/// tree under the Euclidean norm.
+pub(super) fn can_answer<C: Coord>(
+    tree: &BucketIndex<C>,
+    options: &DeviceOptions<C>,
+    queries: QueryView<'_, C>,
+) -> bool {
     use Traversal::{ClosestCorner, Stack, StackFree};
-    let is_chosen = matches!(options.validated.traversal, StackFree | Stack | ClosestCorner);
-    is_chosen
-        && options.validated.is_plain()
+    let validated = &options.validated;
+    matches!(validated.traversal, StackFree | Stack | ClosestCorner)
+        && validated.is_euclidean()
+        && validated.bound == C::INFINITY
+        && validated.mask.is_none()
+        && queries.excluded.is_empty()
+        && queries.first_excluded.is_none()
         && tree.bucket_len == 0
         && matches!(tree.locator, Locator::Planes(_))
 }
 
-/// Launches a node-by-node traversal.
+/// Launches the traversal of the options.
 ///
 /// # Safety
-/// As [`Nearest::run`](super::nearest::Nearest::run).
-pub(crate) unsafe fn launch_node_traversal<C: Coord>(
+/// As [`BucketIndex::launch_nearest`].
+pub(super) unsafe fn launch<C: Coord>(
     stream: &Stream,
     tree: &BucketIndex<C>,
-    traversal: Traversal,
+    options: &DeviceOptions<C>,
     queries: QueryView<'_, C>,
     rows: ResultRows<'_, C>,
 ) -> Result<()> {
+    let (num_queries, traversal) = (queries.len(tree.dims) as u64, options.validated.traversal);
+    let nodes = Nodes { coords: tree.coords(), ids: tree.ids.slice(), axes: tree.split_axes() };
+    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
         match (tree.dims, size_of::<C>()) {
-            (2, 4) => launch_node_traversal_for::<C, 2>(stream, tree, traversal, queries, rows),
-            (3, _) => launch_node_traversal_for::<C, 3>(stream, tree, traversal, queries, rows),
-            _ => launch_node_traversal_for::<C, MAX_DIMS>(stream, tree, traversal, queries, rows),
+            (2, 4) => launch_for::<C, 2>(stream, traversal, num_queries, args),
+            (3, _) => launch_for::<C, 3>(stream, traversal, num_queries, args),
+            _ => launch_for::<C, MAX_DIMS>(stream, traversal, num_queries, args),
         }
     }
 }
 
-/// Launches a node-by-node traversal for up to `D` dimensions.
+/// The arguments of the kernels.
+type Args<'a, C> = (Nodes<'a, C>, NodeQueries<'a, C>, ResultRows<'a, C>);
+
+/// Launches a traversal for up to `D` dimensions.
 ///
 /// # Safety
-/// As [`Nearest::run`](super::nearest::Nearest::run), and the tree has no more dimensions.
-unsafe fn launch_node_traversal_for<C: Coord, const D: usize>(
+/// As [`launch`], and the tree has no more dimensions.
+unsafe fn launch_for<C: Coord, const D: usize>(
     stream: &Stream,
-    tree: &BucketIndex<C>,
     traversal: Traversal,
-    queries: QueryView<'_, C>,
-    rows: ResultRows<'_, C>,
+    num_queries: u64,
+    args: Args<'_, C>,
 ) -> Result<()> {
-    let num_queries = queries.len(tree.dims) as u64;
-    let nodes = Nodes {
-        coords: tree.coords(),
-        ids: tree.ids.slice(),
-        axes: tree.axes.slice(),
-        dims: tree.dims as u32,
-    };
-    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
     // SAFETY: passed on to the caller.
     unsafe {
         match traversal {

@@ -1,9 +1,8 @@
 //! Nearest queries: sorts the queries by start bucket and launches the kernel for `k`.
 
-use crate::device::{Layout, Stream, Temp};
+use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::query::gpu::BucketIndex;
-use crate::query::gpu::by_nodes::{launch_node_traversal, uses_node_traversal};
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::QueryOrderPlan;
 use kauri_kernels::query::buckets::Index;
@@ -14,54 +13,37 @@ use kauri_kernels::query::queries::Queries;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
-/// Plan and scratch memory of one call.
-pub(crate) struct Nearest {
-    order_plan: QueryOrderPlan,
-}
-
-impl Nearest {
-    /// Plans queries for the `k` nearest points.
-    pub(crate) fn plan<C: Coord>(
-        layout: &mut Layout,
-        tree: &BucketIndex<C>,
-        options: &DeviceOptions<C>,
-        queries: QueryView<'_, C>,
-        k: usize,
-    ) -> Self {
-        let are_ordered = queries.are_in_order
-            || options.is_in_order(tree.num_points(), k)
-            || uses_node_traversal(tree, options);
-        Self { order_plan: QueryOrderPlan::plan(layout, tree, queries, are_ordered) }
-    }
-
-    /// Runs the planned queries.
+impl<C: Coord> BucketIndex<C> {
+    /// Writes the rows of the `rows.k` nearest points.
     ///
     /// # Safety
     /// There is a row for each query. Queries and rows do not overlap, and nothing else uses them until the stream has done the work.
-    pub(crate) unsafe fn run<'a, C: Coord>(
+    pub(super) unsafe fn launch_nearest(
         &self,
         stream: &Stream,
-        temp: &Temp<'a>,
-        tree: &'a BucketIndex<C>,
-        options: &'a DeviceOptions<C>,
-        queries: QueryView<'a, C>,
+        workspace: &mut Workspace,
+        options: &DeviceOptions<C>,
+        queries: QueryView<'_, C>,
         rows: ResultRows<'_, C>,
     ) -> Result<()> {
+        #[cfg(feature = "research")]
+        if super::by_nodes::can_answer(self, options, queries) {
+            // SAFETY: passed on to the caller.
+            return unsafe { super::by_nodes::launch(stream, self, options, queries, rows) };
+        }
+        let (k, mut layout) = (rows.k as usize, Layout::new());
+        let are_ordered = queries.are_in_order || options.is_in_order(self.num_points(), k);
+        let order_plan = QueryOrderPlan::plan(&mut layout, self, queries, are_ordered);
+        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         // SAFETY: passed on to the caller.
         unsafe {
-            if uses_node_traversal(tree, options)
-                && queries.excluded.is_empty()
-                && queries.first_excluded.is_none()
-            {
-                return launch_node_traversal(stream, tree, options.validated.traversal, queries, rows);
-            }
-            let order = self.order_plan.run(stream, temp, tree, queries)?;
-            let queries = tree.kernel_queries(options, queries, rows.k as usize, order);
-            match options.kernel_dims(tree.dims) {
-                2 => launch::<C, 2>(stream, tree.view(), queries, rows),
-                3 => launch::<C, 3>(stream, tree.view(), queries, rows),
-                4 => launch::<C, 4>(stream, tree.view(), queries, rows),
-                _ => launch::<C, MAX_DIMS>(stream, tree.view(), queries, rows),
+            let order = order_plan.run(stream, &temp, self, queries)?;
+            let queries = self.kernel_queries(options, queries, k, order);
+            match options.kernel_dims(self.dims) {
+                2 => launch::<C, 2>(stream, self.view(), queries, rows),
+                3 => launch::<C, 3>(stream, self.view(), queries, rows),
+                4 => launch::<C, 4>(stream, self.view(), queries, rows),
+                _ => launch::<C, MAX_DIMS>(stream, self.view(), queries, rows),
             }
         }
     }
@@ -70,7 +52,7 @@ impl Nearest {
 /// Launches the kernel for `rows.k` neighbors.
 ///
 /// # Safety
-/// As [`Nearest::run`], and the tree has no more than `D` dimensions.
+/// As [`BucketIndex::launch_nearest`], and the tree has no more than `D` dimensions.
 unsafe fn launch<C: Coord, const D: usize>(
     stream: &Stream,
     index: Index<'_, C>,

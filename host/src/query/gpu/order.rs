@@ -23,6 +23,7 @@ pub(crate) struct QueryOrder<'a> {
 }
 
 /// Plan and scratch memory of a [`QueryOrder`].
+#[derive(Default)]
 pub(crate) struct QueryOrderPlan {
     order: Option<Order>,
     /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
@@ -122,8 +123,7 @@ impl Order {
             match &tree.locator {
                 Locator::Other(other) => other.query_buckets(stream, queries, buckets, numbers)?,
                 Locator::Planes(splits) => {
-                    let (splits, axes, dims) = (splits.slice(), tree.axes.slice(), tree.dims as u32);
-                    let args = (splits, axes, queries, dims, levels, buckets, numbers);
+                    let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);
                     stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)?;
                 }
             }

@@ -20,100 +20,82 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 use kauri_kernels::warp::look_back::Decoupled;
 
-/// The launches of a range query.
-pub(crate) struct RangeLaunch<'a, C: Coord> {
-    tree: &'a BucketIndex<C>,
-    stream: &'a Stream,
-    query: RangeView<'a, C>,
+/// The launches of a range query, its input in device memory.
+pub(super) struct RangeLaunch<'a, C: Coord> {
+    pub(super) tree: &'a BucketIndex<C>,
+    /// Waits for the build of the tree.
+    pub(super) stream: &'a Stream,
+    pub(super) options: &'a DeviceOptions<C>,
+    pub(super) regions: RegionViews<'a, C>,
 }
 
-/// A range query, its input in device memory.
+/// The region of each row of a range query.
 #[derive(Clone, Copy)]
-pub(crate) enum RangeView<'a, C> {
+pub(super) enum RegionViews<'a, C> {
     /// The points within the options' bound of each query.
-    Within(&'a DeviceOptions<C>, QueryView<'a, C>),
-    /// The points in each box: the least and then the greatest corner of each box, and the mask of points or an empty view.
-    InBoxes(Slice<'a, C>, Slice<'a, u32>),
+    Within(QueryView<'a, C>),
+    /// The points in each box: the least and then the greatest corner of each box.
+    InBoxes(Slice<'a, C>),
 }
 
 /// Stands for `k` in a range query.
-pub(crate) const ALL: usize = usize::MAX;
+pub(super) const ALL: usize = usize::MAX;
 
 /// Output of a range query: ids, and distances if requested.
 #[derive(Clone, Copy)]
-pub(crate) struct DeviceRangeMut<'a, C> {
-    pub(crate) ids: SliceMut<'a, u32>,
+pub(super) struct DeviceRangeMut<'a, C> {
+    pub(super) ids: SliceMut<'a, u32>,
     /// The distances, as many as ids; `None` if they are not requested.
-    pub(crate) dist2: Option<SliceMut<'a, C>>,
+    pub(super) dist2: Option<SliceMut<'a, C>>,
 }
 
 impl<'a, C: Coord> RangeLaunch<'a, C> {
     /// Checks devices and shapes of a query.
-    pub(crate) fn new(
+    pub(super) fn new(
         tree: &'a BucketIndex<C>,
         stream: &'a Stream,
         query: DeviceRangeQuery<'a, C>,
     ) -> Result<Self> {
-        let query = match query {
-            DeviceRangeQuery::Within(options, queries) => {
-                tree.check(stream, options)?;
+        let (DeviceRangeQuery::Within(options, _) | DeviceRangeQuery::InBoxes(options, _)) = query;
+        tree.check(stream, options)?;
+        let regions = match query {
+            DeviceRangeQuery::Within(_, queries) => {
                 tree.num_queries(stream, queries)?;
                 if !options.validated.has_radius {
                     return Err(Error::NoRadius);
                 }
-                RangeView::Within(options, QueryView::all(tree, queries))
+                RegionViews::Within(QueryView::all(tree, queries))
             }
-            DeviceRangeQuery::InBoxes(options, corners) => {
-                tree.check(stream, options)?;
+            DeviceRangeQuery::InBoxes(_, corners) => {
                 let box_len = 2 * tree.dims;
                 corners.check(stream, "corners of boxes", corners.len() / box_len * box_len)?;
-                RangeView::InBoxes(corners.slice(), options.mask())
+                RegionViews::InBoxes(corners.slice())
             }
         };
         tree.wait(stream)?;
-        Ok(Self { tree, stream, query })
-    }
-
-    /// Takes a query that needs no check, on a stream that already waits for the build of the tree.
-    pub(crate) fn of(tree: &'a BucketIndex<C>, stream: &'a Stream, query: RangeView<'a, C>) -> Self {
-        Self { tree, stream, query }
+        Ok(Self { tree, stream, options, regions })
     }
 
     /// Number of queries or boxes.
-    pub(crate) fn num_rows(&self) -> usize {
-        match self.query {
-            RangeView::Within(_, queries) => queries.len(self.tree.dims),
-            RangeView::InBoxes(corners, _) => corners.len() / (2 * self.tree.dims),
+    pub(super) fn num_rows(&self) -> usize {
+        match self.regions {
+            RegionViews::Within(queries) => queries.len(self.tree.dims),
+            RegionViews::InBoxes(corners) => corners.len() / (2 * self.tree.dims),
         }
     }
 
-    /// True if the query returns distances.
-    fn with_distances(&self) -> bool {
-        matches!(self.query, RangeView::Within(..))
-    }
-
-    /// Bytes of a found point.
-    pub(crate) fn item_bytes(&self) -> u64 {
-        if self.with_distances() { item_bytes::<C>() } else { size_of::<u32>() as u64 }
-    }
-
-    /// The stream of the launches.
-    pub(crate) fn stream(&self) -> &'a Stream {
-        self.stream
-    }
-
     /// Counts the points of each row.
-    pub(crate) fn count(self, workspace: &mut Workspace, counts: &mut Buffer<u32>) -> Result<()> {
+    pub(super) fn count(&self, workspace: &mut Workspace, counts: &mut Buffer<u32>) -> Result<()> {
         counts.check(self.stream, "counts of points", self.num_rows())?;
         let (plan, temp) = self.prepare(workspace)?;
         // SAFETY: there are as many counts as rows; borrows keep the buffers distinct, and buffers wait for the device before they are
         // freed.
-        unsafe { plan.count(&self, &temp, counts.slice_mut(), flags::COUNT_SUBTREES).map(drop) }
+        unsafe { self.launch_count(&plan, &temp, counts.slice_mut(), flags::COUNT_SUBTREES).map(drop) }
     }
 
     /// Finds the points of each row, up to the capacity of the buffers.
-    pub(crate) fn find(
-        self,
+    pub(super) fn find(
+        &self,
         workspace: &mut Workspace,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
@@ -124,29 +106,27 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         if let Some(dist2) = &dist2 {
             dist2.check(self.stream, "distances of points found", ids.len())?;
         }
-        let (plan, temp) = self.prepare(workspace)?;
         let (offsets, dist2) = (offsets.slice_mut(), dist2.map(Buffer::slice_mut));
         // SAFETY: lengths have been checked; borrows keep the buffers distinct, and buffers wait for the device before they are freed.
         unsafe {
-            let order = plan.offsets(&self, &temp, offsets)?;
+            let order = self.offsets(workspace, offsets)?;
             self.emit(order, offsets.read_only(), DeviceRangeMut { ids: ids.slice_mut(), dist2 })
         }
     }
 
     /// Finds the points of each row in buffers of exactly their size; waits for the device.
-    pub(crate) fn find_all(self, workspace: &mut Workspace) -> Result<DeviceWithin<C>> {
+    pub(super) fn find_all(&self, workspace: &mut Workspace) -> Result<DeviceWithin<C>> {
         let (gpu, stream) = (&self.tree.gpu, self.stream);
         let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
-        let (plan, temp) = self.prepare(workspace)?;
         // SAFETY: there is one offset more than rows; the buffers belong to this call, and wait for the device before they are freed.
         unsafe {
-            let order = plan.offsets(&self, &temp, offsets.slice_mut())?;
+            let order = self.offsets(workspace, offsets.slice_mut())?;
             let num_found = num_found(stream, &offsets)?;
             let total = usize::try_from(num_found).unwrap_or(usize::MAX);
-            let with_distances = self.with_distances();
-            let num_distances = if with_distances { total } else { 0 };
-            let too_large =
-                |error: Error| error.of_result(num_found, num_found.saturating_mul(self.item_bytes()));
+            let with_distances = matches!(self.regions, RegionViews::Within(_));
+            let (num_distances, item_bytes) =
+                if with_distances { (total, item_bytes::<C>()) } else { (0, size_of::<u32>() as u64) };
+            let too_large = |error: Error| error.of_result(num_found, num_found.saturating_mul(item_bytes));
             let mut ids = Buffer::uninitialized(gpu, total, "ids of points found").map_err(too_large)?;
             let mut dist2 =
                 Buffer::uninitialized(gpu, num_distances, "distances of points found").map_err(too_large)?;
@@ -157,36 +137,117 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         }
     }
 
-    /// Returns the plan and its scratch memory.
-    pub(crate) fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(RangePlan, Temp<'w>)> {
-        let mut layout = Layout::new();
-        let plan = RangePlan::new(&mut layout, self);
+    /// Plans the launches; queries are sorted unless they are in order. Returns the plan and its scratch memory.
+    fn prepare<'w>(&self, workspace: &'w mut Workspace) -> Result<(RangePlan, Temp<'w>)> {
+        let (mut layout, num_rows) = (Layout::new(), self.num_rows());
+        let order_plan = match self.regions {
+            RegionViews::Within(queries) => {
+                let are_ordered =
+                    queries.are_in_order || self.options.is_in_order(self.tree.num_points(), ALL);
+                QueryOrderPlan::plan(&mut layout, self.tree, queries, are_ordered)
+            }
+            RegionViews::InBoxes(_) => QueryOrderPlan::default(),
+        };
+        let counts = layout.reserve(num_rows);
+        let scan = Scan::plan::<u64, Decoupled>(&mut layout, num_rows + 1);
         let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
-        Ok((plan, temp))
+        Ok((RangePlan { order_plan, counts, scan }, temp))
+    }
+
+    /// Counts the points of each row, whole subtrees at once if `count_subtrees` is [`flags::COUNT_SUBTREES`] and the options allow it.
+    /// Returns the order of the rows for [`emit`](Self::emit).
+    ///
+    /// # Safety
+    /// There are as many counts as rows; nothing else uses the buffers of the call and the counts until the stream has done the work.
+    unsafe fn launch_count<'w>(
+        &self,
+        plan: &RangePlan,
+        temp: &Temp<'w>,
+        counts: SliceMut<'_, u32>,
+        count_subtrees: u32,
+    ) -> Result<QueryOrder<'w>>
+    where
+        'a: 'w,
+    {
+        let (&Self { tree, stream, options, regions }, n) = (self, self.num_rows() as u64);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match regions {
+                RegionViews::Within(views) => {
+                    let order = plan.order_plan.run(stream, temp, tree, views)?;
+                    let mut queries = tree.kernel_queries(options, views, ALL, order);
+                    if options.mask().is_empty() && tree.bucket_len == 0 {
+                        queries.flags |= count_subtrees;
+                    }
+                    let args = (tree.view(), queries, counts);
+                    match options.kernel_dims(tree.dims) {
+                        2 => stream.launch_items::<query_count_within<C, 2>>(n, args),
+                        3 => stream.launch_items::<query_count_within<C, 3>>(n, args),
+                        4 => stream.launch_items::<query_count_within<C, 4>>(n, args),
+                        _ => stream.launch_items::<query_count_within<C, MAX_DIMS>>(n, args),
+                    }?;
+                    Ok(order)
+                }
+                RegionViews::InBoxes(corners) => {
+                    let args = (tree.view(), corners, options.mask(), counts);
+                    match tree.dims {
+                        2 => stream.launch_items::<query_count_in_boxes<C, 2>>(n, args),
+                        3 => stream.launch_items::<query_count_in_boxes<C, 3>>(n, args),
+                        _ => stream.launch_items::<query_count_in_boxes<C, MAX_DIMS>>(n, args),
+                    }?;
+                    Ok(QueryOrder { order: None, excluded: empty_view().read_only() })
+                }
+            }
+        }
+    }
+
+    /// Counts the points of each row and scans the counts to offsets. Returns the order of the rows for [`emit`](Self::emit).
+    ///
+    /// # Safety
+    /// There is one offset more than rows; nothing else uses the buffers of the call and the offsets until the stream has done the work.
+    pub(super) unsafe fn offsets<'w>(
+        &self,
+        workspace: &'w mut Workspace,
+        offsets: SliceMut<'_, u64>,
+    ) -> Result<QueryOrder<'w>>
+    where
+        'a: 'w,
+    {
+        let (stream, (plan, temp)) = (self.stream, self.prepare(workspace)?);
+        let counts = temp.view(plan.counts);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            // Every point is visited, as by `emit`, so that counts and points agree even where a coordinate is NaN.
+            let order = self.launch_count(&plan, &temp, counts, 0)?;
+            let args = (counts.read_only(), offsets);
+            stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
+            let from = offsets.read_only();
+            plan.scan.run::<u64, Sum, Decoupled>(stream, &temp, from, offsets, ScanKind::Exclusive)?;
+            Ok(order)
+        }
     }
 
     /// Writes the points of each row from its offset on, up to the capacity of the output.
     ///
     /// # Safety
-    /// `order` and `offsets` come from [`RangePlan::offsets`] of this launch; nothing else uses its buffers and the output until the
-    /// stream has done the work.
-    pub(crate) unsafe fn emit(
+    /// `order` and `offsets` come from [`offsets`](Self::offsets); nothing else uses its buffers and the output until the stream has done
+    /// the work.
+    pub(super) unsafe fn emit(
         &self,
         order: QueryOrder<'_>,
         offsets: Slice<'_, u64>,
         DeviceRangeMut { ids, dist2 }: DeviceRangeMut<'_, C>,
     ) -> Result<()> {
-        let Self { tree, stream, query } = self;
-        let dist2 = dist2.unwrap_or_else(empty_view);
+        let (&Self { tree, stream, options, regions }, n) = (self, self.num_rows() as u64);
         if ids.is_empty() {
             return Ok(());
         }
         // SAFETY: passed on to the caller.
         unsafe {
-            match *query {
-                RangeView::Within(options, queries) => {
+            match regions {
+                RegionViews::Within(queries) => {
                     let queries = tree.kernel_queries(options, queries, ALL, order);
-                    let (n, args) = (self.num_rows() as u64, (tree.view(), queries, offsets, ids, dist2));
+                    let args = (tree.view(), queries, offsets, ids, dist2.unwrap_or_else(empty_view));
                     match options.kernel_dims(tree.dims) {
                         2 => stream.launch_items::<query_emit_within<C, 2>>(n, args),
                         3 => stream.launch_items::<query_emit_within<C, 3>>(n, args),
@@ -194,8 +255,8 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                         _ => stream.launch_items::<query_emit_within<C, MAX_DIMS>>(n, args),
                     }
                 }
-                RangeView::InBoxes(corners, mask) => {
-                    let (n, args) = (self.num_rows() as u64, (tree.view(), corners, mask, offsets, ids));
+                RegionViews::InBoxes(corners) => {
+                    let args = (tree.view(), corners, options.mask(), offsets, ids);
                     match tree.dims {
                         2 => stream.launch_items::<query_emit_in_boxes<C, 2>>(n, args),
                         3 => stream.launch_items::<query_emit_in_boxes<C, 3>>(n, args),
@@ -208,109 +269,9 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
 }
 
 /// Plan and scratch memory of one launch.
-pub(crate) struct RangePlan {
-    /// `None` for boxes, which are processed as they are.
-    order_plan: Option<QueryOrderPlan>,
+struct RangePlan {
+    /// Not used for boxes, which are processed as they are.
+    order_plan: QueryOrderPlan,
     counts: Region<u32>,
     scan: Scan,
-}
-
-impl RangePlan {
-    /// Plans a call; queries are sorted unless they are in order.
-    fn new<C: Coord>(layout: &mut Layout, launch: &RangeLaunch<'_, C>) -> Self {
-        let num_rows = launch.num_rows();
-        let order_plan = match launch.query {
-            RangeView::Within(options, queries) => {
-                let are_ordered = queries.are_in_order || options.is_in_order(launch.tree.num_points(), ALL);
-                Some(QueryOrderPlan::plan(layout, launch.tree, queries, are_ordered))
-            }
-            RangeView::InBoxes(..) => None,
-        };
-        let counts = layout.reserve(num_rows);
-        Self { order_plan, counts, scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
-    }
-
-    /// Sorts the queries.
-    ///
-    /// # Safety
-    /// As of [`QueryOrderPlan::run`].
-    unsafe fn order<'a, C: Coord>(
-        &self,
-        launch: &RangeLaunch<'a, C>,
-        temp: &Temp<'a>,
-    ) -> Result<QueryOrder<'a>> {
-        match (launch.query, &self.order_plan) {
-            // SAFETY: passed on to the caller.
-            (RangeView::Within(_, queries), Some(order_plan)) => unsafe {
-                order_plan.run(launch.stream, temp, launch.tree, queries)
-            },
-            _ => Ok(QueryOrder { order: None, excluded: empty_view().read_only() }),
-        }
-    }
-
-    /// Counts the points of each row, whole subtrees at once if `count_subtrees` is [`flags::COUNT_SUBTREES`] and the options allow it.
-    /// Returns the order of the rows for [`RangeLaunch::emit`].
-    ///
-    /// # Safety
-    /// There are as many counts as rows; nothing else uses the buffers of the call and the counts until the stream has done the work.
-    unsafe fn count<'a, C: Coord>(
-        &self,
-        launch: &RangeLaunch<'a, C>,
-        temp: &Temp<'a>,
-        counts: SliceMut<'_, u32>,
-        count_subtrees: u32,
-    ) -> Result<QueryOrder<'a>> {
-        let &RangeLaunch { tree, stream, query } = launch;
-        // SAFETY: passed on to the caller.
-        unsafe {
-            let order = self.order(launch, temp)?;
-            match query {
-                RangeView::Within(options, queries) => {
-                    let mut queries = tree.kernel_queries(options, queries, ALL, order);
-                    if options.mask().is_empty() && tree.bucket_len == 0 {
-                        queries.flags |= count_subtrees;
-                    }
-                    let (n, args) = (launch.num_rows() as u64, (tree.view(), queries, counts));
-                    match options.kernel_dims(tree.dims) {
-                        2 => stream.launch_items::<query_count_within<C, 2>>(n, args),
-                        3 => stream.launch_items::<query_count_within<C, 3>>(n, args),
-                        4 => stream.launch_items::<query_count_within<C, 4>>(n, args),
-                        _ => stream.launch_items::<query_count_within<C, MAX_DIMS>>(n, args),
-                    }
-                }
-                RangeView::InBoxes(corners, mask) => {
-                    let (n, args) = (counts.len() as u64, (tree.view(), corners, mask, counts));
-                    match tree.dims {
-                        2 => stream.launch_items::<query_count_in_boxes<C, 2>>(n, args),
-                        3 => stream.launch_items::<query_count_in_boxes<C, 3>>(n, args),
-                        _ => stream.launch_items::<query_count_in_boxes<C, MAX_DIMS>>(n, args),
-                    }
-                }
-            }?;
-            Ok(order)
-        }
-    }
-
-    /// Counts the points of each row and scans the counts to offsets. Returns the order of the rows for [`RangeLaunch::emit`].
-    ///
-    /// # Safety
-    /// There is one offset more than rows; nothing else uses the buffers of the call and the offsets until the stream has done the work.
-    pub(crate) unsafe fn offsets<'a, C: Coord>(
-        &self,
-        launch: &RangeLaunch<'a, C>,
-        temp: &Temp<'a>,
-        offsets: SliceMut<'_, u64>,
-    ) -> Result<QueryOrder<'a>> {
-        let (stream, counts) = (launch.stream, temp.view(self.counts));
-        // SAFETY: passed on to the caller; the counts are the plan's own.
-        unsafe {
-            // Every point is visited, as by `emit`, so that counts and points agree even where a coordinate is NaN.
-            let order = self.count(launch, temp, counts, 0)?;
-            let args = (counts.read_only(), offsets);
-            stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-            let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, ScanKind::Exclusive)?;
-            Ok(order)
-        }
-    }
 }

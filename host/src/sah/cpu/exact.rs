@@ -67,31 +67,23 @@ fn best_of_axis(model: &SplitCost, references: &[Reference], axis: u32) -> Optio
     let lows = sorted(&|reference| Some(low(reference)));
     let highs = sorted(&|reference| Some(high(reference)));
     let flats = sorted(&|reference| (low(reference) == high(reference)).then(|| low(reference)));
+    // Numbers of events up to the last plane.
     let (mut num_lows, mut num_flats, mut num_highs) = (0, 0, 0);
     let mut best: Option<Candidate> = None;
-    let (mut from_lows, mut from_highs) = (lows.iter().peekable(), highs.iter().peekable());
     loop {
-        // The next event.
-        let plane = match (from_lows.peek(), from_highs.peek()) {
-            (Some(&&low), Some(&&high)) => low.min(high),
-            (Some(&&low), None) => low,
-            (None, Some(&&high)) => high,
-            (None, None) => return best,
+        let next = [lows.get(num_lows), highs.get(num_highs)].into_iter().flatten().copied();
+        let Some(plane) = next.reduce(f32::min) else { return best };
+        // Returns the number of events below the plane, and up to it.
+        let pass = |events: &[f32], num: &mut usize| {
+            let below = *num;
+            *num += events[below..].iter().take_while(|&&x| x <= plane).count();
+            [below, *num].map(|num| num as u32)
         };
-        while from_lows.next_if(|&&low| low <= plane).is_some() {}
-        while from_highs.next_if(|&&high| high <= plane).is_some() {}
-        // Planes are in order, so each list is traversed once.
-        let advance = |list: &[f32], next: &mut usize, is_passed: &dyn Fn(f32) -> bool| {
-            while list.get(*next).is_some_and(|&x| is_passed(x)) {
-                *next += 1;
-            }
-            *next as u32
-        };
-        let (is_below, is_up_to) = (|x| x < plane, |x| x <= plane);
-        let before = advance(&flats, &mut num_flats, &is_below);
-        let flat = advance(&flats, &mut num_flats, &is_up_to) - before;
-        let below = advance(&lows, &mut num_lows, &is_below) + flat;
-        let above = references.len() as u32 - advance(&highs, &mut num_highs, &is_up_to);
+        let [lows_below, _] = pass(&lows, &mut num_lows);
+        let [flats_below, flats_up_to] = pass(&flats, &mut num_flats);
+        let [_, highs_up_to] = pass(&highs, &mut num_highs);
+        // Flat references in the plane are below it.
+        let (below, above) = (lows_below + flats_up_to - flats_below, references.len() as u32 - highs_up_to);
         if model.is_inside(axis, plane) {
             let cost = model.cost(axis, plane, below, above);
             if best.is_none_or(|best| cost < best.cost) {

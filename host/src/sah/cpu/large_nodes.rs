@@ -32,26 +32,14 @@ enum Child {
     Subtree(Subtree, u64),
 }
 
-/// The remainder of a large node after its empty space was cut off.
-enum Remainder<C> {
-    Split(C, C),
-    Unsplit(C),
-}
-
-impl<C> Remainder<C> {
-    fn map<D>(self, mut f: impl FnMut(C) -> D) -> Remainder<D> {
-        match self {
-            Remainder::Split(below, above) => Remainder::Split(f(below), f(above)),
-            Remainder::Unsplit(child) => Remainder::Unsplit(f(child)),
-        }
-    }
-}
-
-/// A child of a processed level: a finished subtree, or the index of a node on the next level.
+/// A child of a processed node: a finished subtree, or the index of a processed node.
 enum Pending {
     Subtree(Subtree),
     Large(usize),
 }
+
+/// A processed node: its split plan, and its children. A node that does not split has one.
+type TopNode<C> = (SplitPlan, Vec<C>);
 
 /// Builds the tree over references with this bounding box.
 pub(super) fn build(input: &BuildInput<'_>, references: Vec<Reference>, bounds: Aabb) -> Subtree {
@@ -62,7 +50,7 @@ pub(super) fn build(input: &BuildInput<'_>, references: Vec<Reference>, bounds: 
         Child::Subtree(subtree, _) => return subtree,
         Child::Large(root) => vec![root],
     };
-    let (mut levels, mut num_finished) = (Vec::new(), 0);
+    let (mut top_nodes, mut num_finished) = (Vec::<TopNode<Pending>>::new(), 0);
     while !nodes.is_empty() {
         let planned: Vec<_> = nodes.into_par_iter().map(|node| input.plan(node)).collect();
         let num_slots: u64 = planned.iter().map(|node| node.reference_slots(input)).sum();
@@ -72,44 +60,41 @@ pub(super) fn build(input: &BuildInput<'_>, references: Vec<Reference>, bounds: 
             ReferenceLimit::Open
         };
         let processed: Vec<_> = planned.into_par_iter().map(|node| input.process(node, limit)).collect();
-        let (mut next, mut level) = (Vec::new(), Vec::new());
-        for (plan, remainder) in processed {
+        let first_next = top_nodes.len() + processed.len();
+        nodes = Vec::new();
+        for (plan, children) in processed {
             let pending = |child| match child {
                 Child::Subtree(subtree, len) => {
                     num_finished += len;
                     Pending::Subtree(subtree)
                 }
                 Child::Large(node) => {
-                    next.push(node);
-                    Pending::Large(next.len() - 1)
+                    nodes.push(node);
+                    Pending::Large(first_next + nodes.len() - 1)
                 }
             };
-            level.push((plan, remainder.map(pending)));
+            top_nodes.push((plan, children.into_iter().map(pending).collect()));
         }
-        levels.push(level);
-        nodes = next;
     }
-    assemble(levels)
+    assemble(top_nodes)
 }
 
-/// Assembles the tree from its levels, the last one first.
-fn assemble(levels: Vec<Vec<(SplitPlan, Remainder<Pending>)>>) -> Subtree {
-    let mut next: Vec<Option<Subtree>> = Vec::new();
-    for level in levels.into_iter().rev() {
-        let mut subtree = |pending| match pending {
+/// Assembles the tree from its top nodes. Children are behind their parents.
+fn assemble(top_nodes: Vec<TopNode<Pending>>) -> Subtree {
+    let mut subtrees: Vec<Option<Subtree>> = top_nodes.iter().map(|_| None).collect();
+    for (i, (plan, children)) in top_nodes.into_iter().enumerate().rev() {
+        let mut children = children.into_iter().map(|child| match child {
             Pending::Subtree(subtree) => subtree,
-            Pending::Large(i) => next[i].take().expect("a node has one parent"),
+            Pending::Large(child) => subtrees[child].take().expect("a node has one parent"),
+        });
+        let below = children.next().expect("a node has a child");
+        let remainder = match children.next() {
+            Some(above) => Subtree::inner(plan.axis, plan.plane, below, above),
+            None => below,
         };
-        let node = |(plan, remainder): (SplitPlan, Remainder<Pending>)| {
-            let remainder = match remainder.map(&mut subtree) {
-                Remainder::Split(below, above) => Subtree::inner(plan.axis, plan.plane, below, above),
-                Remainder::Unsplit(subtree) => subtree,
-            };
-            Some(with_cuts(&plan, remainder))
-        };
-        next = level.into_iter().map(node).collect();
+        subtrees[i] = Some(with_cuts(&plan, remainder));
     }
-    next[0].take().expect("the root is on the first level")
+    subtrees[0].take().expect("the root has no parent")
 }
 
 /// Adds the nodes of a plan's empty-space cuts above a subtree.
@@ -153,34 +138,33 @@ impl BuildInput<'_> {
         PlannedNode { node, plan, halves }
     }
 
-    fn process(&self, planned: PlannedNode, limit: ReferenceLimit) -> (SplitPlan, Remainder<Child>) {
+    fn process(&self, planned: PlannedNode, limit: ReferenceLimit) -> TopNode<Child> {
         let outcome = planned.outcome(self, limit);
         let PlannedNode { node: Node { large, references }, plan, halves } = planned;
         let depth = plan.depth(&large);
-        let remainder = match outcome {
+        let children = match outcome {
             Outcome::Split => {
                 let boxes = plan.remainder.split_at(plan.axis, plan.plane);
-                let child = |bounds, references: Vec<Reference>| {
+                let child = |(bounds, references): (Aabb, Vec<Reference>)| {
                     let len = references.len() as u32;
                     let large = LargeNode { bounds, depth: depth + 1, tried_axes: 0, len, ..large };
                     self.child(large, references)
                 };
-                let [below, above] = halves;
-                Remainder::Split(child(boxes[0], below), child(boxes[1], above))
+                boxes.into_iter().zip(halves).map(child).collect()
             }
             Outcome::NextAxis => {
                 let tried_axes = large.tried_axes + 1;
                 let large = LargeNode { bounds: plan.remainder, depth, tried_axes, ..large };
-                Remainder::Unsplit(Child::Large(Node { large, references }))
+                vec![Child::Large(Node { large, references })]
             }
             Outcome::Leaf => {
                 let mut triangles: Vec<u32> = references.iter().map(|reference| reference.triangle).collect();
                 triangles.sort_unstable();
                 let len = triangles.len() as u64;
-                Remainder::Unsplit(Child::Subtree(Subtree::Leaf(triangles), len))
+                vec![Child::Subtree(Subtree::Leaf(triangles), len)]
             }
         };
-        (plan, remainder)
+        (plan, children)
     }
 
     /// Returns a large node, or the subtree of a small root.

@@ -5,20 +5,24 @@ use crate::memory;
 use crate::rows::Rows;
 use crate::sah::hits::Hits;
 use crate::sah::host_tree::HostTree;
-use crate::sah::options::RayOptions;
+use crate::sah::options::{RayOptions, Traversal};
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
 use kauri_kernels::sah::traversal::{HitVisitor, traverse};
 use kauri_kernels::sah::triangle::Hit;
 use rayon::prelude::*;
 
-/// Traverses a tree by a ray, with a short stack of 32 entries or none.
+/// Entries of the short stack of a ray: on a CPU it is in memory anyway.
+const STACK: usize = 32;
+
+/// Traverses a tree by a ray.
 fn trace(tree: &HostTree, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions) {
     // SAFETY: the tree is in host memory, and its reads are bounds-checked.
     unsafe {
-        match options.stack {
-            0 => traverse::<_, _, 0>(&tree, ray, visitor),
-            _ => traverse::<_, _, 32>(&tree, ray, visitor),
+        match options.traversal {
+            Traversal::ShortStack => traverse::<_, _, STACK>(&tree, ray, visitor),
+            #[cfg(feature = "research")]
+            Traversal::Restart => traverse::<_, _, 0>(&tree, ray, visitor),
         }
     }
 }
@@ -33,18 +37,20 @@ fn map_rays<T: Copy + Send + Sync>(rays: &[Ray], fill: T, map: impl Fn(&Ray) -> 
 
 /// Returns the first hit of each ray.
 pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
-    let hits = map_rays(rays, Hit::NONE, |ray| {
-        let mut closest = ClosestHit::new();
+    let closest = map_rays(rays, Hit::NONE, |ray| {
+        let mut closest = ClosestHit::NONE;
         trace(tree, ray, &mut closest, options);
         closest.hit
     })?;
-    Hits::from_hits(&hits)
+    let mut hits = Hits::default();
+    hits.extend(&closest)?;
+    Ok(hits)
 }
 
 /// Returns whether each ray has a hit.
 pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
     map_rays(rays, false, |ray| {
-        let mut any = AnyHit::new();
+        let mut any = AnyHit::NONE;
         trace(tree, ray, &mut any, options);
         any.is_hit
     })
@@ -78,9 +84,6 @@ const BATCH: usize = 1 << 14;
 fn hits_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
     struct AllHits(Vec<Hit>);
     impl HitVisitor for AllHits {
-        fn t_limit(&self) -> f32 {
-            f32::INFINITY
-        }
         unsafe fn visit(&mut self, hit: Hit) {
             self.0.push(hit);
         }

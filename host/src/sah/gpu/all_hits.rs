@@ -1,6 +1,6 @@
 //! All hits of rays on a GPU: counts with duplicates, writes, sorts per ray, and removes duplicates.
 
-use super::trace::{launch_rays, trace_order};
+use super::trace::launch_rays;
 use super::tree::GpuTree;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
@@ -13,7 +13,10 @@ use crate::rows::Rows;
 use crate::sah::hits::DeviceHits;
 use crate::sah::options::RayOptions;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::sah::all_hits::{sah_count_hits, sah_count_once, sah_move_hits, sah_write_hits};
+use kauri_kernels::sah::all_hits::{
+    PackedHits, sah_count_hits, sah_count_hits_restart, sah_count_once, sah_move_hits, sah_write_hits,
+    sah_write_hits_restart,
+};
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::triangle::Hit;
 use kauri_kernels::thread::operator::Sum;
@@ -21,12 +24,11 @@ use kauri_kernels::warp::look_back::Decoupled;
 
 impl GpuTree {
     pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
-        let stream = Stream::new(self.gpu())?;
-        let (num_rays, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
+        let stream = Stream::new(&self.gpu)?;
+        let (num_rays, mut workspace) = (rays.len(), Workspace::new(&self.gpu));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
-        let mut order_workspace = Workspace::new(self.gpu());
-        let order = trace_order(self, &stream, &mut order_workspace, &rays, options)?;
-        let (nodes, references, corners, extent) = self.views();
+        let mut order_workspace = Workspace::new(&self.gpu);
+        let tree_rays = self.rays(&stream, &mut order_workspace, &rays, options)?;
         // One more element than rays: after the scan it is the total.
         let zeros = || -> Result<_> {
             let mut counts = Buffer::<u64>::uninitialized(stream.gpu(), num_rays + 1, "hits of rays")?;
@@ -36,8 +38,8 @@ impl GpuTree {
         let (mut offsets, mut distinct_offsets) = (zeros()?, zeros()?);
         // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
         unsafe {
-            let args = (nodes, references, corners, extent, rays.slice(), order, offsets.slice_mut());
-            launch_rays::<sah_count_hits<0>, sah_count_hits<4>>(&stream, options, num_rays, args)?;
+            let args = (tree_rays, offsets.slice_mut());
+            launch_rays::<sah_count_hits, sah_count_hits_restart>(&stream, options, num_rays, args)?;
             // A triangle counts once for each leaf in which a ray meets it.
             let num_hits = scan_counts(&stream, &mut workspace, offsets.slice_mut())?;
             let allocate =
@@ -45,18 +47,9 @@ impl GpuTree {
             let (mut sorted_keys, mut sorted_weights) = (allocate()?, allocate()?);
             {
                 let (mut keys, mut weights) = (allocate()?, allocate()?);
-                let args = (
-                    nodes,
-                    references,
-                    corners,
-                    extent,
-                    rays.slice(),
-                    order,
-                    offsets.slice(),
-                    keys.slice_mut(),
-                    weights.slice_mut(),
-                );
-                launch_rays::<sah_write_hits<0>, sah_write_hits<4>>(&stream, options, num_rays, args)?;
+                let unsorted = PackedHits { keys: keys.slice_mut(), weights: weights.slice_mut() };
+                let args = (tree_rays, offsets.slice(), unsorted);
+                launch_rays::<sah_write_hits, sah_write_hits_restart>(&stream, options, num_rays, args)?;
                 let unsorted = Source { keys: keys.slice(), values: weights.slice() };
                 let sorted = Pairs { keys: sorted_keys.slice_mut(), values: sorted_weights.slice_mut() };
                 let by = SortBy::low_bits(u64::BITS);
@@ -67,17 +60,7 @@ impl GpuTree {
             stream.launch_items::<sah_count_once>(num_rays as u64, args)?;
             let num_distinct = scan_counts(&stream, &mut workspace, distinct_offsets.slice_mut())?;
             let mut hits = hits_error(num_distinct, DeviceHits::uninitialized(stream.gpu(), num_distinct))?;
-            let DeviceHits { triangles, t, u, v } = &mut hits;
-            let args = (
-                offsets.slice(),
-                distinct_offsets.slice(),
-                keys,
-                weights,
-                triangles.slice_mut(),
-                t.slice_mut(),
-                u.slice_mut(),
-                v.slice_mut(),
-            );
+            let args = (offsets.slice(), distinct_offsets.slice(), keys, weights, hits.view_mut());
             stream.launch_items::<sah_move_hits>(num_rays as u64, args)?;
             let mut offsets = memory::vec_with_capacity(num_rays + 1, "hits of rays")?;
             distinct_offsets.append_to(&stream, &mut offsets)?;

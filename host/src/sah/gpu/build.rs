@@ -1,22 +1,23 @@
 //! The fast builder: corners, large nodes, small roots, then the tree in preorder.
 
 use super::build_input::BuildInput;
-use super::corners::{RootOutput, load_mesh};
+use super::corners::load_mesh;
 use super::growable_buffer::GrowableBuffer;
 use super::large_nodes::LargeNodes;
-use super::preorder::Preorder;
+use super::preorder::Subtrees;
 use super::refit::Refit;
 use super::small_roots::SmallRoots;
-use super::tree::GpuTree;
+use super::tree::{GpuTree, TREE};
 use crate::device::{Gpu, Stream, Workspace};
 use crate::error::Result;
+use crate::primitives::pairs::empty_view;
 use crate::sah::device_mesh::DeviceMesh;
 use crate::sah::host_tree::{HostTree, Subtree};
 use crate::sah::options::SahOptions;
 use crate::stats::Stats;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::extent::Extent;
-use kauri_kernels::sah::large_nodes::SMALL_TRIANGLES;
+use kauri_kernels::sah::preorder::TreeMut;
 
 /// The memory of builds and refits, and of the previous tree. From the third build of one size on, nothing is allocated.
 pub(in super::super) struct GpuBuilder {
@@ -24,7 +25,6 @@ pub(in super::super) struct GpuBuilder {
     boxes: GrowableBuffer<Aabb>,
     large: LargeNodes,
     small: SmallRoots,
-    preorder: Preorder,
     refit: Refit,
     spare: Option<GpuTree>,
 }
@@ -33,11 +33,10 @@ impl GpuBuilder {
     pub(in super::super) fn new(gpu: &Gpu) -> Self {
         Self {
             workspace: Workspace::new(gpu),
-            boxes: GrowableBuffer::new("boxes of triangles"),
-            large: LargeNodes::new(),
-            small: SmallRoots::new(),
-            preorder: Preorder::new(),
-            refit: Refit::new(),
+            boxes: GrowableBuffer::default(),
+            large: LargeNodes::default(),
+            small: SmallRoots::default(),
+            refit: Refit::default(),
             spare: None,
         }
     }
@@ -62,36 +61,42 @@ impl GpuBuilder {
             return GpuTree::from_host(stream, &empty);
         }
         let mut tree = self.take_spare(stream)?;
-        let Self { workspace, boxes, large, small, preorder, .. } = self;
+        let Self { workspace, boxes, large, small, .. } = self;
         stats.phase("triangles", || {
             let root = large.reserve_root(stream, mesh.len())?;
             load_mesh(stream, workspace, mesh, &mut tree, boxes, root)
         })?;
-        let bounds = tree.extent_on_host.bounds;
-        let input =
-            BuildInput { corners: tree.corners.first(mesh.len()), boxes: boxes.first(mesh.len()), options };
-        let top = stats.phase("large nodes", || {
+        let input = BuildInput {
+            stream,
+            corners: tree.corners.view(),
+            boxes: boxes.view(),
+            bounds: tree.extent_on_host.bounds,
+            options,
+        };
+        stats.phase("large nodes", || {
             small.clear();
-            if mesh.len() as u32 <= SMALL_TRIANGLES {
-                large.take_small_root(stream, &input, bounds, small)
-            } else {
-                large.split(stream, workspace, &input, small)
-            }
+            large.split(workspace, &input, small)
         })?;
-        let size = stats.phase("small nodes", || {
-            small.split(stream, workspace, &input)?;
-            preorder.compute_sizes(stream, large, &top, small)
+        let (subtrees, size) = stats.phase("small nodes", || -> Result<_> {
+            let num_small = small.prepare(workspace, &input)?;
+            let subtrees = Subtrees::carve(workspace, stream, large, num_small)?;
+            // SAFETY: the memory is as prepared, and waits for the device before it is freed.
+            unsafe { small.split(&input, &subtrees)? };
+            let size = subtrees.compute_sizes(stream, large)?;
+            Ok((subtrees, size))
         })?;
         stats.phase("preorder", || {
-            tree.nodes.reserve(stream, size.nodes as usize, 0)?;
-            tree.references.reserve(stream, size.references as usize, 0)?;
-            let (nodes, references) = (tree.nodes.all_mut(), tree.references.all_mut());
+            tree.nodes.reserve(stream, size.nodes as usize, TREE)?;
+            tree.references.reserve(stream, size.references as usize, TREE)?;
+            let memory = TreeMut { nodes: tree.nodes.view_mut(), references: tree.references.view_mut() };
             // SAFETY: the tree has as much memory as the sizes say.
-            unsafe { preorder.write(stream, &input, large, &top, small, (nodes, references))? };
+            unsafe {
+                subtrees.write_top(stream, large, memory)?;
+                small.write(&input, &subtrees, memory)?;
+            }
             // Rays may come on another stream.
             stream.synchronize()
         })?;
-        (tree.num_nodes, tree.num_references) = (size.nodes as usize, size.references as usize);
         Ok(tree)
     }
 
@@ -104,8 +109,8 @@ impl GpuBuilder {
     ) -> Result<GpuTree> {
         let mut tree = self.take_spare(stream)?;
         let Self { workspace, boxes, refit, .. } = self;
-        load_mesh(stream, workspace, mesh, &mut tree, boxes, RootOutput::none())?;
-        refit.run(stream, workspace, boxes.first(mesh.len()), old, &mut tree)?;
+        load_mesh(stream, workspace, mesh, &mut tree, boxes, (empty_view(), empty_view()))?;
+        refit.run(stream, workspace, boxes.view(), old, &mut tree)?;
         Ok(tree)
     }
 
@@ -127,7 +132,6 @@ impl GpuBuilder {
             + self.boxes.bytes()
             + self.large.bytes()
             + self.small.bytes()
-            + self.preorder.bytes()
             + self.refit.bytes()
     }
 }

@@ -1,24 +1,65 @@
-//! Views of a build's input that its stages share.
+//! The input of a build, and lists of references, which its stages share.
 
+use super::growable_buffer::GrowableBuffer;
+use crate::device::Stream;
+use crate::error::Result;
+use crate::primitives::pairs::empty_view;
 use crate::sah::options::SahOptions;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::small_roots::SmallRoot;
+use kauri_kernels::sah::chunks::{ReferenceList, ReferenceListMut};
 use kauri_kernels::sah::triangle::Corners;
 
-/// The triangles and options of a build.
+/// The triangles and options of a build, and its stream.
 pub(super) struct BuildInput<'a> {
+    pub(super) stream: &'a Stream,
     pub(super) corners: Slice<'a, Corners>,
     /// The bounding box of each triangle.
     pub(super) boxes: Slice<'a, Aabb>,
+    /// The bounding box of all triangles.
+    pub(super) bounds: Aabb,
     pub(super) options: &'a SahOptions,
 }
 
-/// Small roots with their references.
-#[derive(Clone, Copy)]
-pub(super) struct SmallRootViews<'a> {
-    pub(super) roots: Slice<'a, SmallRoot>,
-    pub(super) references: Slice<'a, u32>,
-    /// Bounding boxes: by reference if triangles are clipped, otherwise by triangle.
-    pub(super) boxes: Slice<'a, Aabb>,
+/// The memory of a list of references.
+#[derive(Default)]
+pub(super) struct ReferenceBuffers {
+    pub(super) triangles: GrowableBuffer<u32>,
+    /// The box of each reference, if triangles are clipped.
+    pub(super) boxes: GrowableBuffer<Aabb>,
+}
+
+/// Labels of both buffers in errors.
+pub(super) const TRIANGLES: &str = "triangles of nodes";
+pub(super) const BOXES: &str = "boxes of parts of triangles";
+
+impl ReferenceBuffers {
+    /// Sets the length to `len` references. The first `kept` references stay.
+    pub(super) fn grow(&mut self, input: &BuildInput<'_>, len: usize, kept: usize) -> Result<()> {
+        self.triangles.grow(input.stream, len, kept, TRIANGLES)?;
+        if input.options.clip { self.boxes.grow(input.stream, len, kept, BOXES) } else { Ok(()) }
+    }
+
+    /// Returns the references.
+    pub(super) fn list<'a>(&'a self, input: &BuildInput<'a>) -> ReferenceList<'a> {
+        let clip = input.options.clip;
+        ReferenceList {
+            triangles: self.triangles.view(),
+            boxes: if clip { self.boxes.view() } else { input.boxes },
+            are_clipped: clip.into(),
+        }
+    }
+
+    /// Returns the memory of the references.
+    pub(super) fn list_mut(&mut self, input: &BuildInput<'_>) -> ReferenceListMut<'_> {
+        ReferenceListMut {
+            triangles: self.triangles.view_mut(),
+            boxes: if input.options.clip { self.boxes.view_mut() } else { empty_view() },
+        }
+    }
+
+    /// Returns the bytes held.
+    pub(super) fn bytes(&self) -> u64 {
+        self.triangles.bytes() + self.boxes.bytes()
+    }
 }

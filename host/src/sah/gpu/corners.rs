@@ -4,7 +4,6 @@ use super::growable_buffer::GrowableBuffer;
 use super::tree::GpuTree;
 use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::pairs::empty_view;
 use crate::sah::device_mesh::DeviceMesh;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::aabb::Aabb;
@@ -12,20 +11,8 @@ use kauri_kernels::sah::corners::{sah_corners, sah_root, summary};
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::large_nodes::LargeNode;
 
-/// Where the root node and its references are written.
-pub(super) struct RootOutput<'a> {
-    pub(super) references: SliceMut<'a, u32>,
-    pub(super) node: SliceMut<'a, LargeNode>,
-}
-
-impl RootOutput<'_> {
-    /// Writes no root.
-    pub(super) fn none() -> Self {
-        Self { references: empty_view(), node: empty_view() }
-    }
-}
-
-/// Computes the corners and the extent of a mesh that has triangles, their bounding boxes, and the root of a build. Waits for the result.
+/// Computes the corners and the extent of a mesh that has triangles, their bounding boxes, and the root of a build with its
+/// references, unless their views are empty. Waits for the result.
 ///
 /// # Errors
 /// An error that names the first invalid vertex; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
@@ -35,13 +22,12 @@ pub(super) fn load_mesh(
     mesh: DeviceMesh<'_>,
     tree: &mut GpuTree,
     boxes: &mut GrowableBuffer<Aabb>,
-    root: RootOutput<'_>,
+    (root, references): (SliceMut<'_, LargeNode>, SliceMut<'_, u32>),
 ) -> Result<()> {
     let num_triangles = mesh.len();
-    tree.num_triangles = num_triangles;
-    tree.corners.reserve(stream, num_triangles, 0)?;
-    tree.extent.reserve(stream, 1, 0)?;
-    boxes.reserve(stream, num_triangles, 0)?;
+    tree.corners.reserve(stream, num_triangles, "corners of triangles")?;
+    tree.extent.reserve(stream, 1, "box of a mesh")?;
+    boxes.reserve(stream, num_triangles, "boxes of triangles")?;
     let mut layout = Layout::new();
     let words = layout.reserve::<u32>(summary::WORDS);
     let temp = workspace.carve(stream, &layout, "box of a mesh")?;
@@ -52,17 +38,19 @@ pub(super) fn load_mesh(
         let args = (
             mesh.vertices.slice(),
             mesh.triangles.slice(),
-            tree.corners.all_mut().part(0, num_triangles),
-            boxes.all_mut(),
-            root.references,
+            tree.corners.view_mut(),
+            boxes.view_mut(),
+            references,
             words,
         );
         stream.launch_items::<sah_corners>(num_triangles as u64, args)?;
-        let args = (num_triangles as u32, words.read_only(), tree.extent.all_mut(), root.node);
+        let args = (num_triangles as u32, words.read_only(), tree.extent.view_mut(), root);
         stream.launch::<sah_root>(1, args)?;
         stream.read(words.read_only())?
     };
-    mesh.check_summary(stream, &words)?;
+    if words[summary::INVALID] != u32::MAX {
+        return Err(mesh.error(stream));
+    }
     tree.extent_on_host = Extent::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| words[i]));
     Ok(())
 }

@@ -6,35 +6,48 @@ use bytemuck::Pod;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 
-/// Device memory whose length becomes known step by step. It never shrinks, so that later builds reuse it.
+/// A list in device memory whose length becomes known step by step. Its memory never shrinks, so that later builds reuse it.
 pub(super) struct GrowableBuffer<T> {
     buffer: Option<Buffer<T>>,
-    label: &'static str,
+    len: usize,
+}
+
+impl<T> Default for GrowableBuffer<T> {
+    fn default() -> Self {
+        Self { buffer: None, len: 0 }
+    }
 }
 
 impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
-    /// Returns an empty buffer. Errors name its memory by `label`.
-    pub(super) fn new(label: &'static str) -> Self {
-        Self { buffer: None, label }
-    }
-
-    /// Returns a buffer with these items.
+    /// Returns a list of these items.
     pub(super) fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
-        Ok(Self { buffer: Some(Buffer::from_slice(stream, items, label)?), label })
+        Ok(Self { buffer: Some(Buffer::from_slice(stream, items, label)?), len: items.len() })
     }
 
-    /// Reserves memory for `len` items. The first `kept` items stay, the others are undefined.
-    pub(super) fn reserve(&mut self, stream: &Stream, len: usize, kept: usize) -> Result<()> {
+    /// Sets the length to `len` items, which are undefined. Errors name the memory by `label`.
+    pub(super) fn reserve(&mut self, stream: &Stream, len: usize, label: &'static str) -> Result<()> {
+        self.grow(stream, len, 0, label)
+    }
+
+    /// Sets the length to `len` items. The first `kept` items stay, the others are undefined.
+    pub(super) fn grow(
+        &mut self,
+        stream: &Stream,
+        len: usize,
+        kept: usize,
+        label: &'static str,
+    ) -> Result<()> {
         let old = self.buffer.take();
         let capacity = old.as_ref().map_or(0, Buffer::len);
+        self.len = len;
         if capacity >= len && capacity > 0 {
             self.buffer = old;
             return Ok(());
         }
         // Without items to keep, the old memory is freed first, so that both are never held together.
         let old = old.filter(|_| kept > 0);
-        let len = if kept > 0 { len.max(capacity + capacity / 2) } else { len.max(1) };
-        let mut buffer = Buffer::uninitialized(stream.gpu(), len, self.label)?;
+        let capacity = if kept > 0 { len.max(capacity + capacity / 2) } else { len.max(1) };
+        let mut buffer = Buffer::uninitialized(stream.gpu(), capacity, label)?;
         if let Some(old) = old {
             // SAFETY: both have at least `kept` items, and wait for the device before they are freed.
             unsafe { stream.copy(buffer.slice_mut().part(0, kept), old.slice().part(0, kept))? };
@@ -43,22 +56,32 @@ impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
         Ok(())
     }
 
-    /// Returns a view of the first `len` items, which must be reserved.
+    /// Number of items.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns a view of the items, for which memory must be reserved.
+    pub(super) fn view(&self) -> Slice<'_, T> {
+        self.first(self.len)
+    }
+
+    /// Returns a mutable view of the items.
+    pub(super) fn view_mut(&mut self) -> SliceMut<'_, T> {
+        // SAFETY: the memory has at least this length.
+        unsafe { self.buffer.as_mut().expect("memory was reserved").slice_mut().part(0, self.len) }
+    }
+
+    /// Returns a view of the first `len` items.
     pub(super) fn first(&self, len: usize) -> Slice<'_, T> {
-        let all = self.buffer.as_ref().expect("memory was reserved").slice();
-        assert!(len <= all.len(), "{len} items of {}", all.len());
-        // SAFETY: the length was checked.
-        unsafe { all.part(0, len) }
+        assert!(len <= self.len, "{len} items of {}", self.len);
+        // SAFETY: the memory has at least this length.
+        unsafe { self.buffer.as_ref().expect("memory was reserved").slice().part(0, len) }
     }
 
-    /// Returns a mutable view of all reserved items.
-    pub(super) fn all_mut(&mut self) -> SliceMut<'_, T> {
-        self.buffer.as_mut().expect("memory was reserved").slice_mut()
-    }
-
-    /// Copies the first `len` items to host memory.
-    pub(super) fn to_vec(&self, stream: &Stream, len: usize) -> Result<Vec<T>> {
-        self.buffer.as_ref().map_or(Ok(Vec::new()), |buffer| buffer.front_to_vec(stream, len))
+    /// Copies the items to host memory.
+    pub(super) fn to_vec(&self, stream: &Stream) -> Result<Vec<T>> {
+        self.buffer.as_ref().map_or(Ok(Vec::new()), |buffer| buffer.front_to_vec(stream, self.len))
     }
 
     /// Returns the bytes held.

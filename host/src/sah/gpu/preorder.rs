@@ -1,91 +1,92 @@
 //! Writing the tree in preorder: sizes of subtrees from the leaves up, positions from the root down.
 
-use super::build_input::BuildInput;
-use super::growable_buffer::GrowableBuffer;
-use super::large_nodes::{LargeNodes, TopLevels};
-use super::small_roots::SmallRoots;
-use crate::device::Stream;
+use super::large_nodes::LargeNodes;
+use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::sah::host_tree::check_size;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::sah::preorder::{SubtreeSize, sah_upper_sizes, sah_upper_write};
+use kauri_kernels::sah::preorder::{Positions, SubtreeSize, TopLevel, TreeMut, sah_top_sizes, sah_top_write};
+use kauri_kernels::sah::small_warps::DECISIONS;
+use std::ops::Range;
 
-/// The sizes of the top nodes' subtrees, and their positions in the tree.
-pub(super) struct Preorder {
-    sizes: GrowableBuffer<SubtreeSize>,
-    positions: GrowableBuffer<SubtreeSize>,
+/// The scratch memory of subtrees: their sizes, and their positions in the tree.
+pub(super) struct Subtrees<'a> {
+    top_sizes: SliceMut<'a, SubtreeSize>,
+    top_positions: SliceMut<'a, SubtreeSize>,
+    /// Small roots first.
+    pub(super) small_sizes: SliceMut<'a, SubtreeSize>,
+    pub(super) small_positions: SliceMut<'a, SubtreeSize>,
+    /// The first decisions about the nodes below each small root.
+    pub(super) decisions: SliceMut<'a, u16>,
 }
 
-impl Preorder {
-    pub(super) fn new() -> Self {
-        let label = "sizes of subtrees";
-        Self { sizes: GrowableBuffer::new(label), positions: GrowableBuffer::new(label) }
-    }
-
-    /// Returns the bytes held.
-    pub(super) fn bytes(&self) -> u64 {
-        self.sizes.bytes() + self.positions.bytes()
-    }
-
-    /// Computes the subtree sizes of top nodes, from the last level up. Returns the size of the tree.
-    pub(super) fn compute_sizes(
-        &mut self,
+impl<'a> Subtrees<'a> {
+    /// Carves memory for the subtrees of top nodes, and of `num_small` small nodes.
+    pub(super) fn carve(
+        workspace: &'a mut Workspace,
         stream: &Stream,
         large: &LargeNodes,
-        top: &TopLevels,
-        small: &SmallRoots,
-    ) -> Result<SubtreeSize> {
-        self.sizes.reserve(stream, top.num_nodes(), 0)?;
-        self.positions.reserve(stream, top.num_nodes(), 0)?;
-        // SAFETY: the levels are ranges of the top nodes, and the buffers wait for the device before they are freed.
+        num_small: usize,
+    ) -> Result<Self> {
+        let (num_top, mut layout) = (large.num_top_nodes(), Layout::new());
+        let [top_sizes, top_positions, small_sizes, small_positions] =
+            [num_top, num_top, num_small, num_small].map(|len| layout.reserve(len));
+        let decisions = layout.reserve(num_small * DECISIONS);
+        let temp = workspace.carve(stream, &layout, "sizes of subtrees")?;
+        Ok(Self {
+            top_sizes: temp.view(top_sizes),
+            top_positions: temp.view(top_positions),
+            small_sizes: temp.view(small_sizes),
+            small_positions: temp.view(small_positions),
+            decisions: temp.view(decisions),
+        })
+    }
+
+    fn level<'b>(&'b self, large: &'b LargeNodes, level: &Range<u32>) -> TopLevel<'b> {
+        TopLevel {
+            begin: level.start,
+            end: level.end,
+            nodes: large.top_nodes.view(),
+            small_sizes: self.small_sizes.read_only(),
+        }
+    }
+
+    /// Computes the subtree sizes of top nodes, from the last level up, given the sizes of small roots. Returns the size of
+    /// the tree.
+    pub(super) fn compute_sizes(&self, stream: &Stream, large: &LargeNodes) -> Result<SubtreeSize> {
+        // SAFETY: the levels are ranges of the top nodes, and the memory waits for the device before it is freed.
         let root = unsafe {
-            for level in top.levels.iter().rev() {
-                let (nodes, small_sizes) = (large.top_nodes(top), small.sizes());
-                let args = (level.start, level.end, nodes, small_sizes, self.sizes.all_mut());
-                stream.launch_items::<sah_upper_sizes>(level.len() as u64, args)?;
+            for level in large.levels.iter().rev() {
+                let args = (self.level(large, level), self.top_sizes);
+                stream.launch_items::<sah_top_sizes>(level.len() as u64, args)?;
             }
-            let root = if top.num_nodes() > 0 { self.sizes.first(1) } else { small.sizes().part(0, 1) };
-            stream.read(root)?[0]
+            let sizes = if large.levels.is_empty() { self.small_sizes } else { self.top_sizes };
+            stream.read(sizes.part(0, 1).read_only())?[0]
         };
         check_size(root.nodes.into(), root.references.into())?;
         Ok(root)
     }
 
-    /// Writes the tree, from the root down.
+    /// Writes the top nodes to the tree and computes the positions of small roots, from the root down.
     ///
     /// # Safety
     /// The [sizes](Self::compute_sizes) are known, and the tree has as much memory as they say.
-    pub(super) unsafe fn write(
-        &mut self,
+    pub(super) unsafe fn write_top(
+        &self,
         stream: &Stream,
-        input: &BuildInput<'_>,
         large: &LargeNodes,
-        top: &TopLevels,
-        small: &mut SmallRoots,
-        (nodes, references): (SliceMut<'_, u64>, SliceMut<'_, u32>),
+        tree: TreeMut<'_>,
     ) -> Result<()> {
-        let positions =
-            if top.num_nodes() > 0 { self.positions.all_mut() } else { small.sizes_and_positions().1 };
+        let positions = Positions { top: self.top_positions, small: self.small_positions };
+        let root = if large.levels.is_empty() { positions.small } else { positions.top };
         // SAFETY: as in `compute_sizes`; the rest is passed on to the caller.
         unsafe {
             // The root is at the beginning of the tree.
-            stream.fill_bytes(positions.part(0, 1), 0)?;
-            for level in &top.levels {
-                let (small_sizes, small_positions) = small.sizes_and_positions();
-                let (sizes, positions) = (self.sizes.first(top.num_nodes()), self.positions.all_mut());
-                let args = (
-                    level.start,
-                    level.end,
-                    large.top_nodes(top),
-                    sizes,
-                    small_sizes,
-                    positions,
-                    small_positions,
-                    nodes,
-                );
-                stream.launch_items::<sah_upper_write>(level.len() as u64, args)?;
-            }
-            small.write(stream, input, nodes, references)
+            stream.fill_bytes(root.part(0, 1), 0)?;
+            large.levels.iter().try_for_each(|level| {
+                let args = (self.level(large, level), self.top_sizes.read_only(), positions, tree);
+                stream.launch_items::<sah_top_write>(level.len() as u64, args)
+            })
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn sorted_order<'a>(
         pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
     // SAFETY: the buffers have one length, and the workspace waits for the device before it frees them.
     unsafe {
-        let args = (rays, tree.extent.first(1), unsorted.keys, unsorted.values);
+        let args = (rays, tree.extent.view(), unsorted.keys, unsorted.values);
         stream.launch_items::<sah_ray_keys>(num_rays as u64, args)?;
         let from = Source { keys: unsorted.keys.read_only(), values: unsorted.values.read_only() };
         let [to, _] = sort.run(stream, &temp, SortBy::low_bits(KEY_BITS), from, [sorted, unsorted])?;

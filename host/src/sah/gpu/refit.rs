@@ -2,7 +2,7 @@
 
 use super::all_hits::scan_counts;
 use super::growable_buffer::GrowableBuffer;
-use super::tree::GpuTree;
+use super::tree::{GpuTree, TREE};
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
@@ -14,6 +14,7 @@ use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::refit::{sah_count_listed, sah_fill_leaves, sah_list, sah_move_planes};
 
 /// The memory of refits.
+#[derive(Default)]
 pub(super) struct Refit {
     offsets: GrowableBuffer<u64>,
     counts: GrowableBuffer<u64>,
@@ -21,15 +22,6 @@ pub(super) struct Refit {
 }
 
 impl Refit {
-    pub(super) fn new() -> Self {
-        let label = "triangles in leaves";
-        Self {
-            offsets: GrowableBuffer::new(label),
-            counts: GrowableBuffer::new(label),
-            unsorted: GrowableBuffer::new(label),
-        }
-    }
-
     /// Returns the bytes held.
     pub(super) fn bytes(&self) -> u64 {
         self.offsets.bytes() + self.counts.bytes() + self.unsorted.bytes()
@@ -45,34 +37,33 @@ impl Refit {
         old: &GpuTree,
         tree: &mut GpuTree,
     ) -> Result<()> {
-        let (num_triangles, num_nodes) = (boxes.len(), old.num_nodes);
-        tree.nodes.reserve(stream, num_nodes, 0)?;
-        self.offsets.reserve(stream, num_nodes + 1, 0)?;
-        self.counts.reserve(stream, num_nodes, 0)?;
+        let (num_triangles, num_nodes) = (boxes.len(), old.nodes.len());
+        tree.nodes.reserve(stream, num_nodes, TREE)?;
+        self.offsets.reserve(stream, num_nodes + 1, "triangles in leaves")?;
+        self.counts.reserve(stream, num_nodes, "triangles in leaves")?;
         // SAFETY: the buffers have an element per node, and wait for the device before they are freed.
         unsafe {
-            let offsets = self.offsets.all_mut().part(0, num_nodes + 1);
-            let counts = self.counts.all_mut().part(0, num_nodes);
+            let offsets = self.offsets.view_mut();
+            let counts = self.counts.view_mut();
             stream.fill_bytes(offsets, 0)?;
             stream.fill_bytes(counts, 0)?;
-            let nodes = tree.nodes.all_mut().part(0, num_nodes);
-            let args = (old.nodes.first(num_nodes), old.extent.first(1), tree.extent.first(1), nodes);
+            let nodes = tree.nodes.view_mut();
+            let args = (old.nodes.view(), old.extent.view(), tree.extent.view(), nodes);
             stream.launch_items::<sah_move_planes>(num_nodes as u64, args)?;
             let args = (nodes.read_only(), boxes, offsets);
             stream.launch_items::<sah_count_listed>(num_triangles as u64, args)?;
             let num_references = scan_counts(stream, workspace, offsets)?;
             check_size(0, num_references as u64)?;
-            self.unsorted.reserve(stream, num_references, 0)?;
-            tree.references.reserve(stream, num_references, 0)?;
-            let unsorted = self.unsorted.all_mut().part(0, num_references);
-            let references = tree.references.all_mut().part(0, num_references);
+            self.unsorted.reserve(stream, num_references, "triangles in leaves")?;
+            tree.references.reserve(stream, num_references, TREE)?;
+            let unsorted = self.unsorted.view_mut();
+            let references = tree.references.view_mut();
             let args = (nodes.read_only(), boxes, offsets.read_only(), counts, unsorted);
             stream.launch_items::<sah_list>(num_triangles as u64, args)?;
             let by = SortBy::numbers_below(num_triangles);
             let (from, to) = (Source::of_keys(unsorted.read_only()), Pairs::of_keys(references));
             segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by)?;
             stream.launch_items::<sah_fill_leaves>(num_nodes as u64, (offsets.read_only(), nodes))?;
-            (tree.num_nodes, tree.num_references) = (num_nodes, num_references);
             // Rays may come on another stream.
             stream.synchronize()
         }

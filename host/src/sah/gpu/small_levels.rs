@@ -1,27 +1,25 @@
 //! Subtrees of small roots, level by level with masks in device memory.
 
-use super::build_input::{BuildInput, SmallRootViews};
+use super::build_input::BuildInput;
 use super::growable_buffer::GrowableBuffer;
-use crate::device::{Layout, Region, Stream, Temp, Workspace};
+use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::sah::host_tree::check_size;
-use crate::sah::options::SahOptions;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::candidates::NUM_CANDIDATES;
-use kauri_kernels::sah::node::MAX_NODES;
-use kauri_kernels::sah::preorder::SubtreeSize;
+use kauri_kernels::sah::preorder::{SubtreeSize, TreeMut};
 use kauri_kernels::sah::small_levels::{
-    RECORDS, SEPARATE_ARRAYS, SmallNode, sah_candidates, sah_small_nodes, sah_small_sizes, sah_small_splits,
-    sah_small_write,
+    Candidates, RECORDS, SEPARATE_ARRAYS, SmallNode, SmallNodesMut, sah_candidates, sah_small_nodes,
+    sah_small_sizes, sah_small_splits, sah_small_write,
 };
-use kauri_kernels::sah::small_roots::SmallRoot;
-use kauri_kernels::thread::words::Bits128;
+use kauri_kernels::sah::small_roots::{SmallRoot, SmallRoots};
 use std::ops::Range;
 
-/// Bytes of a candidate: its plane, and two masks.
-const CANDIDATE_BYTES: usize = 20;
+/// Words of a candidate: its plane, and two masks.
+const CANDIDATE_WORDS: usize = 5;
 
 /// The memory of small nodes, and those that exist.
+#[derive(Default)]
 pub(super) struct SmallLevels {
     nodes: GrowableBuffer<SmallNode>,
     splits: GrowableBuffer<u64>,
@@ -29,124 +27,85 @@ pub(super) struct SmallLevels {
     levels: Vec<Range<u32>>,
 }
 
-/// The candidates of a batch of roots, in separate arrays or as records.
-struct Candidates {
-    planes: Region<f32>,
-    sides: Region<Bits128>,
-    records: Region<u32>,
-    /// Counter of all small nodes.
-    num_nodes: Region<u32>,
-}
-
-impl Candidates {
-    fn plan(layout: &mut Layout, num_roots: usize, options: &SahOptions) -> Self {
-        let num = num_roots * NUM_CANDIDATES as usize;
-        let (separate, records) = if options.stages.records { (0, num) } else { (num, 0) };
-        Self {
-            planes: layout.reserve(separate),
-            sides: layout.reserve(separate),
-            records: layout.reserve(5 * records),
-            num_nodes: layout.reserve(1),
-        }
-    }
+/// The candidates of a batch of roots, and the counter of all small nodes.
+#[derive(Clone, Copy)]
+struct Batch<'a> {
+    candidates: Candidates<'a>,
+    num_nodes: SliceMut<'a, u32>,
 }
 
 impl SmallLevels {
-    pub(super) fn new() -> Self {
-        Self {
-            nodes: GrowableBuffer::new("small nodes"),
-            splits: GrowableBuffer::new("small nodes"),
-            levels: Vec::new(),
-        }
-    }
-
     /// Returns the bytes held.
     pub(super) fn bytes(&self) -> u64 {
         self.nodes.bytes() + self.splits.bytes()
     }
 
-    /// Removes all nodes, and keeps the memory.
-    pub(super) fn clear(&mut self) {
-        self.levels.clear();
-    }
-
     /// Returns the number of small nodes so far, roots included.
-    pub(super) fn num_nodes(&self, num_roots: u32) -> usize {
-        self.levels.iter().map(|level| level.end as usize).fold(num_roots as usize, usize::max)
+    fn num_nodes(&self, num_roots: usize) -> usize {
+        self.levels.iter().map(|level| level.end as usize).fold(num_roots, usize::max)
     }
 
-    /// Splits roots and the nodes below them, batch by batch and level by level.
+    /// Splits roots and the nodes below them, batch by batch and level by level. Returns the number of nodes, roots included.
     pub(super) fn split(
         &mut self,
-        stream: &Stream,
         workspace: &mut Workspace,
         input: &BuildInput<'_>,
-        small: SmallRootViews<'_>,
-    ) -> Result<()> {
-        let num_roots = small.roots.len();
-        let root_bytes = NUM_CANDIDATES as usize * CANDIDATE_BYTES;
-        let batch = (input.options.stages.candidate_bytes / root_bytes).clamp(1, num_roots);
+        small: SmallRoots<'_>,
+    ) -> Result<usize> {
+        let (stream, stages, num_roots) = (input.stream, input.options.stages, small.roots.len());
+        self.levels.clear();
+        let root_bytes = NUM_CANDIDATES as usize * CANDIDATE_WORDS * size_of::<u32>();
+        let batch = (stages.candidate_bytes / root_bytes).clamp(1, num_roots);
         self.reserve(stream, num_roots, 0, 0)?;
-        let mut layout = Layout::new();
-        let candidates = Candidates::plan(&mut layout, batch, input.options);
+        let (num_candidates, mut layout) = (batch * NUM_CANDIDATES as usize, Layout::new());
+        let (separate, records) = if stages.records { (0, num_candidates) } else { (num_candidates, 0) };
+        let (planes, sides) = (layout.reserve(separate), layout.reserve(separate));
+        let (records, num_nodes) = (layout.reserve(CANDIDATE_WORDS * records), layout.reserve(1));
         let temp = workspace.carve(stream, &layout, "candidates of small nodes")?;
-        temp.upload(stream, temp.view(candidates.num_nodes), &[num_roots as u32])?;
+        let candidates =
+            Candidates { planes: temp.view(planes), sides: temp.view(sides), records: temp.view(records) };
+        let memory = Batch { candidates, num_nodes: temp.view(num_nodes) };
+        temp.upload(stream, memory.num_nodes, &[num_roots as u32])?;
         // SAFETY: the memory is reserved, and waits for the device before it is freed.
         unsafe {
-            stream.launch_items::<sah_small_nodes>(num_roots as u64, (small.roots, self.nodes.all_mut()))?;
+            stream.launch_items::<sah_small_nodes>(num_roots as u64, (small.roots, self.nodes.view_mut()))?;
             // The splits of later batches are copied whenever the buffer grows, so they must be defined.
-            stream.fill_bytes(self.splits.all_mut().part(0, num_roots), 0)?;
+            stream.fill_bytes(self.splits.view_mut(), 0)?;
         }
         for first in (0..num_roots as u32).step_by(batch) {
             let roots = first..(num_roots as u32).min(first + batch as u32);
-            self.split_batch(stream, &temp, &candidates, input.options, small, roots)?;
+            self.split_batch(input, memory, small, roots)?;
         }
-        Ok(())
+        Ok(self.num_nodes(num_roots))
     }
 
     /// Splits the roots of a batch and the nodes below them.
     fn split_batch(
         &mut self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        candidates: &Candidates,
-        options: &SahOptions,
-        small: SmallRootViews<'_>,
+        input: &BuildInput<'_>,
+        Batch { candidates, num_nodes }: Batch<'_>,
+        small: SmallRoots<'_>,
         roots: Range<u32>,
     ) -> Result<()> {
-        let (planes, sides) = (temp.view(candidates.planes), temp.view(candidates.sides));
-        let (records, num_nodes) = (temp.view(candidates.records), temp.view(candidates.num_nodes));
-        let first_root = roots.start;
+        let (stream, first_root, records) = (input.stream, roots.start, input.options.stages.records);
         // SAFETY: the memory is planned and reserved, and waits for the device before it is freed.
         unsafe {
-            let SmallRootViews { roots: all_roots, references, boxes } = small;
-            let clip = options.clip.into();
-            let args = (all_roots, first_root, references, boxes, clip, planes, sides, records);
-            let num_blocks = u64::from(roots.end - roots.start);
-            if options.stages.records {
+            let (num_blocks, args) = (roots.len() as u64, (small, first_root, candidates));
+            if records {
                 stream.launch::<sah_candidates<RECORDS>>(num_blocks, args)?;
             } else {
                 stream.launch::<sah_candidates<SEPARATE_ARRAYS>>(num_blocks, args)?;
             }
             let (mut level, mut end) = (roots, stream.read(num_nodes.read_only())?[0]);
             while !level.is_empty() {
-                let num = level.end - level.start;
-                let num_split = self.num_nodes(all_roots.len() as u32);
-                self.reserve(stream, end as usize + 2 * num as usize, end as usize, num_split)?;
-                let args = (
-                    level.start,
-                    level.end,
-                    first_root,
-                    options.step_cost,
-                    planes,
-                    sides,
-                    records,
-                    self.nodes.all_mut(),
-                    self.splits.all_mut(),
-                    num_nodes,
-                );
-                let num_threads = 32 * u64::from(num);
-                if options.stages.records {
+                let num_split = self.num_nodes(small.roots.len());
+                self.reserve(stream, end as usize + 2 * level.len(), end as usize, num_split)?;
+                let all =
+                    SmallNodesMut { nodes: self.nodes.view_mut(), splits: self.splits.view_mut(), num_nodes };
+                let step_cost = input.options.step_cost;
+                let args = (level.start, level.end, first_root, step_cost, candidates, all);
+                let num_threads = 32 * level.len() as u64;
+                if records {
                     stream.launch_items::<sah_small_splits<RECORDS>>(num_threads, args)?;
                 } else {
                     stream.launch_items::<sah_small_splits<SEPARATE_ARRAYS>>(num_threads, args)?;
@@ -162,8 +121,8 @@ impl SmallLevels {
     /// Reserves memory for `num` nodes. The first `num_kept` nodes and the first `num_split` splits stay.
     fn reserve(&mut self, stream: &Stream, num: usize, num_kept: usize, num_split: usize) -> Result<()> {
         check_size(num as u64, 0)?;
-        self.nodes.reserve(stream, num, num_kept)?;
-        self.splits.reserve(stream, num, num_split)
+        self.nodes.grow(stream, num, num_kept, "small nodes")?;
+        self.splits.grow(stream, num, num_split, "small nodes")
     }
 
     /// Computes the sizes of all subtrees, from the last level up.
@@ -176,14 +135,11 @@ impl SmallLevels {
         roots: Slice<'_, SmallRoot>,
         sizes: SliceMut<'_, SubtreeSize>,
     ) -> Result<()> {
-        let num_nodes = self.num_nodes(roots.len() as u32);
-        debug_assert!((num_nodes as u64) <= MAX_NODES);
-        for level in self.levels.iter().rev() {
-            let args = (level.start, level.end, roots, self.splits.first(num_nodes), sizes);
+        self.levels.iter().rev().try_for_each(|level| {
+            let args = (level.start, level.end, roots, self.splits.view(), sizes);
             // SAFETY: passed on to the caller.
-            unsafe { stream.launch_items::<sah_small_sizes>(level.len() as u64, args)? };
-        }
-        Ok(())
+            unsafe { stream.launch_items::<sah_small_sizes>(level.len() as u64, args) }
+        })
     }
 
     /// Writes all subtrees to the tree, from the roots down.
@@ -193,27 +149,16 @@ impl SmallLevels {
     pub(super) unsafe fn write(
         &self,
         stream: &Stream,
-        small: SmallRootViews<'_>,
-        (sizes, positions): (Slice<'_, SubtreeSize>, SliceMut<'_, SubtreeSize>),
-        (nodes, references): (SliceMut<'_, u64>, SliceMut<'_, u32>),
+        small: SmallRoots<'_>,
+        sizes: Slice<'_, SubtreeSize>,
+        positions: SliceMut<'_, SubtreeSize>,
+        tree: TreeMut<'_>,
     ) -> Result<()> {
-        let num_nodes = self.num_nodes(small.roots.len() as u32);
-        for level in &self.levels {
-            let args = (
-                level.start,
-                level.end,
-                small.roots,
-                small.references,
-                self.nodes.first(num_nodes),
-                self.splits.first(num_nodes),
-                sizes,
-                positions,
-                nodes,
-                references,
-            );
+        self.levels.iter().try_for_each(|level| {
+            let (nodes, splits) = (self.nodes.view(), self.splits.view());
+            let args = (level.start, level.end, small, nodes, splits, sizes, positions, tree);
             // SAFETY: passed on to the caller.
-            unsafe { stream.launch_items::<sah_small_write>(level.len() as u64, args)? };
-        }
-        Ok(())
+            unsafe { stream.launch_items::<sah_small_write>(level.len() as u64, args) }
+        })
     }
 }

@@ -1,91 +1,47 @@
-//! Small roots: their memory and references, and the builders of their subtrees.
+//! Small roots: their memory and references, and the subtrees below them.
 
-use super::build_input::{BuildInput, SmallRootViews};
+use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
 use super::growable_buffer::GrowableBuffer;
+use super::preorder::Subtrees;
+#[cfg(feature = "research")]
 use super::small_levels::SmallLevels;
-use super::small_warps::SmallWarps;
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::{Pairs, Source, empty_view};
+use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
 use crate::sah::options::SahOptions;
-use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::preorder::SubtreeSize;
+use kauri_kernels::sah::chunks::ReferenceList;
+use kauri_kernels::sah::preorder::TreeMut;
 use kauri_kernels::sah::small_roots::{
-    SmallRoot, sah_keep, sah_long_leaves, sah_move_boxes, sah_small_offsets,
+    self as kernels, SmallRoot, sah_keep, sah_long_leaves, sah_small_offsets,
 };
-
-/// The lists from which the references of new small roots are copied: of the current level, and of the next.
-pub(super) struct SourceReferences<'a> {
-    pub(super) references: [Slice<'a, u32>; 2],
-    /// Boxes by reference; unused unless triangles are clipped.
-    pub(super) boxes: [Slice<'a, Aabb>; 2],
-}
-
-/// References of all small roots, and their boxes if triangles are clipped.
-struct ReferenceList {
-    triangles: GrowableBuffer<u32>,
-    boxes: GrowableBuffer<Aabb>,
-}
-
-impl ReferenceList {
-    fn new() -> Self {
-        Self {
-            triangles: GrowableBuffer::new("triangles of small nodes"),
-            boxes: GrowableBuffer::new("boxes of parts of triangles"),
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        self.triangles.bytes() + self.boxes.bytes()
-    }
-}
+use kauri_kernels::sah::small_warps::{sah_root_sizes, sah_root_write};
 
 /// The memory of small roots, and those that exist.
+#[derive(Default)]
 pub(super) struct SmallRoots {
-    roots: GrowableBuffer<SmallRoot>,
+    pub(super) roots: GrowableBuffer<SmallRoot>,
     num_roots: u32,
     /// In nondeterministic order within each root.
-    references: ReferenceList,
-    num_references: u32,
+    references: ReferenceBuffers,
+    pub(super) num_references: u32,
     /// In the order of triangle ids within each root; used if `is_sorted`.
-    sorted: ReferenceList,
+    sorted: ReferenceBuffers,
     is_sorted: bool,
     /// Whether some roots are overflow leaves, which have more references than a mask has bits.
-    has_overflow_leaves: bool,
-    sizes: GrowableBuffer<SubtreeSize>,
-    /// Positions of subtrees in the tree.
-    positions: GrowableBuffer<SubtreeSize>,
-    warps: SmallWarps,
-    levels: SmallLevels,
-    permutation: GrowableBuffer<u32>,
-    sorted_permutation: GrowableBuffer<u32>,
+    pub(super) has_overflow_leaves: bool,
     offsets: GrowableBuffer<u64>,
+    /// Unsorted, and sorted.
+    permutations: [GrowableBuffer<u32>; 2],
+    #[cfg(feature = "research")]
+    levels: SmallLevels,
 }
 
 impl SmallRoots {
-    pub(super) fn new() -> Self {
-        Self {
-            roots: GrowableBuffer::new("small nodes"),
-            num_roots: 0,
-            references: ReferenceList::new(),
-            num_references: 0,
-            sorted: ReferenceList::new(),
-            is_sorted: false,
-            has_overflow_leaves: false,
-            sizes: GrowableBuffer::new("sizes of subtrees"),
-            positions: GrowableBuffer::new("sizes of subtrees"),
-            warps: SmallWarps::new(),
-            levels: SmallLevels::new(),
-            permutation: GrowableBuffer::new("triangles of small nodes"),
-            sorted_permutation: GrowableBuffer::new("triangles of small nodes"),
-            offsets: GrowableBuffer::new("small nodes"),
-        }
-    }
-
     /// Returns the bytes that one reference to each triangle takes.
     pub(super) fn min_bytes(num_triangles: usize, options: &SahOptions) -> u64 {
         let boxed = if options.clip { size_of::<Aabb>() } else { 0 };
@@ -94,90 +50,60 @@ impl SmallRoots {
 
     /// Returns the bytes held.
     pub(super) fn bytes(&self) -> u64 {
-        self.roots.bytes()
+        let bytes = self.roots.bytes()
             + self.references.bytes()
             + self.sorted.bytes()
-            + self.sizes.bytes()
-            + self.positions.bytes()
-            + self.warps.bytes()
-            + self.levels.bytes()
-            + self.permutation.bytes()
-            + self.sorted_permutation.bytes()
             + self.offsets.bytes()
+            + self.permutations.iter().map(GrowableBuffer::bytes).sum::<u64>();
+        #[cfg(feature = "research")]
+        let bytes = bytes + self.levels.bytes();
+        bytes
     }
 
     /// Removes all roots, and keeps the memory.
     pub(super) fn clear(&mut self) {
         (self.num_roots, self.num_references) = (0, 0);
         (self.is_sorted, self.has_overflow_leaves) = (false, false);
-        self.levels.clear();
-    }
-
-    /// Returns the number of references of all roots so far.
-    pub(super) fn num_references(&self) -> u64 {
-        self.num_references.into()
     }
 
     /// Reserves memory for `num` more roots. Returns the index of the first.
     pub(super) fn reserve_roots(&mut self, stream: &Stream, num: u32) -> Result<u32> {
-        self.roots.reserve(stream, (self.num_roots + num) as usize, self.num_roots as usize)?;
+        let len = (self.num_roots + num) as usize;
+        self.roots.grow(stream, len, self.num_roots as usize, "small nodes")?;
         Ok(self.num_roots)
-    }
-
-    /// Returns all roots, with the memory that was reserved.
-    pub(super) fn roots_mut(&mut self) -> SliceMut<'_, SmallRoot> {
-        self.roots.all_mut()
-    }
-
-    /// Records that some roots are overflow leaves.
-    pub(super) fn set_overflow_leaves(&mut self) {
-        self.has_overflow_leaves = true;
     }
 
     /// Adds the only root, with all references.
     pub(super) fn push_root(
         &mut self,
-        stream: &Stream,
         input: &BuildInput<'_>,
         root: SmallRoot,
-        source: &SourceReferences<'_>,
+        list: ReferenceList<'_>,
     ) -> Result<()> {
-        self.reserve_roots(stream, 1)?;
+        self.reserve_roots(input.stream, 1)?;
         // SAFETY: the memory is reserved.
-        unsafe { stream.upload(self.roots.all_mut().part(0, 1), &[root])? };
-        self.append(stream, input, source, 1, root.len)
+        unsafe { input.stream.upload(self.roots.view_mut().part(0, 1), &[root])? };
+        self.append(input, [list; 2], 1, root.len)
     }
 
-    /// Adds roots that have been written behind the others, and copies their references.
+    /// Adds roots that have been written behind the others, and copies their references from the lists of the current level
+    /// and of the next.
     pub(super) fn append(
         &mut self,
-        stream: &Stream,
         input: &BuildInput<'_>,
-        source: &SourceReferences<'_>,
+        [current, next]: [ReferenceList<'_>; 2],
         num_roots: u32,
         num_references: u32,
     ) -> Result<()> {
-        let clip = input.options.clip;
-        let (old_len, len) = (self.num_references as usize, (self.num_references + num_references) as usize);
-        self.references.triangles.reserve(stream, len, old_len)?;
-        if clip {
-            self.references.boxes.reserve(stream, len, old_len)?;
-        }
+        let len = (self.num_references + num_references) as usize;
+        self.references.grow(input, len, self.num_references as usize)?;
         if num_roots > 0 {
+            let end = (self.num_roots + num_roots) as usize;
             // SAFETY: the roots say where their references are, and memory for them is reserved.
             unsafe {
-                let end = (self.num_roots + num_roots) as usize;
-                let args = (
-                    self.roots.first(end).part(self.num_roots as usize, num_roots as usize),
-                    source.references[0],
-                    source.boxes[0],
-                    source.references[1],
-                    source.boxes[1],
-                    clip.into(),
-                    self.references.triangles.all_mut(),
-                    if clip { self.references.boxes.all_mut() } else { empty_view() },
-                );
-                stream.launch_items::<sah_keep>(32 * u64::from(num_roots), args)?;
+                let new = self.roots.first(end).part(self.num_roots as usize, num_roots as usize);
+                let args = (new, current, next, self.references.list_mut(input));
+                input.stream.launch_items::<sah_keep>(32 * u64::from(num_roots), args)?;
             }
         }
         self.num_roots += num_roots;
@@ -185,136 +111,122 @@ impl SmallRoots {
         Ok(())
     }
 
-    /// Builds the subtrees of all roots, as far as their sizes.
-    pub(super) fn split(
-        &mut self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        input: &BuildInput<'_>,
-    ) -> Result<()> {
-        let by_levels = input.options.stages.small_by_levels;
-        if by_levels || self.has_overflow_leaves {
-            self.sort_references(stream, workspace, input)?;
+    /// Prepares the roots for [`split`](Self::split). Returns the number of nodes that need a size and a position.
+    pub(super) fn prepare(&mut self, workspace: &mut Workspace, input: &BuildInput<'_>) -> Result<usize> {
+        #[cfg(feature = "research")]
+        if input.options.stages.small_by_levels {
+            self.sort_references(workspace, input)?;
+            let mut levels = std::mem::take(&mut self.levels);
+            let num_nodes = levels.split(workspace, input, self.views(input));
+            self.levels = levels;
+            return num_nodes;
         }
-        let Self { roots, references, sorted, sizes, positions, warps, levels, .. } = self;
-        let list = if self.is_sorted { sorted } else { references };
-        let small = views(roots, self.num_roots, list, self.num_references, input);
-        if by_levels {
-            levels.split(stream, workspace, input, small)?;
+        if self.has_overflow_leaves {
+            self.sort_references(workspace, input)?;
         }
-        let num_nodes = levels.num_nodes(self.num_roots);
-        sizes.reserve(stream, num_nodes, 0)?;
-        positions.reserve(stream, num_nodes, 0)?;
-        // SAFETY: the memory is reserved, and waits for the device before it is freed.
+        Ok(self.num_roots as usize)
+    }
+
+    /// Computes the sizes of the roots' subtrees.
+    ///
+    /// # Safety
+    /// The views have the [prepared](Self::prepare) lengths; nothing else uses them until the stream has done the work.
+    pub(super) unsafe fn split(&self, input: &BuildInput<'_>, subtrees: &Subtrees<'_>) -> Result<()> {
+        let (small, stream) = (self.views(input), input.stream);
+        // SAFETY: passed on to the caller.
         unsafe {
-            if by_levels {
-                levels.compute_sizes(stream, small.roots, sizes.all_mut())
-            } else {
-                warps.split(stream, input.options, small, sizes.all_mut())
+            #[cfg(feature = "research")]
+            if input.options.stages.small_by_levels {
+                return self.levels.compute_sizes(stream, small.roots, subtrees.small_sizes);
             }
+            let args = (small, input.options.step_cost, subtrees.decisions, subtrees.small_sizes);
+            stream.launch_items::<sah_root_sizes>(32 * small.roots.len() as u64, args)
         }
     }
 
     /// Sorts the references of each root by triangle id, so that the tree does not depend on timing.
-    fn sort_references(
-        &mut self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        input: &BuildInput<'_>,
-    ) -> Result<()> {
+    fn sort_references(&mut self, workspace: &mut Workspace, input: &BuildInput<'_>) -> Result<()> {
         let (num_roots, len) = (self.num_roots as usize, self.num_references as usize);
+        let stream = input.stream;
         self.is_sorted = true;
-        self.sorted.triangles.reserve(stream, len, 0)?;
-        self.offsets.reserve(stream, num_roots + 1, 0)?;
+        self.sorted.triangles.reserve(stream, len, TRIANGLES)?;
+        self.offsets.reserve(stream, num_roots + 1, "small nodes")?;
         let by = SortBy::numbers_below(input.corners.len());
         // SAFETY: the buffers have these lengths, and wait for the device before they are freed.
         unsafe {
-            let offsets = self.offsets.all_mut().part(0, num_roots + 1);
+            let offsets = self.offsets.view_mut();
             let args = (self.roots.first(num_roots), self.num_references, offsets);
             stream.launch_items::<sah_small_offsets>(num_roots as u64 + 1, args)?;
-            let keys = self.references.triangles.first(len);
-            let sorted_keys = self.sorted.triangles.all_mut().part(0, len);
+            let keys = self.references.triangles.view();
+            let sorted_keys = self.sorted.triangles.view_mut();
             if !input.options.clip {
                 let (from, to) = (Source::of_keys(keys), Pairs::of_keys(sorted_keys));
                 return segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by);
             }
             // Boxes follow their references by a sorted permutation.
-            self.permutation.reserve(stream, len, 0)?;
-            self.sorted_permutation.reserve(stream, len, 0)?;
-            let permutation = self.permutation.all_mut().part(0, len);
-            let sorted_permutation = self.sorted_permutation.all_mut().part(0, len);
-            iota_on(stream, 0, permutation)?;
-            let from = Source { keys, values: permutation.read_only() };
-            let to = Pairs { keys: sorted_keys, values: sorted_permutation };
+            for permutation in &mut self.permutations {
+                permutation.reserve(stream, len, TRIANGLES)?;
+            }
+            let [unsorted, sorted] = self.permutations.each_mut().map(GrowableBuffer::view_mut);
+            iota_on(stream, 0, unsorted)?;
+            let from = Source { keys, values: unsorted.read_only() };
+            let to = Pairs { keys: sorted_keys, values: sorted };
             segmented_sort::sort(stream, workspace, from, offsets.read_only(), to, by)?;
-            self.sorted.boxes.reserve(stream, len, 0)?;
-            let boxes = self.references.boxes.first(len);
-            let args = (sorted_permutation.read_only(), boxes, self.sorted.boxes.all_mut().part(0, len));
-            stream.launch_items::<sah_move_boxes>(len as u64, args)
+            self.sorted.boxes.reserve(stream, len, BOXES)?;
+            let (boxes, to) = (self.references.boxes.view(), self.sorted.boxes.view_mut());
+            permute_parts(stream, Direction::Gather, 1, boxes, sorted.read_only(), to)
         }
     }
 
-    /// Returns the number of nodes with a size: the roots, and the nodes that were split level by level.
-    fn num_nodes(&self) -> usize {
-        self.levels.num_nodes(self.num_roots)
-    }
-
-    /// Returns the sizes of subtrees, those of roots first.
-    pub(super) fn sizes(&self) -> Slice<'_, SubtreeSize> {
-        self.sizes.first(self.num_nodes())
-    }
-
-    /// Returns the sizes of subtrees and their positions in the tree, those of roots first.
-    pub(super) fn sizes_and_positions(&mut self) -> (Slice<'_, SubtreeSize>, SliceMut<'_, SubtreeSize>) {
-        let num_nodes = self.num_nodes();
-        (self.sizes.first(num_nodes), self.positions.all_mut())
-    }
-
-    /// Writes nodes and references to the tree.
+    /// Writes the roots' subtrees to the tree.
     ///
     /// # Safety
     /// The positions of the roots are known, and the tree has as much memory as the sizes say.
     pub(super) unsafe fn write(
-        &mut self,
-        stream: &Stream,
+        &self,
         input: &BuildInput<'_>,
-        nodes: SliceMut<'_, u64>,
-        references: SliceMut<'_, u32>,
+        subtrees: &Subtrees<'_>,
+        tree: TreeMut<'_>,
     ) -> Result<()> {
-        let (num_roots, num_nodes) = (self.num_roots as usize, self.num_nodes());
-        let list = if self.is_sorted { &self.sorted } else { &self.references };
-        let small = views(&self.roots, self.num_roots, list, self.num_references, input);
-        let (sizes, positions) = (self.sizes.first(num_nodes), self.positions.all_mut());
         // SAFETY: passed on to the caller.
         unsafe {
-            let root_positions = positions.read_only().part(0, num_roots);
-            let output = (nodes, references);
-            if input.options.stages.small_by_levels {
-                self.levels.write(stream, small, (sizes, positions), output)?;
-            } else {
-                self.warps.write(stream, input.options, small, (sizes, root_positions), output)?;
-            }
+            self.write_subtrees(input, subtrees, tree)?;
             if !self.has_overflow_leaves {
                 return Ok(());
             }
-            let args = (small.roots, small.references, root_positions, references);
-            stream.launch::<sah_long_leaves>(num_roots as u64, args)
+            let (small, positions) = (self.views(input), subtrees.small_positions.read_only());
+            let args = (small.roots, small.list.triangles, positions, tree.references);
+            input.stream.launch::<sah_long_leaves>(self.num_roots.into(), args)
         }
     }
-}
 
-/// Returns views of the roots and their references.
-fn views<'a>(
-    roots: &'a GrowableBuffer<SmallRoot>,
-    num_roots: u32,
-    list: &'a ReferenceList,
-    num_references: u32,
-    input: &BuildInput<'a>,
-) -> SmallRootViews<'a> {
-    let len = num_references as usize;
-    SmallRootViews {
-        roots: roots.first(num_roots as usize),
-        references: list.triangles.first(len),
-        boxes: if input.options.clip { list.boxes.first(len) } else { input.boxes },
+    /// Writes the roots' subtrees without the references of overflow leaves.
+    ///
+    /// # Safety
+    /// As [`write`](Self::write).
+    unsafe fn write_subtrees(
+        &self,
+        input: &BuildInput<'_>,
+        subtrees: &Subtrees<'_>,
+        tree: TreeMut<'_>,
+    ) -> Result<()> {
+        let (small, sizes) = (self.views(input), subtrees.small_sizes.read_only());
+        // SAFETY: passed on to the caller.
+        unsafe {
+            #[cfg(feature = "research")]
+            if input.options.stages.small_by_levels {
+                return self.levels.write(input.stream, small, sizes, subtrees.small_positions, tree);
+            }
+            let (decisions, positions) =
+                (subtrees.decisions.read_only(), subtrees.small_positions.read_only());
+            let args = (small, input.options.step_cost, decisions, sizes, positions, tree);
+            input.stream.launch_items::<sah_root_write>(32 * u64::from(self.num_roots), args)
+        }
+    }
+
+    /// Returns views of the roots and their references.
+    fn views<'a>(&'a self, input: &BuildInput<'a>) -> kernels::SmallRoots<'a> {
+        let list = if self.is_sorted { &self.sorted } else { &self.references };
+        kernels::SmallRoots { roots: self.roots.first(self.num_roots as usize), list: list.list(input) }
     }
 }

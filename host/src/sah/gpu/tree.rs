@@ -5,25 +5,22 @@ use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::sah::host_tree::HostTree;
 use cuda_std::mem::Slice;
-use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::node::Node;
+use kauri_kernels::sah::trace::DeviceTree;
 use kauri_kernels::sah::triangle::Corners;
 use std::sync::{Mutex, PoisonError};
 
-/// A tree in device memory. Its buffers may be larger than the tree: they are reused.
+/// A tree in device memory.
 pub(in super::super) struct GpuTree {
-    pub(super) gpu: Gpu,
+    pub(in super::super) gpu: Gpu,
     /// One element.
     pub(super) extent: GrowableBuffer<Extent>,
-    pub(super) extent_on_host: Extent,
+    pub(in super::super) extent_on_host: Extent,
     pub(super) nodes: GrowableBuffer<u64>,
     /// Primitive references: the triangles of all leaves, leaf after leaf.
     pub(super) references: GrowableBuffer<u32>,
     pub(super) corners: GrowableBuffer<Corners>,
-    pub(super) num_nodes: usize,
-    pub(super) num_references: usize,
-    pub(super) num_triangles: usize,
     /// Streams whose work may still read the tree.
     readers: Mutex<Vec<Stream>>,
 }
@@ -32,21 +29,18 @@ pub(in super::super) struct GpuTree {
 const MAX_READERS: usize = 16;
 
 /// Label of the tree's memory in errors.
-const TREE: &str = "SAH k-d tree";
+pub(super) const TREE: &str = "SAH k-d tree";
 
 impl GpuTree {
     /// Returns a tree without memory.
     pub(super) fn new(gpu: &Gpu) -> Self {
         Self {
             gpu: gpu.clone(),
-            extent: GrowableBuffer::new(TREE),
+            extent: GrowableBuffer::default(),
             extent_on_host: Extent::EMPTY,
-            nodes: GrowableBuffer::new(TREE),
-            references: GrowableBuffer::new(TREE),
-            corners: GrowableBuffer::new("corners of triangles"),
-            num_nodes: 0,
-            num_references: 0,
-            num_triangles: 0,
+            nodes: GrowableBuffer::default(),
+            references: GrowableBuffer::default(),
+            corners: GrowableBuffer::default(),
             readers: Mutex::default(),
         }
     }
@@ -60,21 +54,18 @@ impl GpuTree {
             nodes: GrowableBuffer::from_slice(stream, &nodes, TREE)?,
             references: GrowableBuffer::from_slice(stream, &tree.references, TREE)?,
             corners: GrowableBuffer::from_slice(stream, &tree.corners, "corners of triangles")?,
-            num_nodes: nodes.len(),
-            num_references: tree.references.len(),
-            num_triangles: tree.corners.len(),
             ..Self::new(stream.gpu())
         })
     }
 
     /// Copies the tree to host memory.
     pub(in super::super) fn to_host(&self) -> Result<HostTree> {
-        let stream = Stream::new(self.gpu())?;
+        let stream = Stream::new(&self.gpu)?;
         Ok(HostTree {
             extent: self.extent_on_host,
-            nodes: self.nodes.to_vec(&stream, self.num_nodes)?.into_iter().map(Node).collect(),
-            references: self.references.to_vec(&stream, self.num_references)?,
-            corners: self.corners.to_vec(&stream, self.num_triangles)?,
+            nodes: self.nodes.to_vec(&stream)?.into_iter().map(Node).collect(),
+            references: self.references.to_vec(&stream)?,
+            corners: self.corners.to_vec(&stream)?,
         })
     }
 
@@ -115,28 +106,20 @@ impl GpuTree {
     }
 
     pub(in super::super) fn num_triangles(&self) -> usize {
-        self.num_triangles
-    }
-
-    pub(in super::super) fn bounds_on_host(&self) -> Aabb {
-        self.extent_on_host.bounds
+        self.corners.len()
     }
 
     pub(in super::super) fn corners(&self) -> Slice<'_, Corners> {
-        self.corners.first(self.num_triangles)
+        self.corners.view()
     }
 
-    pub(in super::super) fn gpu(&self) -> &Gpu {
-        &self.gpu
-    }
-
-    /// Returns views of nodes, references, corners and extent, as the kernels of ray queries take them.
-    pub(super) fn views(&self) -> (Slice<'_, u64>, Slice<'_, u32>, Slice<'_, Corners>, Slice<'_, Extent>) {
-        (
-            self.nodes.first(self.num_nodes),
-            self.references.first(self.num_references),
-            self.corners.first(self.num_triangles),
-            self.extent.first(1),
-        )
+    /// Returns the tree as the kernels of ray queries take it.
+    pub(super) fn view(&self) -> DeviceTree<'_> {
+        DeviceTree {
+            nodes: self.nodes.view(),
+            references: self.references.view(),
+            corners: self.corners(),
+            extent: self.extent.view(),
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::{Points, PointsMut, Run};
 use crate::block::merge::{Tile, TileSmem};
 use crate::kdtree::axes::Cell;
 use crate::policy::SELECTION;
+use crate::query::axes::Axes;
 use crate::query::left_balanced::{full_tree, level};
 use crate::thread::coord::Coord;
 use crate::thread::order::{ByRank, Lookup};
@@ -21,10 +22,9 @@ const fn capacity(rows: usize) -> usize {
 }
 
 /// Writes the nodes of every subtree of the level that begins at node `first_node`. One block per subtree. Subtrees have fewer than
-/// `THREADS * ROWS` points of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`. If `PLANES` is 0, nodes split on the
-/// round-robin axis of their level. If `PLANES` is `ROWS`, nodes split on the widest axis of their cell: then `cells` holds the cells of
-/// the level, and the kernel writes the axes of all nodes to `axes`. If `node_coords` is empty, the coordinates are in the order of ids and
-/// are not moved.
+/// `THREADS * ROWS` points of up to `DIMS` dimensions; `ITEMS` is odd and more than `ROWS`. If `PLANES` is 0, levels split on the axes of
+/// `splits` in turn. If `PLANES` is `ROWS`, nodes split on the widest axis of their cell: then `cells` holds the cells of the level, and the
+/// kernel writes the axes of all nodes to `axes`. If `nodes` has no coordinates, the coordinates are in the order of ids and are not moved.
 #[kernel(
     family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
     shared = SubtreesSmem<C, DIMS, ROWS, ITEMS, PLANES>, hot
@@ -40,18 +40,19 @@ pub unsafe fn kdtree_subtrees<
 >(
     coords: Slice<C>,
     ids: Slice<u32>,
-    dims: u32,
+    splits: Axes<'_>,
     cells: Slice<C>,
     axes: SliceMut<u8>,
     first_node: u32,
-    node_coords: SliceMut<C>,
-    node_ids: SliceMut<u32>,
+    nodes: PointsMut<'_, C>,
 ) {
-    let num_points = (coords.len() / dims as usize) as u32;
+    let dims = splits.dims as usize;
+    let num_points = (coords.len() / dims) as u32;
     let root = first_node + thread::block_idx_x();
     let subtree = Subtree::<C, DIMS, ROWS, ITEMS, PLANES> {
-        points: Points { coords, ids, dims: dims as usize, by_id: node_coords.is_empty() },
-        nodes: PointsMut { coords: node_coords, ids: node_ids },
+        points: Points { coords, ids, dims, by_id: nodes.coords.is_empty() },
+        nodes,
+        splits,
         cells,
         axes,
         num_points,
@@ -117,6 +118,7 @@ const FINISHED: u8 = 3;
 struct Subtree<'a, C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const PLANES: usize> {
     points: Points<'a, C>,
     nodes: PointsMut<'a, C>,
+    splits: Axes<'a>,
     cells: Slice<'a, C>,
     axes: SliceMut<'a, u8>,
     num_points: u32,
@@ -203,8 +205,8 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         let nodes = shared_field!(self.smem, phases.levels.nodes);
         let sides = shared_field!(self.smem, phases.levels.sides);
         let thread = thread::thread_idx_x();
-        // The round-robin axis of the level.
-        let level_axis = (level(self.run.node) + depth) as usize % self.points.dims;
+        let level_axis =
+            if Self::IS_WIDEST { 0 } else { self.splits.cycle().of_level(level(self.run.node) + depth) };
 
         let first = 1 << depth;
         let mut i = thread;

@@ -1,6 +1,6 @@
 //! All queries of all indexes.
 
-use super::{Run, attack_everywhere, told};
+use super::{Run, attack_everywhere, with_case};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
@@ -26,11 +26,11 @@ const TRAVERSALS: [Traversal; 6] = [
     Traversal::ClosestCorner,
 ];
 
-/// Points and their distances, a row a query.
+/// Distances and ids of points, one row per query.
 type Rows<C> = Vec<Vec<(C, u32)>>;
 
-/// What an index is asked, and what it has to answer.
-pub(super) struct Questions<'a, S: Nasty, const D: usize> {
+/// The queries to an index, and their expected results.
+pub(super) struct IndexCheck<'a, S: Nasty, const D: usize> {
     case: &'a Case<S, D>,
     draw: &'a Draw,
     run: &'a Run,
@@ -41,7 +41,7 @@ pub(super) struct Questions<'a, S: Nasty, const D: usize> {
     what: &'a str,
 }
 
-/// Where queries come from.
+/// The source of queries.
 #[derive(Clone, Copy, Debug)]
 enum Source {
     Others,
@@ -49,8 +49,8 @@ enum Source {
     OwnWithoutItself,
 }
 
-impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
-    /// Of an index that has these points, by id.
+impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
+    /// Takes the ids of the points that the index has.
     pub(super) fn new(
         run: &'a Run,
         (case, draw): (&'a Case<S, D>, &'a Draw),
@@ -70,15 +70,16 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         Ok(Self { case, draw, run, points: case.point_numbers(), takes, options, what })
     }
 
-    pub(super) fn ask<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
+    /// Runs all queries.
+    pub(super) fn check<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
         let sources = [Source::Others, Source::Own, Source::OwnWithoutItself];
         for source in self.run.some(self.draw, Choice::Source, &sources) {
-            self.ask_from(index, source)?;
+            self.check_source(index, source)?;
         }
-        self.ask_boxes(index)
+        self.check_boxes(index)
     }
 
-    fn ask_from<I: SpatialIndex<Point = [S; D]>>(&self, index: &I, source: Source) -> Outcome {
+    fn check_source<I: SpatialIndex<Point = [S; D]>>(&self, index: &I, source: Source) -> Outcome {
         let (queries, numbers) = match source {
             Source::Others => (Queries::Points(&self.case.others[..]), self.case.other_numbers()),
             Source::Own => (Queries::SelfQuery { include_self: true }, self.points.clone()),
@@ -97,12 +98,12 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
             };
             numbers.iter().zip(0..).map(of).collect()
         };
-        self.ask_nearest(index, queries, &rows(self.case.radius), &what)?;
+        self.check_nearest(index, queries, &rows(self.case.radius), &what)?;
         let radius = self.case.radius.unwrap_or(S::Coord::INFINITY);
-        self.ask_within(index, queries, radius, rows(Some(radius)), &what)
+        self.check_within(index, queries, radius, rows(Some(radius)), &what)
     }
 
-    fn ask_nearest<I: SpatialIndex<Point = [S; D]>>(
+    fn check_nearest<I: SpatialIndex<Point = [S; D]>>(
         &self,
         index: &I,
         queries: Queries<'_, [S; D]>,
@@ -132,7 +133,7 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         Ok(())
     }
 
-    fn ask_within<I: SpatialIndex<Point = [S; D]>>(
+    fn check_within<I: SpatialIndex<Point = [S; D]>>(
         &self,
         index: &I,
         queries: Queries<'_, [S; D]>,
@@ -149,7 +150,7 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         let found = found.dist2().iter().copied().zip(found.ids().iter().copied());
         same(found.collect(), &expected, &format!("{what}, within {radius:?}"))?;
 
-        // In the order of the tree, in batches as at once.
+        // Batches have the rows of the whole result, in the order of the tree.
         let at_once = index.within(queries, radius, &self.options)?;
         let (mut ids, mut dist2) = (Vec::new(), Vec::new());
         index.within_batches(queries, radius, &self.options, &mut self.batches(), |batch| {
@@ -166,7 +167,7 @@ impl<'a, S: Nasty, const D: usize> Questions<'a, S, D> {
         same(rows.collect(), &std::mem::take(&mut expected), &format!("{what}, within {radius:?} as found"))
     }
 
-    fn ask_boxes<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
+    fn check_boxes<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
         let boxes = self.case.boxes.iter().map(|corners| corners.map(|corner| corner.map(Nasty::number)));
         let inside = |corners: [[S::Coord; D]; 2]| {
             let ids = (0..self.points.len() as u32).filter(|&id| self.takes[id as usize]);
@@ -233,19 +234,19 @@ fn offsets(counts: &[u32]) -> Vec<u64> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// The same points at the same distances.
+/// Compares distances and ids.
 fn same<C: Number>(found: Vec<(C, u32)>, expected: &[(C, u32)], what: &str) -> Outcome {
     prop_assert_eq!(found.len(), expected.len(), "{}", what);
     if let Some(i) = (0..found.len()).find(|&i| found[i] != expected[i]) {
         let (found, expected) = (found[i], expected[i]);
-        return Err(TestCaseError::fail(format!("{what}: {found:?} in place of {expected:?} at {i}")));
+        return Err(TestCaseError::fail(format!("{what}: {found:?} instead of {expected:?} at {i}")));
     }
     Ok(())
 }
 
 fn k_d_trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
     let case = Case::<S, D>::of(draw, draw.choose(Choice::IsPeriodic, &[true, false, false]));
-    told(trees_of(run, draw, &case), &case)
+    with_case(trees_of(run, draw, &case), &case)
 }
 
 fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome {
@@ -272,7 +273,7 @@ fn check_tree<S: Nasty, const D: usize>(
     let tree = KdTree::build(device, &case.points, &options)?;
     tree.verify()?;
     let what = format!("KdTree by {options:?} on {device}");
-    Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)
+    IndexCheck::new(run, (case, draw), vec![true; case.points.len()], &what)?.check(&tree)
 }
 
 /// A tree over the first of all equal points.
@@ -293,7 +294,7 @@ fn check_balanced<S: Nasty, const D: usize>(
     let removed: Vec<_> = tree.removed()?.iter().map(|removed| removed.id as usize).collect();
     let equal: Vec<_> = (0..points.len()).filter(|&id| !firsts[id]).collect();
     prop_assert_eq!(removed, equal, "{}, removed", what);
-    Questions::new(run, (case, draw), firsts, &what)?.ask(&tree)
+    IndexCheck::new(run, (case, draw), firsts, &what)?.check(&tree)
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! Compares all joins with a loop over all pairs.
 
-use super::{Run, attack_everywhere, told};
+use super::{Run, attack_everywhere, with_case};
 use kauri::join::{
-    Curve, DistanceJoin, KnnIndex, KnnJoin, Lookup, PairScore, Score, ScoreFunction, Scored, SelfPairs,
-    Strategy, TopKDistanceJoin,
+    Curve, DistanceJoin, KnnIndex, KnnJoin, PairScore, Score, ScoreFunction, Scored, SelfPairs, Strategy,
+    TopKDistanceJoin,
 };
+use kauri::research::join::Lookup;
 use kauri::{Batches, Device};
 use kauri_tests::naive::{Number, Scores, sort_by_score};
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
@@ -238,12 +239,12 @@ fn joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
         }
         Ok(())
     })();
-    told(outcome, &case)
+    with_case(outcome, &case)
 }
 
 fn knn_joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
     let case = Case::<S, D>::of(draw, false);
-    told(run.devices.iter().try_for_each(|device| knn(device, draw, &case)), &case)
+    with_case(run.devices.iter().try_for_each(|device| knn(device, draw, &case)), &case)
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Places at the poles, at and around longitudes of ±180 and ±360 degrees, and elsewhere: every query and join against great circles.
+//! Every query and join of places against great circles: at the poles, at and around longitudes of ±180 and ±360 degrees, and elsewhere.
 
 use super::{Run, attack_everywhere};
 use kauri::balanced::{BalancedKdTree, BalancedOptions, Removed};
@@ -14,7 +14,7 @@ use std::ops::ControlFlow::Continue;
 
 const HALF_WAY_ROUND: f64 = PI * EARTH_RADIUS_M;
 
-/// A value of a list, or of its neighbors, or near it.
+/// Draws a value of a list, a neighboring float, or a value near it.
 fn around(raw: u64, values: &[f64]) -> f64 {
     let value = values[raw as usize % values.len()];
     let (near, limit) = (1e-7 * ((raw >> 32) as f64 / (1_u64 << 32) as f64), values[0].abs());
@@ -39,14 +39,14 @@ fn place(raw: &[u64; 8]) -> LonLat {
     LonLat::new(lon, lat)
 }
 
-/// How far the meters of two places may be from those of a great circle: coordinates of a unit vector are rounded, and near an
-/// antipode a chord hardly changes with the angle.
+/// Returns the largest allowed error of a distance in meters: coordinates of unit vectors are rounded, and near an antipode a chord
+/// hardly changes with the angle.
 fn tolerance(meters: f64) -> f64 {
     let angle = meters.min(HALF_WAY_ROUND) / EARTH_RADIUS_M;
     EARTH_RADIUS_M * (3e-15 / (angle / 2.0).cos().max(1e-12)).min(8e-8)
 }
 
-/// True if two names are those of one place: whole turns make no difference, and at a pole no longitude does.
+/// True if two pairs of coordinates are one place: whole turns make no difference, and at a pole no longitude does.
 fn is_same(a: LonLat, b: LonLat) -> bool {
     // From -180 up to 180, exactly.
     let reduced = |lon: f64| match lon % 360.0 {
@@ -60,7 +60,7 @@ fn is_same(a: LonLat, b: LonLat) -> bool {
 struct World {
     left: Vec<LonLat>,
     right: Vec<LonLat>,
-    /// Great-circle meters, a row a right place.
+    /// Great-circle distances in meters: a row for each right place.
     meters: Vec<Vec<f64>>,
     radius: f64,
 }
@@ -92,7 +92,7 @@ impl World {
         Self { left, right, meters, radius }
     }
 
-    /// Checks rows of places found within the radius: all that are surely within are there, and none that is surely not.
+    /// Checks rows of places found within the radius: each has all places that are surely within, and no place that is surely not.
     fn check_within(&self, rows: &[Vec<u32>], takes: impl Fn(u32) -> bool, what: &str) -> Outcome {
         prop_assert_eq!(rows.len(), self.right.len(), "{}", what);
         for (row, (ids, meters)) in rows.iter().zip(&self.meters).enumerate() {
@@ -107,8 +107,8 @@ impl World {
                 let never = meters - tolerance(meters) > self.radius;
                 match times {
                     0 => prop_assert!(!surely || !takes(id), "{} is missing", what()),
-                    1 => prop_assert!(!never && takes(id), "{} is too much", what()),
-                    _ => prop_assert!(false, "{} is there {} times", what(), times),
+                    1 => prop_assert!(!never && takes(id), "{} is wrong", what()),
+                    _ => prop_assert!(false, "{} is in the row {} times", what(), times),
                 }
             }
         }
@@ -173,7 +173,7 @@ fn check_index<I: SpatialIndex<Point = LonLat>>(
     let near = index.nearest_with(right, k, &options)?;
     world.check_nearest(&near, takes, what)?;
 
-    // The places themselves, each without itself.
+    // A self-query that excludes each place from its own row.
     let own = index.nearest_with(Queries::SelfQuery { include_self: false }, 2, &QueryOptions::default())?;
     let meters = great_circles(&world.left, &world.left);
     for (row, meters) in meters.iter().enumerate() {
@@ -189,7 +189,7 @@ fn check_joins(world: &World, device: &Device, draw: &Draw) -> Outcome {
     let (left, right, radius) = (&world.left, &world.right, world.radius);
     let what = format!("joins on {device}");
     let join = DistanceJoin::new(radius);
-    // Rows are those of the first set.
+    // The first set of a join has the rows.
     let found = join.rows(device, right, left)?;
     let rows: Vec<Vec<u32>> = (0..found.len()).map(|row| found.row(row).to_vec()).collect();
     world.check_within(&rows, |_| true, &what)?;
@@ -293,7 +293,7 @@ fn places() {
     });
 }
 
-/// Documented: however far, half the circumference reaches all, and names of one place are one place.
+/// Documented: half the circumference reaches every place.
 #[test]
 fn half_way_round_reaches_every_place() {
     let mut places: Vec<LonLat> = Vec::new();

@@ -1,7 +1,7 @@
 //! Quadtrees and octrees: queries, and cells by the bounds that the tree returns.
 
-use super::indexes::Questions;
-use super::{Run, attack_everywhere, told};
+use super::indexes::IndexCheck;
+use super::{Run, attack_everywhere, with_case};
 use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
 use kauri_tests::naive::Number;
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
@@ -19,7 +19,7 @@ where
     [S; D]: CartesianPoint<D>,
 {
     let case = Case::<S, D>::of(draw, draw.choose(Choice::IsPeriodic, &[true, false, false]));
-    told(trees_of(run, draw, &case), &case)
+    with_case(trees_of(run, draw, &case), &case)
 }
 
 fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome
@@ -38,7 +38,7 @@ where
             tree.verify()?;
             let what = format!("Quadtree, {leaf_points} a leaf, {algorithm:?}, {out_of_core:?} on {device}");
             check_cells(&tree, case, &what)?;
-            Questions::new(run, (case, draw), vec![true; case.points.len()], &what)?.ask(&tree)?;
+            IndexCheck::new(run, (case, draw), vec![true; case.points.len()], &what)?.check(&tree)?;
         }
     }
     Ok(())

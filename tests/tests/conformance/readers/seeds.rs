@@ -1,4 +1,4 @@
-//! Small files of all shapes that readers know.
+//! Small valid files of every kind that the readers support.
 
 use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
@@ -63,11 +63,11 @@ pub(super) fn ply() -> Vec<Vec<u8>> {
     vec![text.into_bytes(), binary(true), binary(false)]
 }
 
-/// How a file is written.
+/// The options of a Parquet file.
 struct Shape {
     version: WriterVersion,
     compression: Compression,
-    /// Encodings of columns; the others are plain, or by dictionaries.
+    /// The encodings of some columns. Other columns are plain or have dictionaries.
     encodings: &'static [(&'static str, Encoding)],
     has_dictionaries: bool,
 }
@@ -107,7 +107,7 @@ pub(super) fn parquet() -> Vec<Vec<u8>> {
     .to_vec()
 }
 
-/// Three groups of a few rows, with nulls, in columns of all types.
+/// Writes two row groups of a few rows, with nulls, in columns of all types.
 fn written(shape: &Shape) -> Vec<u8> {
     let schema = "message m { required boolean b; optional int32 i (uint_32); optional int64 j (timestamp(micros, true)); \
         optional int96 k; required float x; optional double y; required binary geometry; \
@@ -144,7 +144,8 @@ fn written(shape: &Shape) -> Vec<u8> {
     writer.into_inner().unwrap()
 }
 
-/// A few values in a column, whose values have that level. Every other row has a null where there may be one, of a struct or in it.
+/// Writes a few values to a column with this definition level. In a nullable column, every second row is a null of the value or of its
+/// struct.
 fn write_column(column: &mut ColumnWriter<'_>, name: &str, level: i16, rows: usize) {
     let levels: Vec<i16> = (0..rows as i16).map(|row| (level - row % 2).max(0)).collect();
     let present = levels.iter().filter(|&&own| own == level).count();

@@ -1,4 +1,4 @@
-//! Files that were changed by accident: every flipped bit, every length.
+//! Damaged files: every flipped bit, every wrong length, random changes.
 
 use super::{Saved, Widest};
 use kauri::balanced::BalancedKdTree;
@@ -31,7 +31,7 @@ fn every_bit<T: Saved>(points: &[T::Points]) {
                 Err(error) => assert!(is_typed(&error), "byte {i}, bit {bit}: {error}"),
                 Ok(tree) => {
                     assert!(tree.verify().is_ok() && tree.answers() == answers, "byte {i}, bit {bit}");
-                    panic!("byte {i}, bit {bit} has no meaning: it should have one");
+                    panic!("byte {i}, bit {bit}: the change was not detected");
                 }
             }
             bytes[i] ^= 1 << bit;
@@ -41,7 +41,7 @@ fn every_bit<T: Saved>(points: &[T::Points]) {
 }
 
 #[test]
-fn every_single_flipped_bit() {
+fn every_flipped_bit() {
     every_bit::<KdTree<[f32; 3]>>(&Shape::Uniform.points::<f32, 3>(101, 1));
     every_bit::<Widest<[f64; 2]>>(&Shape::Lattice.points::<f64, 2>(77, 2));
     every_bit::<KdTree<LonLat>>(&places(41));
@@ -54,7 +54,7 @@ fn every_single_flipped_bit() {
     every_bit::<Quadtree<[f64; 2]>>(&[]);
 }
 
-/// Any length but the right one; as a file too, by a path.
+/// Checks every wrong length, for readers and for files.
 fn every_length<T: Saved>(points: &[T::Points], step: usize) {
     let device = Device::cpu();
     let bytes = T::build(&device, points).write();
@@ -84,13 +84,13 @@ fn every_length<T: Saved>(points: &[T::Points], step: usize) {
         let mut longer = bytes.clone();
         longer.resize(bytes.len() + more, 0);
         refused(&longer, bytes.len());
-        // A stream may go on.
+        // A stream may continue after the index.
         assert!(T::read(&device, &longer).is_ok());
     }
 }
 
 #[test]
-fn every_length_but_the_right_one() {
+fn every_wrong_length() {
     every_length::<KdTree<[f32; 3]>>(&Shape::Uniform.points::<f32, 3>(20, 1), 1);
     every_length::<BalancedKdTree<[f64; 2]>>(&Shape::Lattice.points::<f64, 2>(40, 1), 1);
     every_length::<Quadtree<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(20, 1), 1);
@@ -99,7 +99,7 @@ fn every_length_but_the_right_one() {
 }
 
 #[test]
-fn what_is_no_file_of_an_index() {
+fn other_files_than_indexes() {
     let device = Device::cpu();
     let long = [0u8; 5000];
     let text = "lon,lat\n1,2\n".repeat(100);
@@ -113,7 +113,7 @@ fn what_is_no_file_of_an_index() {
     }
 }
 
-/// Line ends that were changed on the way.
+/// A file whose line ends were converted.
 #[test]
 fn changed_line_ends() {
     let bytes = crate::build(&Device::cpu(), &[[1.0f32]]).write();
@@ -122,7 +122,7 @@ fn changed_line_ends() {
     assert!(matches!(error, Some(Error::CorruptFile { offset: 0, .. })), "{error:?}");
 }
 
-/// Valid files, of which some are there for others to be spliced with.
+/// Valid files to change, and to splice with each other.
 fn seeds() -> Vec<Vec<u8>> {
     fn bytes<T: Saved>(points: &[T::Points]) -> Vec<u8> {
         T::build(&Device::cpu(), points).write()
@@ -147,7 +147,7 @@ fn seeds() -> Vec<Vec<u8>> {
     ]
 }
 
-/// What a fuzzer does to a file.
+/// A random change of a file.
 #[derive(Clone, Debug)]
 enum Change {
     Byte(prop::sample::Index, u8),
@@ -160,7 +160,7 @@ enum Change {
 
 fn change() -> impl Strategy<Value = Change> {
     let place = any::<prop::sample::Index>;
-    // Numbers near those that mean something: counts, lengths, ids, and the ends of types.
+    // Numbers near counts, lengths and ids, and near the limits of their types.
     let word = prop_oneof![0..300u32, Just(u32::MAX), Just(1 << 31), any::<u32>(), Just(f32::NAN.to_bits())];
     let long = prop_oneof![0..5000u64, Just(u64::MAX), Just(1 << 32), any::<u64>(), Just(1 << 63)];
     prop_oneof![
@@ -200,8 +200,8 @@ fn apply(bytes: &mut Vec<u8>, change: &Change, seeds: &[Vec<u8>]) {
     }
 }
 
-/// The fuzz target's twin: any changes to valid files, with checksums made right again most of the time, so that what lies behind them
-/// is reached.
+/// The test of the fuzz target `load_index`: random changes of valid files. Most of the time the checksums are recomputed, so that the
+/// changes reach the later checks.
 #[test]
 fn any_bytes_are_an_error_or_a_tree() {
     let seeds = seeds();
@@ -209,7 +209,7 @@ fn any_bytes_are_an_error_or_a_tree() {
     let config = ProptestConfig {
         cases: 4000,
         failure_persistence: None,
-        // The same cases in every run; others are the fuzzer's business.
+        // Every run has the same cases. The fuzzer tries others.
         rng_seed: RngSeed::Fixed(1),
         ..ProptestConfig::default()
     };
@@ -223,6 +223,6 @@ fn any_bytes_are_an_error_or_a_tree() {
         }
         loaded.set(loaded.get() + u32::from(load_any(&bytes)));
     });
-    // Some changes leave a tree, so that this looks behind the checks as well.
+    // Some changed files still load, so the queries after the checks are tested, too.
     assert!(loaded.get() > 100, "only {} trees", loaded.get());
 }

@@ -22,7 +22,7 @@ fn is_io_of(error: &Error, path: &Path) -> bool {
 }
 
 #[test]
-fn places_that_cannot_be_written_or_read() {
+fn paths_that_cannot_be_written_or_read() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing").join("tree.kauri");
     for path in [&missing, folder.path()] {
@@ -40,7 +40,7 @@ fn places_that_cannot_be_written_or_read() {
 }
 
 #[test]
-fn a_disk_that_is_full() {
+fn a_full_disk() {
     let path = Path::new("/dev/full");
     if path.exists() {
         let error = tree(5).save(path).unwrap_err();
@@ -49,19 +49,19 @@ fn a_disk_that_is_full() {
 }
 
 #[test]
-fn the_old_file_stays_until_the_new_one_is_there() {
+fn saving_replaces_the_file_in_one_step() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tree.kauri");
     let (small, large) = (tree(500), tree(2000));
     small.save(&path).unwrap();
     let mapped = <Tree as Saved>::map(&Device::cpu(), &path).unwrap();
     large.save(&path).unwrap();
-    // Who has the old file mapped keeps it.
+    // A tree that has the old file mapped keeps it.
     assert_eq!(mapped.answers(), small.answers());
     assert_eq!(Tree::load(&Device::cpu(), &path).unwrap().answers(), large.answers());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     drop(mapped);
-    // A tree may be saved to the file that it is mapped from.
+    // A mapped tree can be saved to its own file.
     let mapped = <Tree as Saved>::map(&Device::cpu(), &path).unwrap();
     mapped.save(&path).unwrap();
     assert_eq!(mapped.answers(), large.answers());
@@ -79,7 +79,7 @@ fn a_mapped_tree_outlives_its_path() {
     assert_eq!(answers, tree(100).answers());
 }
 
-/// A writer, or a reader of some bytes, whose `nth` call fails, and that takes and gives few bytes at a time.
+/// A writer and a reader with short writes and reads, whose `nth` call fails.
 struct Failing<'a> {
     bytes: &'a [u8],
     calls: usize,
@@ -130,7 +130,7 @@ fn every_call_of_a_writer_or_a_reader_fails_once() {
         read += 1;
     }
     assert!(written > 10 && read > 10, "{written} {read}");
-    // A signal is no error.
+    // `Interrupted` is not an error.
     for nth in 1..read {
         tree.write_to(failing(nth, io::ErrorKind::Interrupted)).ok();
         let again = Tree::read_from(&Device::cpu(), failing(nth, io::ErrorKind::Interrupted)).unwrap();
@@ -139,7 +139,7 @@ fn every_call_of_a_writer_or_a_reader_fails_once() {
 }
 
 #[test]
-fn indexes_one_behind_the_other() {
+fn several_indexes_in_one_stream() {
     let points = Shape::Lattice.points::<f64, 3>(300, 1);
     let other = BalancedKdTree::build(&Device::cpu(), &points, &BalancedOptions::default()).unwrap();
     let mut stream = Vec::new();
@@ -158,7 +158,7 @@ fn indexes_one_behind_the_other() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_is_a_pipe() {
+fn loading_from_a_pipe() {
     let bytes = Saved::write(&tree(5000));
     let (reader, mut writer) = io::pipe().unwrap();
     let thread = std::thread::spawn(move || writer.write_all(&bytes));

@@ -1,4 +1,4 @@
-//! Files that somebody made on purpose, by the documentation of the format: checksums are right, and what they cover is not.
+//! Forged files, written by the documentation of the format: their checksums are right, and their contents are invalid.
 
 use super::{Saved, Widest};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
@@ -8,7 +8,7 @@ use kauri_tests::load_any::reseal;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The format as `docs/file-format.md` has it, told a second time.
+/// The format of `docs/file-format.md`, written independently of the library.
 const MAGIC: &[u8; 8] = b"\x89KAURI\r\n";
 const FRONT: usize = 128;
 
@@ -91,9 +91,9 @@ fn balanced(points: &[[f32; 2]], num_nodes: u64, medians: &[u32], stays: &[u32])
 
 const POINTS: [[f32; 2]; 4] = [[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]];
 
-/// The files that the tests below start from: made by hand, and the same as the library's to the last byte.
+/// The valid files that the tests below change equal the library's files byte for byte.
 #[test]
-fn the_format_is_the_documented_one() {
+fn files_have_the_documented_format() {
     let cpu = Device::cpu();
     let tree = crate::build(&cpu, &[[0.5f32, 0.0], [2.0, 0.0], [1.0, 0.0], [0.0, 1.0]]);
     let forged = kdtree(&[[1.0, 0.0], [0.0, 1.0], [2.0, 0.0], [0.5, 0.0]], &[2, 3, 1, 0], &[]);
@@ -128,7 +128,7 @@ fn the_format_is_the_documented_one() {
     assert!(crate::build(&cpu, &places).write() == forged.bytes());
 }
 
-/// Three nodes of four points.
+/// A tree with three nodes over four points.
 fn some_balanced() -> Forged {
     balanced(&[[3.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 1.0]], 3, &[2, 1, 0], &[0, 1, 2, 1])
 }
@@ -141,12 +141,12 @@ pub(super) fn corrupt<T: Saved>(bytes: &[u8], offset: u64, words: &str) {
                 assert!(at == offset && what.contains(words), "byte {at}: {what}");
             }
             Err(other) => panic!("{other}"),
-            Ok(_) => panic!("taken, and should not be: {words}"),
+            Ok(_) => panic!("the file was accepted: {words}"),
         }
     }
 }
 
-/// Where section `i` begins.
+/// Returns the offset of section `i`.
 pub(super) fn section(bytes: &[u8], i: usize) -> u64 {
     number(bytes, FRONT + 32 * i + 8)
 }
@@ -181,9 +181,9 @@ fn wrong_nodes_of_a_kd_tree() {
     corrupt::<Tree>(&axes(&[0]), FRONT as u64 + 80, "has 1 bytes, but should have 2");
     corrupt::<Tree>(&axes(&[0, 1, 1, 1]), FRONT as u64 + 80, "has 4 bytes");
 
-    // Trees that are in no order can be loaded and asked; to say that they are wrong is what `verify` is for.
-    let turned = ids([3, 2, 1, 0]);
-    let tree = <Tree as Saved>::read(&Device::cpu(), &turned).unwrap();
+    // Loading does not check the order of the nodes: queries work, and `verify` reports the error.
+    let reversed = ids([3, 2, 1, 0]);
+    let tree = <Tree as Saved>::read(&Device::cpu(), &reversed).unwrap();
     assert!(tree.nearest(&[[0.0; 2]], 4).is_ok());
     let mut moved = POINTS;
     moved.reverse();
@@ -217,10 +217,10 @@ fn wrong_nodes_of_a_balanced_tree() {
     wrong(2, 3, NONE, "but comes later");
     wrong(2, 1, 3, "but comes later");
     wrong(2, 3, 2, "but differs from it");
-    // The number of kept points is the number of nodes.
+    // The number of kept points must be the number of nodes.
     let (bytes, _) = changed(2, 3, 3);
     corrupt::<Tree>(&bytes, section(&good, 2), "4 points were kept, but there are 3 nodes");
-    // Nodes on the wrong sides are found by `verify`.
+    // Loading accepts nodes on the wrong side; `verify` reports them.
     let mut forged = some_balanced();
     put(&mut forged.sections[0].1, 0, &0.0f32.to_le_bytes());
     assert!(<Tree as Saved>::read(&Device::cpu(), &forged.bytes()).unwrap().verify().is_err());
@@ -251,7 +251,7 @@ fn numbers_that_do_not_agree() {
     type Balanced = BalancedKdTree<[f32; 2]>;
     corrupt::<Balanced>(&Forged { num_nodes: 0, ..some_balanced() }.bytes(), 72, "0 nodes");
     corrupt::<Balanced>(&Forged { num_nodes: 5, ..some_balanced() }.bytes(), 72, "5 nodes");
-    // As many levels, and fewer nodes.
+    // Fewer nodes, but the number of levels is unchanged.
     let bytes = Forged { num_nodes: 2, ..some_balanced() }.bytes();
     corrupt::<Balanced>(&bytes, section(&bytes, 2), "3 points were kept, but there are 2 nodes");
     corrupt::<Balanced>(
@@ -261,14 +261,14 @@ fn numbers_that_do_not_agree() {
     );
 }
 
-/// Lies of the header, with a checksum that is right: nothing is allocated for them.
+/// Headers with false numbers and a right checksum: nothing is allocated for these numbers.
 #[test]
-fn a_header_that_lies_allocates_nothing() {
+fn false_headers_allocate_nothing() {
     type Tree = KdTree<[f32; 2]>;
     let good = kdtree(&POINTS, &[0, 1, 2, 3], &[]).bytes();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tree.kauri");
-    let mut lies: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut forgeries: Vec<(String, Vec<u8>)> = Vec::new();
     for value in
         [0, 1, 32, 33, 63, 64, 128, 1 << 20, 1 << 32, 1 << 40, 1 << 62, 1 << 63, u64::MAX - 63, u64::MAX]
     {
@@ -280,14 +280,14 @@ fn a_header_that_lies_allocates_nothing() {
             put(&mut bytes, at, &value.to_le_bytes());
             reseal(&mut bytes);
             if bytes != good {
-                lies.push((format!("{value} at {at}"), bytes));
+                forgeries.push((format!("{value} at {at}"), bytes));
             }
         }
         let mut bytes = good.clone();
         put(&mut bytes, 12, &(value as u32).to_le_bytes());
         reseal(&mut bytes);
-        lies.push((format!("{value} sections"), bytes));
-        // All numbers agree with each other, and with no file: a section of coordinates as long as they say.
+        forgeries.push((format!("{value} sections"), bytes));
+        // All numbers agree with each other but not with the file.
         if let Some(coords_bytes) = value.checked_mul(8).filter(|&bytes| bytes > 0) {
             let mut bytes = good.clone();
             put(&mut bytes, 64, &value.to_le_bytes());
@@ -301,10 +301,10 @@ fn a_header_that_lies_allocates_nothing() {
             }
             put(&mut bytes, 80, &end.to_le_bytes());
             reseal(&mut bytes);
-            lies.push((format!("{value} points everywhere"), bytes));
+            forgeries.push((format!("{value} points everywhere"), bytes));
         }
     }
-    for (what, bytes) in &lies {
+    for (what, bytes) in &forgeries {
         std::fs::write(&path, bytes).unwrap();
         let loads: [(&str, &dyn Fn() -> kauri::Result<Tree>); 3] = [
             ("read", &|| Tree::read_from(&Device::cpu(), &bytes[..])),
@@ -314,17 +314,17 @@ fn a_header_that_lies_allocates_nothing() {
         for (how, load) in loads {
             let (result, largest) = largest_allocation(load);
             assert!(matches!(result, Err(Error::CorruptFile { .. })), "{what}, {how}: {result:?}");
-            // From a stream, whose length nobody knows, as much is read as its first piece has.
+            // The length of a stream is unknown, so its first piece is allocated.
             let most = if how == "read" { (1 << 20) + 64 } else { 16 << 10 };
             assert!(largest <= most, "{what}, {how}: {largest} bytes allocated");
         }
     }
-    assert!(lies.len() > 100);
+    assert!(forgeries.len() > 100);
 }
 
-/// What is right is not allocated twice either, and mapped not at all.
+/// Loading allocates the size of the file once, and mapping allocates nearly nothing.
 #[test]
-fn memory_of_what_is_right() {
+fn memory_of_valid_files() {
     let points = Shape::Uniform.points::<f32, 2>(200_000, 1);
     let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -337,7 +337,7 @@ fn memory_of_what_is_right() {
     assert!(mapped.is_ok() && largest < file_bytes / 20, "{largest} of {file_bytes}");
 }
 
-/// Bytes are of another index than was asked for.
+/// Checks that the bytes are refused, because they are of another index.
 pub(super) fn refused<T: Saved>(bytes: &[u8], what: &str, expected: &str, found: &str) {
     match T::read(&Device::cpu(), bytes).err() {
         Some(Error::WrongFile { what: w, expected: e, found: f, .. }) => {
@@ -348,7 +348,7 @@ pub(super) fn refused<T: Saved>(bytes: &[u8], what: &str, expected: &str, found:
 }
 
 #[test]
-fn another_index_than_was_asked_for() {
+fn files_of_another_index() {
     fn bytes<P: Point>(points: &[P]) -> Vec<u8> {
         crate::build(&Device::cpu(), points).write()
     }
@@ -373,14 +373,14 @@ fn another_index_than_was_asked_for() {
         reseal(&mut later);
         refused::<KdTree<[f32; 3]>>(&later, "version of the format", "1", &version.to_string());
     }
-    // Names with control characters reach nobody's terminal.
+    // Names with control characters are refused, because an error message would print them.
     let mut strange = f32_3;
     put(&mut strange, 16, b"\x1b[2J");
     reseal(&mut strange);
     corrupt::<KdTree<[f32; 3]>>(&strange, 16, "ASCII");
 }
 
-/// The error says which file, where and what.
+/// The error names the file, the offset and the problem.
 #[test]
 fn errors_name_the_file() {
     let folder = tempfile::tempdir().unwrap();
@@ -393,7 +393,7 @@ fn errors_name_the_file() {
     assert!(error.starts_with(&shown) && error.contains("f32 as 2 x f32"), "{error}");
 }
 
-/// Notes the largest allocation of each thread.
+/// An allocator that records the largest allocation of each thread.
 struct Watch;
 
 thread_local! {
@@ -401,11 +401,11 @@ thread_local! {
 }
 
 fn note(bytes: usize) {
-    // A thread that ends may free and allocate behind its own memory.
+    // A thread that ends may allocate after its thread-local values are gone.
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: the system's allocator does it.
+// SAFETY: all calls are passed on to the system's allocator.
 unsafe impl GlobalAlloc for Watch {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(layout.size());
@@ -434,7 +434,7 @@ unsafe impl GlobalAlloc for Watch {
 #[global_allocator]
 static WATCH: Watch = Watch;
 
-/// What a call returns, and the most bytes that it asked for at once on this thread.
+/// Returns the result of a call, and its largest allocation on this thread in bytes.
 pub(super) fn largest_allocation<R>(call: &dyn Fn() -> R) -> (R, usize) {
     LARGEST.with(|largest| largest.set(0));
     let result = call();

@@ -13,19 +13,19 @@ use crate::text::thousands;
 use kauri::lidar::LidarClass;
 use kauri::quadtree::Node;
 
-/// Pixels of the side of a map: two are in the picture of the tree, one in that of the density.
+/// The side of a map in pixels. The picture of the tree has two maps, the picture of the density one.
 const TREE_MAP: u32 = 620;
 const DENSITY_MAP: u32 = 1200;
-/// Pixels beside a map for the labels of its axes, below and above it, and around all.
+/// Pixels left of a map for axis labels, of a line of text above or below it, and of the outer margin.
 const LABELS: u32 = 112;
 const LINE: u32 = 34;
 const MARGIN: u32 = 16;
-/// Pixels to the right of a map: half a label.
+/// Pixels to the right of a map, for half an axis label.
 const RIGHT: u32 = 48;
-/// Pixels of the scale of the density, and of its labels.
+/// The width of the color scale of the densities and of its labels, in pixels.
 const SCALE: u32 = 30;
 const SCALE_LABELS: u32 = 64;
-/// Pixels of the side of a cell in the map of all land, at least, where there are as many points as on average.
+/// The least side of a cell, in pixels, in the map of all land at average density.
 const CELL: f64 = 20.0;
 
 const BACKGROUND: RGBColor = RGBColor(9, 14, 26);
@@ -48,7 +48,7 @@ fn color_of(class: LidarClass) -> RGBColor {
     CLASSES.iter().find(|(of, ..)| *of == class).map_or(INK, |&(.., color)| color)
 }
 
-/// A map of land, with its x and y.
+/// A map with the coordinates x and y in meters.
 type Map<'a> = DrawingArea<Canvas<'a>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 
 /// Draws the terrain with cells of the tree, and a window with all its leaves and points.
@@ -76,7 +76,7 @@ pub(super) fn draw_tree(path: &Path, land: &Land<'_>) -> Result<()> {
 pub(super) fn draw_density(path: &Path, land: &Land<'_>) -> Result<()> {
     let raster = Raster::of(land, DENSITY_MAP)?;
     let of_nodes = land.densities();
-    // Nothing where there is no leaf.
+    // Pixels outside of all leaves have the density 0.
     let of_leaf = |&leaf: &u32| of_nodes.get(leaf as usize).copied().unwrap_or(0.0);
     let densities: Vec<f64> = raster.leaves.iter().map(of_leaf).collect();
     let [least, most] = usual(&densities);

@@ -12,9 +12,9 @@ const STEEPER: f64 = 1.5;
 /// Squares of a terrain, in rows from the north.
 pub(super) struct Raster {
     side: usize,
-    /// Meters of a square along x and y.
+    /// The sides of a square along x and y, in meters.
     step: [f64; 2],
-    /// The middles of the squares.
+    /// The centers of the squares.
     places: Vec<[f64; 2]>,
     /// The leaves that contain the squares' centers.
     pub(super) leaves: Vec<u32>,

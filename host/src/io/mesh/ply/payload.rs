@@ -1,18 +1,19 @@
-//! The sequence of elements of a PLY file, with their locations.
+//! Reads the elements of a PLY file one by one, with their locations.
 
 use ply_rs_bw::parser::{ParseError, Parser};
 use ply_rs_bw::ply::{ElementDef, Encoding, PropertyAccess, PropertyType, ScalarType};
 use std::io::ErrorKind;
 
-use super::super::ReadError;
-use crate::error::FileLocation;
+use super::MeshFile;
+use crate::error::{FileLocation, Result};
 
 /// The most characters of a message of the parser, which quotes lines of any length.
 const MAX_MESSAGE: usize = 160;
 const CUT_SHORT: &str = "cut short: the file ends here";
 
-/// The unread bytes behind the header.
+/// The unread bytes after the header.
 pub(super) struct Payload<'a> {
+    pub(super) file: MeshFile<'a>,
     pub(super) encoding: Encoding,
     pub(super) bytes: &'a [u8],
     /// The number of the next line of a text file, from 1.
@@ -29,18 +30,19 @@ impl Payload<'_> {
         if self.is_text() { FileLocation::Line(self.line) } else { FileLocation::Item { what, index } }
     }
 
-    /// Returns an error for more elements than the file has bytes for, before memory is allocated.
-    pub(super) fn check_size(&self, element: &ElementDef) -> Result<(), ReadError> {
+    /// Checks that the file has enough bytes for an element's items, before memory is allocated for them.
+    pub(super) fn check_size(&self, element: &ElementDef) -> Result<()> {
         let min = if self.is_text() {
             element.properties.len().max(1)
         } else {
-            element.properties.values().map(|of| least_bytes(&of.data_type)).sum()
+            element.properties.values().map(|property| least_bytes(&property.data_type)).sum()
         };
         let (name, count, remaining) = (&element.name, element.count, self.bytes.len());
         if min.saturating_mul(count) > remaining {
-            return Err(ReadError::whole(format!(
+            let what = format!(
                 "cut short: the header promises {count} of the element '{name}', and {remaining} bytes are left for them"
-            )));
+            );
+            return Err(self.file.invalid(FileLocation::Whole, what));
         }
         Ok(())
     }
@@ -50,15 +52,15 @@ impl Payload<'_> {
         &mut self,
         element: &ElementDef,
         what: &'static str,
-        mut visit: impl FnMut(FileLocation, E) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
-        // Elements without bytes always fit, in any number.
+        mut visit: impl FnMut(FileLocation, E) -> Result<()>,
+    ) -> Result<()> {
+        // Any number of items without properties fits in a binary file.
         if element.properties.is_empty() && !self.is_text() {
             return Ok(());
         }
         for index in 0..element.count as u64 {
             let location = self.location(what, index);
-            let item = self.next(element).map_err(|what| ReadError::at(location, what))?;
+            let item = self.next(element).map_err(|what| self.file.invalid(location, what))?;
             visit(location, item)?;
         }
         Ok(())
@@ -93,7 +95,7 @@ impl Payload<'_> {
     }
 }
 
-/// Returns the location `count` elements behind another one.
+/// Returns the location `count` items after another one.
 pub(super) fn after(location: FileLocation, count: u64) -> FileLocation {
     match location {
         FileLocation::Line(line) => FileLocation::Line(line + count),
@@ -103,8 +105,8 @@ pub(super) fn after(location: FileLocation, count: u64) -> FileLocation {
 }
 
 /// Returns the least number of bytes of a property in a binary file.
-fn least_bytes(of: &PropertyType) -> usize {
-    let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = of;
+fn least_bytes(property: &PropertyType) -> usize {
+    let (PropertyType::Scalar(scalar) | PropertyType::List(scalar, _)) = property;
     match scalar {
         ScalarType::Char | ScalarType::UChar => 1,
         ScalarType::Short | ScalarType::UShort => 2,

@@ -1,4 +1,4 @@
-//! Checks of a page before it is decoded.
+//! Checks a page before the decoder reads it.
 
 use parquet::basic::{Encoding, Type as Physical};
 use parquet::column::page::Page;
@@ -12,13 +12,13 @@ use crate::memory;
 /// The largest width of a dictionary index.
 const MAX_INDEX_BITS: u8 = 32;
 
-/// Checks the bytes of a page: they must have as many values as the levels tell, and all lengths in them must be within
-/// the page.
+/// Checks the bytes of a page: they must have a value for each level that is not null, and all lengths must be within the
+/// page.
 pub(super) fn check(column: &ColumnDescriptor, page: &Page, has_dictionary: bool) -> Result<(), DecodeError> {
     let bytes = page.buffer().as_ref();
     let num_values = page.num_values() as usize;
-    let of = column.physical_type();
-    let data = |bytes, present| Data { of, width: column.type_length(), bytes, num_values, present };
+    let physical = column.physical_type();
+    let data = |bytes, present| Data { physical, width: column.type_length(), bytes, num_values, present };
     match page {
         Page::DictionaryPage { .. } => {
             // The smallest values take one bit; the decoder allocates memory for all values.
@@ -45,7 +45,7 @@ pub(super) fn check(column: &ColumnDescriptor, page: &Page, has_dictionary: bool
     }
 }
 
-/// Returns the number of non-null values according to the levels, and the end of the levels.
+/// Returns the number of values that are not null according to the levels, and the end of the levels.
 fn v1_levels(
     level: i16,
     encoding: Encoding,
@@ -77,11 +77,11 @@ fn bits_of(level: i16) -> usize {
 
 /// The values of a page.
 struct Data<'a> {
-    of: Physical,
+    physical: Physical,
     /// The bytes of a value of fixed length.
     width: i32,
     bytes: &'a [u8],
-    /// The number of values including nulls.
+    /// The number of values with nulls.
     num_values: usize,
     /// The number of values without nulls.
     present: usize,
@@ -89,39 +89,39 @@ struct Data<'a> {
 
 impl Data<'_> {
     fn check(&self, encoding: Encoding, has_dictionary: bool) -> Result<(), DecodeError> {
-        let Self { of, bytes, num_values, present, .. } = *self;
+        let Self { physical, bytes, num_values, present, .. } = *self;
         match encoding {
             Encoding::PLAIN => self.check_plain(),
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY if !has_dictionary => {
-                Err("a page has indices into a dictionary, and there is none before it".into())
+                Err("a page has indices into a dictionary, but no dictionary precedes it".into())
             }
             Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY => match bytes.split_first() {
                 Some((&width, indices)) if width <= MAX_INDEX_BITS => {
                     Ok(check_runs(indices, width.into(), num_values)?)
                 }
-                _ => Err("the width of indices into a dictionary is missing or too large".into()),
+                _ => Err("the width of dictionary indices is missing or too large".into()),
             },
-            Encoding::RLE if of == Physical::BOOLEAN => {
-                let (len, rest) = bytes.split_first_chunk().ok_or("truth values end too early")?;
+            Encoding::RLE if physical == Physical::BOOLEAN => {
+                let (len, rest) = bytes.split_first_chunk().ok_or("a page of booleans ends too early")?;
                 let runs = rest.get(..u32::from_le_bytes(*len) as usize);
-                Ok(check_runs(runs.ok_or("truth values end too early")?, 1, num_values)?)
+                Ok(check_runs(runs.ok_or("a page of booleans ends too early")?, 1, num_values)?)
             }
-            Encoding::DELTA_BINARY_PACKED if matches!(of, Physical::INT32 | Physical::INT64) => {
-                let width = if of == Physical::INT32 { 32 } else { 64 };
+            Encoding::DELTA_BINARY_PACKED if matches!(physical, Physical::INT32 | Physical::INT64) => {
+                let width = if physical == Physical::INT32 { 32 } else { 64 };
                 differences(bytes, width, (present, num_values), |_| Ok(()))?;
                 Ok(())
             }
             Encoding::DELTA_LENGTH_BYTE_ARRAY => self.check_lengths(bytes, present).map(drop),
             Encoding::DELTA_BYTE_ARRAY => self.check_prefixes(),
             Encoding::BYTE_STREAM_SPLIT => self.check_size(self.size()),
-            other => Err(format!("values of type {of} are encoded as {other}").into()),
+            other => Err(format!("values of type {physical} are encoded as {other}").into()),
         }
     }
 
     /// Checks plainly encoded values.
     fn check_plain(&self) -> Result<(), DecodeError> {
-        match self.of {
-            // Eight values per byte; the decoder stops at the end.
+        match self.physical {
+            // The decoder stops at the end of the bytes.
             Physical::BOOLEAN => Ok(()),
             Physical::BYTE_ARRAY => {
                 let mut rest = self.bytes;
@@ -138,7 +138,7 @@ impl Data<'_> {
 
     /// Returns the bytes of a value of fixed size, else 0.
     fn size(&self) -> usize {
-        match self.of {
+        match self.physical {
             Physical::BOOLEAN | Physical::BYTE_ARRAY => 0,
             Physical::INT32 | Physical::FLOAT => 4,
             Physical::INT64 | Physical::DOUBLE => 8,
@@ -176,7 +176,7 @@ impl Data<'_> {
         let (mut before, mut whole) = (0, 0_usize);
         for (&prefix, &rest) in prefixes.iter().zip(&suffixes) {
             let prefix = usize::try_from(prefix).ok().filter(|&prefix| prefix <= before);
-            before = prefix.ok_or("a text begins with more than the one before has")? + rest as usize;
+            before = prefix.ok_or("the prefix of a text is longer than the previous text")? + rest as usize;
             whole = whole.saturating_add(before);
         }
         // Few bytes can encode very long texts.
@@ -187,18 +187,11 @@ impl Data<'_> {
     /// Decodes at least `least` delta-encoded 32-bit numbers. Returns them and the end of their bytes.
     fn numbers(&self, bytes: &[u8], least: usize) -> Result<(Vec<i32>, usize), DecodeError> {
         let mut numbers = Vec::new();
-        let mut failed = None;
         let end = differences(bytes, 32, (least, self.num_values), |number| {
-            failed = memory::reserve_more(&mut numbers, 1, "lengths of texts").err();
-            if failed.is_some() {
-                return Err(String::new());
-            }
+            memory::reserve_more(&mut numbers, 1, "lengths of texts")?;
             numbers.push(number as i32);
             Ok(())
-        });
-        match failed {
-            Some(error) => Err(error.into()),
-            None => Ok((numbers, end?)),
-        }
+        })?;
+        Ok((numbers, end))
     }
 }

@@ -1,12 +1,14 @@
-//! Iteration over encoded numbers. The decoder asserts that they are within their bytes; these functions return an
-//! error instead.
+//! Iteration over encoded numbers. Where the decoder asserts that a number is within its bytes, these functions return an
+//! error.
+
+use super::DecodeError;
 
 /// The most bytes of a variable-length number that the decoder accepts.
 const MAX_VARINT: usize = 10;
-/// The largest block of differences; writers use blocks of 128 or 256.
+/// The largest accepted block of delta-encoded numbers. Writers use blocks of 128 or 256.
 const MAX_BLOCK: u64 = 1 << 20;
 
-/// Decodes a number of 7 bits per byte, the lowest first, and returns its end; `None` if the bytes end before.
+/// Decodes a variable-length number (ULEB128). Returns its value and its end, or `None` if the bytes end first.
 fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
     let mut value = 0;
     for (i, &byte) in bytes.get(at..).unwrap_or_default().iter().enumerate() {
@@ -21,7 +23,7 @@ fn varint(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, String> {
     Ok(None)
 }
 
-/// Returns the `width` bits from bit `at` on, all of which exist.
+/// Returns the `width` bits from bit `at` on, which must exist.
 fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
     let mut word = [0; 16];
     let from = &bytes[at / 8..];
@@ -32,15 +34,17 @@ fn bits(bytes: &[u8], at: usize, width: usize) -> u64 {
 
 /// A run of levels or indices.
 enum Run<'a> {
+    /// A value and its count.
     Repeated(u64, usize),
-    /// This many bit-packed numbers in these bytes.
+    /// The bytes of bit-packed numbers, and their count.
     Packed(&'a [u8], usize),
 }
 
-/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid of run lengths and bit packing.
+/// Calls `each` with the runs of at most `count` numbers of `width` bits, in the hybrid encoding of run lengths and bit
+/// packing (`RLE`).
 fn runs(bytes: &[u8], width: usize, count: usize, mut each: impl FnMut(Run<'_>)) -> Result<(), String> {
     let (mut at, mut remaining) = (0, count);
-    // The decoder reads the first run even if `count` is 0.
+    // The loop reads the first run even if `count` is 0, as the decoder does.
     while let Some((head, start)) = varint(bytes, at)? {
         let len = usize::try_from(head >> 1).unwrap_or(usize::MAX);
         if head == 0 {
@@ -72,25 +76,19 @@ pub(super) fn check_runs(bytes: &[u8], width: usize, count: usize) -> Result<(),
     runs(bytes, width, count, |_| ())
 }
 
-/// Returns how many of at most `count` levels equal `level`.
+/// Counts the levels that equal `level` among the first `count` levels.
 pub(super) fn count_in_runs(bytes: &[u8], width: usize, count: usize, level: u64) -> Result<usize, String> {
     let mut found = 0;
     runs(bytes, width, count, |run| {
         found += match run {
-            Run::Repeated(value, len) => {
-                if value == level {
-                    len
-                } else {
-                    0
-                }
-            }
+            Run::Repeated(value, len) => len * usize::from(value == level),
             Run::Packed(bytes, len) => count_packed(bytes, width, len, level),
         }
     })?;
     Ok(found)
 }
 
-/// Returns how many of the first `count` packed numbers, which exist, equal `level`.
+/// Counts the numbers that equal `level` among the first `count` packed numbers, which must exist.
 pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64) -> usize {
     if (width, level) == (1, 1) {
         let (full, rest) = (count / 8, count % 8);
@@ -101,32 +99,31 @@ pub(super) fn count_packed(bytes: &[u8], width: usize, count: usize, level: u64)
     (0..count).filter(|i| bits(bytes, i * width, width) == level).count()
 }
 
-/// Calls `each` with the numbers of a delta encoding (`DELTA_BINARY_PACKED`) of at most `width` bits. Their count must
-/// be from `least` to `most`. Returns the end of the stream, which may be beyond its bytes if the last block is not
-/// complete.
+/// Calls `each` with the numbers of a delta encoding (`DELTA_BINARY_PACKED`) of at most `width` bits. Their count must be
+/// from `least` to `most`. Returns the end of the encoded numbers, which is beyond the bytes if the last block is cut.
 pub(super) fn differences(
     bytes: &[u8],
     width: usize,
     (least, most): (usize, usize),
-    mut each: impl FnMut(i64) -> Result<(), String>,
-) -> Result<usize, String> {
-    let short = || "differences end too early".to_owned();
+    mut each: impl FnMut(i64) -> Result<(), DecodeError>,
+) -> Result<usize, DecodeError> {
+    let short = "delta-encoded numbers end too early";
     let mut at = 0;
     let number = |at: &mut usize| {
-        let (value, end) = varint(bytes, *at)?.ok_or_else(short)?;
+        let (value, end) = varint(bytes, *at)?.ok_or(short)?;
         *at = end;
-        Ok::<_, String>(value)
+        Ok::<_, DecodeError>(value)
     };
     let (block, minis, count) = (number(&mut at)?, number(&mut at)?, number(&mut at)?);
     let mut value = zigzag(number(&mut at)?);
     let is_block = block > 0 && block <= MAX_BLOCK && block % 128 == 0;
     if !is_block || minis == 0 || block % minis != 0 || block / minis % 32 != 0 {
-        return Err(format!("blocks of {block} differences in {minis} parts"));
+        return Err(format!("delta encoding with blocks of {block} numbers in {minis} parts").into());
     }
     let (per_mini, minis) = ((block / minis) as usize, minis as usize);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if count < least || count > most {
-        return Err(format!("{count} differences; expected {least} to {most}"));
+        return Err(format!("{count} delta-encoded numbers; expected {least} to {most}").into());
     }
     let mut remaining = count;
     if remaining > 0 {
@@ -135,20 +132,20 @@ pub(super) fn differences(
     }
     while remaining > 0 {
         let least = zigzag(number(&mut at)?);
-        let widths = bytes.get(at..at + minis).ok_or_else(short)?;
+        let widths = bytes.get(at..at + minis).ok_or(short)?;
         at += minis;
         for mini_width in widths.iter().map(|&bits| usize::from(bits)) {
-            // The widths of parts behind the last one are arbitrary.
+            // Widths after the last number are arbitrary.
             if remaining == 0 {
                 break;
             }
             if mini_width > width {
-                return Err(format!("differences of {mini_width} bits"));
+                return Err(format!("delta-encoded numbers of {mini_width} bits").into());
             }
             let here = remaining.min(per_mini);
-            let packed = bytes.get(at..).ok_or_else(short)?;
+            let packed = bytes.get(at..).ok_or(short)?;
             if here * mini_width > 8 * packed.len() {
-                return Err(short());
+                return Err(short.into());
             }
             for i in 0..here {
                 let more = if mini_width == 0 { 0 } else { bits(packed, i * mini_width, mini_width) as i64 };
@@ -172,7 +169,7 @@ mod tests {
 
     #[test]
     fn levels_are_counted() {
-        // Ten ones; sixteen packed bits, of which five are set and one is behind the count.
+        // Ten ones, then sixteen packed bits: five of them are set, one of these after the count.
         let runs = [20, 1, 5, 0b1010_1010, 0b1000_0001];
         assert_eq!(count_in_runs(&runs, 1, 25, 1), Ok(15));
         assert_eq!(count_in_runs(&runs, 1, 5, 1), Ok(5));
@@ -193,19 +190,19 @@ mod tests {
                 values.push(value);
                 Ok(())
             };
-            differences(bytes, 32, (least, most), push).map(|end| (values, end))
+            differences(bytes, 32, (least, most), push).map(|end| (values, end)).ok()
         };
-        // 128 a block in 4 parts, 3 values, the first 7 (14); the least difference -1 (1), 2 bits each: 3 and 0.
+        // Blocks of 128 in 4 parts; 3 values, the first is 7 (14); the least delta is -1 (1); deltas of 2 bits: 3 and 0.
         let bytes = [0x80, 1, 4, 3, 14, 1, 2, 9, 9, 9, 0b11, 0, 0, 0, 0, 0, 0, 0];
-        assert_eq!(read(&bytes, 3, 3), Ok((vec![7, 9, 8], 18)));
-        assert_eq!(read(&bytes[..11], 1, 9), Ok((vec![7, 9, 8], 18)));
-        assert!(read(&bytes, 4, 9).is_err() && read(&bytes, 0, 2).is_err());
-        (0..10).for_each(|len| assert!(read(&bytes[..len], 0, 9).is_err(), "{len}"));
+        assert_eq!(read(&bytes, 3, 3), Some((vec![7, 9, 8], 18)));
+        assert_eq!(read(&bytes[..11], 1, 9), Some((vec![7, 9, 8], 18)));
+        assert!(read(&bytes, 4, 9).is_none() && read(&bytes, 0, 2).is_none());
+        (0..10).for_each(|len| assert!(read(&bytes[..len], 0, 9).is_none(), "{len}"));
         for head in [[0, 0, 4], [0x80, 1, 0], [0x80, 1, 3], [0x81, 1, 1]] {
-            assert!(read(&[&head[..], &bytes[3..]].concat(), 0, 9).is_err());
+            assert!(read(&[&head[..], &bytes[3..]].concat(), 0, 9).is_none());
         }
-        assert!(read(&[&[0xFF; 9][..], &[1], &bytes[2..]].concat(), 0, 9).is_err());
+        assert!(read(&[&[0xFF; 9][..], &[1], &bytes[2..]].concat(), 0, 9).is_none());
         // A part of 33 bits.
-        assert!(read(&[&bytes[..6], &[33, 0, 0, 0], &[0; 200]].concat(), 3, 3).is_err());
+        assert!(read(&[&bytes[..6], &[33, 0, 0, 0], &[0; 200]].concat(), 3, 3).is_none());
     }
 }

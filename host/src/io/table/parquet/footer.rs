@@ -1,63 +1,72 @@
-//! Checks of a footer before and after it is decoded.
+//! Checks a footer before and after the decoder parses it.
 
+use ::thrift::protocol::{TInputProtocol, TType};
 use parquet::basic::Type as Physical;
 use parquet::file::metadata::ParquetMetaData;
 use std::fs::File;
 
 use super::DecodeError;
+use super::fields::{Thrift, fields, is_truncated, wrong_type};
 use super::file::read_at;
-use super::thrift::{I16, I64, LIST, Thrift, ThriftError};
 
-/// The bytes at the end of a file: the length of the metadata (4 bytes) and a magic word.
+/// The bytes at the end of a file: the length of the metadata (4 bytes) and the magic bytes.
 const TAIL: u64 = 8;
 const MAGIC: &[u8] = b"PAR1";
 /// The deepest nesting of columns.
 const MAX_DEPTH: usize = 64;
 /// Field ids of Parquet's metadata.
-const SCHEMA: i64 = 2;
-const NUM_CHILDREN: i64 = 5;
+const SCHEMA: usize = 2;
+const NUM_CHILDREN: usize = 5;
 
-/// Checks the metadata of a file of `len` bytes: they must be within the file, each length in them within the metadata,
-/// and the columns must form a tree. The decoder allocates memory for lengths as they are, and recurses as deeply as
-/// columns are nested.
+/// Checks the metadata of a file of `len` bytes: they must be within the file, all lengths in them must be within the
+/// metadata, and the columns must form a tree. The decoder recurses as deeply as columns are nested, and loops over
+/// lengths as they are.
 pub(super) fn check_bytes(file: &File, len: u64) -> Result<(), DecodeError> {
     let Some(tail_at) = len.checked_sub(TAIL) else { return Err("its footer is missing".into()) };
     let tail = read_at(file, tail_at, TAIL as usize, "the footer of a Parquet file")?;
     let (metadata_len, magic) = tail.split_first_chunk::<4>().expect("8 bytes");
     if magic != MAGIC {
-        return Err("its last bytes are not those of a Parquet file without encryption".into());
+        return Err("it does not end like a Parquet file, or it is encrypted".into());
     }
     let metadata_len = u32::from_le_bytes(*metadata_len);
     let Some(at) = tail_at.checked_sub(metadata_len.into()) else {
-        return Err(format!("its footer says that it has {metadata_len} bytes, the file has {len}").into());
+        return Err(format!("its footer should have {metadata_len} bytes, but the file has {len}").into());
     };
     let bytes = read_at(file, at, metadata_len as usize, "the footer of a Parquet file")?;
-    let children = children(&bytes).map_err(|error| match error {
-        ThriftError::Truncated => "its footer ends too early",
-        ThriftError::Invalid => "its footer is broken",
+    let children = children(&bytes).map_err(|error| match is_truncated(&error) {
+        true => "its footer ends too early".to_owned(),
+        false => format!("its footer is broken: {error}"),
     })?;
-    if is_tree(&children) { Ok(()) } else { Err("its columns are nested too deeply, or do not end".into()) }
+    if is_tree(&children) {
+        Ok(())
+    } else {
+        Err("its columns are nested too deeply or do not form a tree".into())
+    }
 }
 
 /// Returns the number of children of each element of the schema.
-fn children(bytes: &[u8]) -> Result<Vec<i64>, ThriftError> {
+fn children(mut bytes: &[u8]) -> thrift::Result<Vec<i64>> {
     let mut children = Vec::new();
-    Thrift::new(bytes).fields(|metadata, id, kind| {
-        if (id, kind) != (SCHEMA, LIST) {
+    fields(&mut Thrift::new(&mut bytes), |metadata, id, field_type| {
+        if (id, field_type) != (SCHEMA, TType::List) {
             return Ok(false);
         }
-        metadata.structs(|element| {
+        let elements = metadata.read_list_begin()?;
+        if elements.element_type != TType::Struct {
+            return Err(wrong_type());
+        }
+        for _ in 0..elements.size {
             let mut count = 0;
-            element.fields(|element, id, kind| {
-                let is_count = id == NUM_CHILDREN && (I16..=I64).contains(&kind);
-                if is_count {
-                    count = element.zigzag()?;
+            fields(metadata, |element, id, field_type| {
+                match (id, field_type) {
+                    (NUM_CHILDREN, TType::I32) => count = element.read_i32()?.into(),
+                    (NUM_CHILDREN, _) => return Err(wrong_type()),
+                    _ => return Ok(false),
                 }
-                Ok(is_count)
+                Ok(true)
             })?;
             children.push(count);
-            Ok(())
-        })?;
+        }
         Ok(true)
     })?;
     Ok(children)

@@ -6,10 +6,10 @@ use std::sync::Once;
 
 use super::DecodeError;
 
-/// Returns the result of `read`, or an error if it panics. Checks before the decoder should prevent panics; a remaining
-/// one counts as an invalid file, and prints nothing. A program that aborts on panics ends there.
+/// Returns the result of `read`, or the error of an invalid file if it panics. The checks before the decoder should prevent
+/// panics. A panic prints nothing. A program that is compiled with `panic = "abort"` ends there.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
-    let result = without_message(|| catch_unwind(AssertUnwindSafe(read)));
+    let result = silently(|| catch_unwind(AssertUnwindSafe(read)));
     result.unwrap_or_else(|_| Err("its bytes are broken".into()))
 }
 
@@ -19,7 +19,7 @@ thread_local! {
 
 /// Calls `run` while panics of this thread print nothing. The first call installs a hook in front of the process's own
 /// hook, which still gets all other panics.
-fn without_message<T>(run: impl FnOnce() -> T) -> T {
+fn silently<T>(run: impl FnOnce() -> T) -> T {
     static HOOK: Once = Once::new();
     struct Restore(bool);
     impl Drop for Restore {

@@ -1,5 +1,6 @@
 //! The pages of a column, checked before they are decoded.
 
+use ::thrift::protocol::{TInputProtocol, TType};
 use flate2::read::MultiGzDecoder;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{Page, PageMetadata, PageReader};
@@ -12,8 +13,8 @@ use std::sync::Arc;
 
 use super::DecodeError;
 use super::check::check;
+use super::fields::{Thrift, fields, is_truncated, numbers};
 use super::file::read_at;
-use super::thrift::{STRUCT, Thrift, ThriftError};
 use crate::memory;
 
 const PAGE: &str = "a page of a Parquet file";
@@ -32,19 +33,23 @@ pub(super) struct Pages {
     has_dictionary: bool,
 }
 
-/// A page header. The fields of each kind are indexed by field id.
-#[derive(Clone, Copy, Default)]
+/// A page header: its numbers and its structs of numbers, indexed by field id.
+#[derive(Default)]
 struct Header {
-    kind: Option<i64>,
-    compressed: Option<i64>,
-    whole: Option<i64>,
-    data: Option<[Option<i64>; 8]>,
-    dictionary: Option<[Option<i64>; 8]>,
-    data_v2: Option<[Option<i64>; 8]>,
+    numbers: [Option<i64>; 4],
+    structs: [Option<Fields>; 9],
 }
 
+/// The numbers in a struct, indexed by field id.
+type Fields = [Option<i64>; 9];
+
+/// Field ids of a page header.
+const DATA: usize = 5;
+const DICTIONARY: usize = 7;
+const DATA_V2: usize = 8;
+
 impl Pages {
-    /// Creates the reader of a column, which has been checked to be within the file.
+    /// Creates the page reader of a column chunk, which must be within the file.
     pub(super) fn new(file: Arc<File>, chunk: &ColumnChunkMetaData) -> Self {
         let (start, len) = chunk.byte_range();
         let (compression, column) = (chunk.compression(), chunk.column_descr_ptr());
@@ -53,16 +58,17 @@ impl Pages {
 
     fn next_page(&mut self) -> Result<Option<Page>, DecodeError> {
         while self.at < self.end {
-            let header = self.header()?;
-            let bytes = read_at(&self.file, self.at, size(header.compressed, self.end - self.at)?, PAGE)?;
+            let Header { numbers: [_, kind, whole, compressed], structs } = self.header()?;
+            let bytes = read_at(&self.file, self.at, size(compressed, self.end - self.at)?, PAGE)?;
             self.at += bytes.len() as u64;
-            let page = match header.kind {
-                Some(0) => self.data(header, bytes)?,
+            let fields = |id: usize| structs[id].ok_or("the header of a page does not match its type");
+            let page = match kind {
+                Some(0) => self.data(fields(DATA)?, whole, bytes)?,
                 // Index pages, which no program writes.
                 Some(1) => continue,
-                Some(2) => self.dictionary(header, bytes)?,
-                Some(3) => self.data_v2(header, bytes)?,
-                _ => return Err("a page is of no known kind".into()),
+                Some(2) => self.dictionary(fields(DICTIONARY)?, whole, bytes)?,
+                Some(3) => self.data_v2(fields(DATA_V2)?, whole, bytes)?,
+                _ => return Err("a page has an unknown type".into()),
             };
             check(&self.column, &page, self.has_dictionary)?;
             self.has_dictionary |= page.is_dictionary_page();
@@ -77,33 +83,32 @@ impl Pages {
         loop {
             let len_read = (self.end - self.at).min(len);
             let bytes = read_at(&self.file, self.at, len_read as usize, PAGE)?;
-            let mut thrift = Thrift::new(&bytes);
-            match Header::read(&mut thrift) {
+            let mut unread = &bytes[..];
+            match Header::read(&mut Thrift::new(&mut unread)) {
                 Ok(header) => {
-                    self.at += len_read - thrift.remaining() as u64;
+                    self.at += len_read - unread.len() as u64;
                     return Ok(header);
                 }
-                Err(ThriftError::Truncated) if len_read == len && len < MAX_HEADER => len *= 4,
+                Err(error) if is_truncated(&error) && len_read == len && len < MAX_HEADER => len *= 4,
                 Err(_) => return Err("the header of a page is broken".into()),
             }
         }
     }
 
-    fn dictionary(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
-        let [_, num_values, encoding, ..] = header.dictionary.ok_or("a dictionary has no header")?;
-        let buf = self.decompressed(bytes, 0, header.whole)?.into();
+    fn dictionary(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+        let [_, num_values, encoding, ..] = fields;
+        let buf = self.decompressed(bytes, 0, whole)?.into();
         let (num_values, encoding) = (number(num_values)?, encoding_of(encoding)?);
         if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) || self.has_dictionary {
-            return Err("a column has two dictionaries, or one that is encoded itself".into());
+            return Err("a column has two dictionaries, or an encoded dictionary".into());
         }
         Ok(Page::DictionaryPage { buf, num_values, encoding, is_sorted: false })
     }
 
-    fn data(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
-        let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] =
-            header.data.ok_or("a page has no header of its kind")?;
+    fn data(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+        let [_, num_values, encoding, def_level_encoding, rep_level_encoding, ..] = fields;
         Ok(Page::DataPage {
-            buf: self.decompressed(bytes, 0, header.whole)?.into(),
+            buf: self.decompressed(bytes, 0, whole)?.into(),
             num_values: number(num_values)?,
             encoding: encoding_of(encoding)?,
             def_level_encoding: encoding_of(def_level_encoding)?,
@@ -112,14 +117,14 @@ impl Pages {
         })
     }
 
-    fn data_v2(&self, header: Header, bytes: Vec<u8>) -> Result<Page, DecodeError> {
-        let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed] =
-            header.data_v2.ok_or("a page has no header of its kind")?;
+    fn data_v2(&self, fields: Fields, whole: Option<i64>, bytes: Vec<u8>) -> Result<Page, DecodeError> {
+        let [_, num_values, num_nulls, num_rows, encoding, def_levels, rep_levels, is_compressed, ..] =
+            fields;
         let (def_levels_byte_len, rep_levels_byte_len) = (number(def_levels)?, number(rep_levels)?);
         // Levels precede the values, and are not compressed.
         let levels = def_levels_byte_len as usize + rep_levels_byte_len as usize;
         let is_compressed = is_compressed != Some(0);
-        let buf = if is_compressed { self.decompressed(bytes, levels, header.whole)? } else { bytes };
+        let buf = if is_compressed { self.decompressed(bytes, levels, whole)? } else { bytes };
         Ok(Page::DataPageV2 {
             buf: buf.into(),
             num_values: number(num_values)?,
@@ -133,13 +138,13 @@ impl Pages {
         })
     }
 
-    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Memory is limited to the
-    /// size in the header and to what the compression can produce from the bytes.
+    /// Decompresses a page of `whole` bytes, whose first `plain` bytes are not compressed. Allocates at most the size in
+    /// the header.
     fn decompressed(&self, bytes: Vec<u8>, plain: usize, whole: Option<i64>) -> Result<Vec<u8>, DecodeError> {
         if self.compression == Compression::UNCOMPRESSED {
             return Ok(bytes);
         }
-        let other = || DecodeError::from("a page has another size than its header says");
+        let other = || DecodeError::from("the size of a page differs from its header");
         let whole = size(whole, i32::MAX as u64)?;
         let (before, packed) = bytes.split_at_checked(plain).ok_or_else(other)?;
         let len = whole.checked_sub(plain).ok_or_else(other)?;
@@ -176,28 +181,14 @@ impl Pages {
 }
 
 impl Header {
-    fn read(thrift: &mut Thrift<'_>) -> Result<Self, ThriftError> {
+    fn read(thrift: &mut Thrift<'_, '_>) -> thrift::Result<Self> {
         let mut header = Self::default();
-        thrift.fields(|thrift, id, kind| {
-            let number = match id {
-                1 => &mut header.kind,
-                2 => &mut header.whole,
-                3 => &mut header.compressed,
-                _ => {
-                    let numbers = match id {
-                        5 => &mut header.data,
-                        7 => &mut header.dictionary,
-                        8 => &mut header.data_v2,
-                        _ => return Ok(false),
-                    };
-                    if kind != STRUCT {
-                        return Err(ThriftError::Invalid);
-                    }
-                    *numbers = Some(thrift.numbers()?);
-                    return Ok(true);
-                }
-            };
-            *number = Some(thrift.zigzag()?);
+        fields(thrift, |thrift, id, field_type| {
+            match (id, field_type) {
+                (1..4, TType::I32) => header.numbers[id] = Some(thrift.read_i32()?.into()),
+                (1..9, TType::Struct) => header.structs[id] = Some(numbers(thrift)?),
+                _ => return Ok(false),
+            }
             Ok(true)
         })?;
         Ok(header)

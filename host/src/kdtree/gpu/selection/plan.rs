@@ -18,7 +18,9 @@ pub(crate) struct Selection<C: Coord> {
     /// The ids of these points. A build in place also uses them for one word of each point at the end.
     pub(super) ids: Region<u32>,
     pub(super) small: SmallArrays<C>,
-    pub(super) in_place: Option<InPlace>,
+    pub(super) in_place: bool,
+    /// The layout of the small arrays in the memory of the boxes, for a build in place whose boxes are large enough.
+    pub(super) layout_in_boxes: Option<Layout>,
 }
 
 /// The arrays that are small in comparison with the points.
@@ -26,8 +28,6 @@ pub(super) struct SmallArrays<C: Coord> {
     /// The nodes of the levels that have been split.
     pub(super) top_coords: Region<C>,
     pub(super) top_ids: Region<u32>,
-    /// The axes of the top nodes, if the axis follows from the level.
-    pub(super) axes: Region<u8>,
     /// The cells of the subtrees below the top levels, if nodes split on the widest axis.
     pub(super) cells: Region<C>,
     /// Positions of the points inside brackets. Stages alternate between the two lists.
@@ -35,12 +35,6 @@ pub(super) struct SmallArrays<C: Coord> {
     pub(super) brackets: Region<C::Ranked>,
     /// Counters of all runs of all levels.
     pub(super) counts: Region<u32>,
-}
-
-/// A build in the memory of the tree.
-pub(super) struct InPlace {
-    /// The layout of the small arrays in the memory of the boxes, if that is large enough.
-    pub(super) layout_in_boxes: Option<Layout>,
 }
 
 impl<C: Coord> SmallArrays<C> {
@@ -54,14 +48,10 @@ impl<C: Coord> SmallArrays<C> {
         };
         let num_top = levels.len() as u32;
         let top = full_tree(num_top) as usize;
-        let (num_axes, num_cells) = match rule {
-            SplitRule::RoundRobin => (top, 0),
-            SplitRule::Widest => (0, 1 << num_top),
-        };
+        let num_cells = if rule == SplitRule::Widest { 1 << num_top } else { 0 };
         Self {
             top_coords: layout.reserve(top * dims),
             top_ids: layout.reserve(top),
-            axes: layout.reserve(num_axes),
             cells: layout.reserve(num_cells * 2 * dims),
             inside: [layout.reserve(list_len(0)), layout.reserve(list_len(1))],
             brackets: layout.reserve(2 * top.div_ceil(2)),
@@ -91,13 +81,8 @@ impl<C: Coord> Selection<C> {
         if !(in_place && fits) {
             small = SmallArrays::plan(layout, &levels, dims, rule);
         }
-        let in_place = in_place.then_some(InPlace { layout_in_boxes: fits.then_some(in_boxes) });
-        Self { dims, levels, coords, ids, small, in_place }
-    }
-
-    /// Returns true if the build expects the points in the memory of the nodes.
-    pub(crate) fn is_in_place(&self) -> bool {
-        self.in_place.is_some()
+        let layout_in_boxes = (in_place && fits).then_some(in_boxes);
+        Self { dims, levels, coords, ids, small, in_place, layout_in_boxes }
     }
 }
 

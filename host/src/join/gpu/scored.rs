@@ -1,29 +1,34 @@
-//! Validated arguments of a top-k distance join on a GPU.
+//! Points with scores in device memory.
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::join::params::JoinParams;
 use crate::join::scored::Score;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::score::{ScoreType, Scoring};
+use kauri_kernels::join::score::ScoreType;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::words::Bits128;
 
-/// Points with scores in device memory. The coordinates of each point are contiguous.
-#[derive(Debug)]
+/// Points in device memory, each with a score: a set of [`TopKDistanceJoin::run_on`](crate::join::TopKDistanceJoin::run_on). The
+/// coordinates of each point are contiguous.
+///
+/// ```no_run
+/// use kauri::device::{Buffer, Stream, Workspace};
+/// use kauri::join::{DeviceScored, TopKDistanceJoin};
+/// let device = kauri::Device::best()?;
+/// let Some(gpu) = device.gpu() else { return Ok(()) };
+/// let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+/// let coords = Buffer::from_slice(&stream, &[0.0f32, 0.0, 5.0, 5.0], "hotels")?;
+/// let scores = Buffer::from_slice(&stream, &[3u32, 5], "scores of hotels")?;
+/// let set = DeviceScored { coords: &coords, scores: &scores };
+/// let best = TopKDistanceJoin::new(1.0, 2).run_on::<[f32; 2], u32>(&stream, &mut workspace, set, set)?;
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
 pub struct DeviceScored<'a, C, S> {
     /// The coordinates.
     pub coords: &'a Buffer<C>,
     /// The scores.
     pub scores: &'a Buffer<S>,
 }
-
-impl<C, S> Clone for DeviceScored<'_, C, S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<C, S> Copy for DeviceScored<'_, C, S> {}
 
 impl<'a, C: Coord, S: Score> DeviceScored<'a, C, S> {
     /// Checks lengths and devices.
@@ -61,20 +66,4 @@ pub(super) fn score_words<S: Score>(scores: &Buffer<S>) -> Slice<'_, u32> {
     let words = size_of::<S>() / size_of::<u32>() * scores.len();
     // SAFETY: the view covers the memory of the scores, which consist of words; it keeps the buffer borrowed.
     unsafe { Slice::from_raw_parts(scores.slice().as_ptr().cast(), words) }
-}
-
-/// A validated top-k distance join.
-pub(in crate::join) struct PreparedJoin<'a, C> {
-    pub(in crate::join) stream: &'a Stream,
-    pub(in crate::join) dims: usize,
-    pub(in crate::join) params: &'a JoinParams<C>,
-    pub(in crate::join) scoring: &'a Scoring,
-    /// From 1 to the number of all pairs.
-    pub(in crate::join) k: usize,
-    /// Most bytes for the best pairs of each right point.
-    pub(in crate::join) result_bytes: u64,
-    /// Points of each set that are joined first for a threshold; `None` for the default.
-    pub(in crate::join) best_points: Option<usize>,
-    /// Pairs after this one are not in the result.
-    pub(in crate::join) threshold: Bits128,
 }

@@ -1,0 +1,155 @@
+//! Boxes and partition of large nodes in the variants of [`StagesOptions`].
+
+use super::large_levels::Level;
+use crate::device::{Layout, Region};
+use crate::error::Result;
+use crate::primitives::scan::ScanKind;
+use crate::primitives::segmented::{SegmentFormat, Segmented};
+use crate::sah::variants::StagesOptions;
+use cuda_std::kernel::Kernel;
+use kauri_kernels::sah::aabb::BOX_WORDS;
+use kauri_kernels::sah::large_variants::{
+    sah_boxes_shared, sah_chunk_boxes, sah_chunk_heads, sah_count, sah_node_counts, sah_scatter,
+    sah_sort_shared,
+};
+use kauri_kernels::sah::partition::{sah_boxes, sah_sort};
+use kauri_kernels::thread::operator::{Min, Sum};
+
+/// The scratch memory of a level's segmented scans and reductions. Rows have an element for each chunk.
+pub(super) struct VariantLayout {
+    stages: StagesOptions,
+    /// 1 for the first chunk of each node.
+    heads: Region<u8>,
+    /// The first chunk of each node.
+    offsets: Region<u64>,
+    /// Bounding boxes of chunks.
+    chunk_keys: Region<u32>,
+    min_keys: Segmented,
+    /// References of chunks on both sides.
+    chunk_counts: Region<u32>,
+    /// References of a node before each of its chunks, on both sides.
+    before_chunks: Region<u32>,
+    count_sums: Segmented,
+}
+
+impl VariantLayout {
+    /// Plans the memory, if the options ask for a variant of these stages.
+    pub(super) fn plan(
+        layout: &mut Layout,
+        [num_nodes, num_chunks]: [usize; 2],
+        stages: StagesOptions,
+    ) -> Option<Self> {
+        let is_variant = stages.sort_by_scans || stages.boxes_by_reductions || stages.by_shared_memory;
+        is_variant.then(|| Self {
+            stages,
+            heads: layout.reserve(num_chunks),
+            offsets: layout.reserve(num_nodes),
+            chunk_keys: layout.reserve(BOX_WORDS * num_chunks),
+            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, SegmentFormat::Heads),
+            chunk_counts: layout.reserve(2 * num_chunks),
+            before_chunks: layout.reserve(2 * num_chunks),
+            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, SegmentFormat::Heads),
+        })
+    }
+}
+
+impl Level<'_> {
+    /// Launches a kernel with a block per chunk: `Shared` exchanges values through shared memory, `Shuffle` by shuffles.
+    ///
+    /// # Safety
+    /// The kernels' conditions.
+    unsafe fn launch_chunks<'a, Shared, Shuffle>(
+        &self,
+        stages: StagesOptions,
+        args: Shared::Args<'a>,
+    ) -> Result<()>
+    where
+        Shared: Kernel,
+        Shuffle: Kernel<Args<'a> = Shared::Args<'a>>,
+    {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if stages.by_shared_memory {
+                self.stream().launch::<Shared>(self.num_chunks(), args)
+            } else {
+                self.stream().launch::<Shuffle>(self.num_chunks(), args)
+            }
+        }
+    }
+
+    /// [`partition`](Self::partition) in a variant.
+    ///
+    /// # Safety
+    /// As [`partition`](Self::partition).
+    pub(super) unsafe fn partition_by(&self, variant: &VariantLayout) -> Result<()> {
+        let (stages, num_chunks) = (variant.stages, self.num_chunks());
+        let (keys, counts) = (self.view(self.layout.keys), self.view(self.layout.counts));
+        // SAFETY: passed on to the caller.
+        unsafe {
+            if stages.sort_by_scans || stages.boxes_by_reductions {
+                let chunk_nodes = self.view(self.layout.chunk_nodes).read_only();
+                let args = (self.nodes, chunk_nodes, self.view(variant.heads), self.view(variant.offsets));
+                self.stream().launch_items::<sah_chunk_heads>(num_chunks, args)?;
+            }
+            if stages.boxes_by_reductions {
+                self.reduce_boxes(variant)?;
+            } else {
+                self.launch_chunks::<sah_boxes_shared, sah_boxes>(stages, (self.references(), keys))?;
+            }
+            if stages.sort_by_scans {
+                self.sort_by_scans(variant)
+            } else {
+                let args = (self.splits(), counts, self.next);
+                self.launch_chunks::<sah_sort_shared, sah_sort>(stages, args)
+            }
+        }
+    }
+
+    /// Computes the boxes of chunks, and reduces them to those of nodes: a segmented reduction for each key.
+    ///
+    /// # Safety
+    /// As [`partition`](Self::partition); the heads are known.
+    unsafe fn reduce_boxes(&self, variant: &VariantLayout) -> Result<()> {
+        let (num_nodes, num_chunks) = (self.nodes.len(), self.num_chunks() as usize);
+        let (chunk_keys, keys) = (self.view(variant.chunk_keys), self.view(self.layout.keys));
+        let heads = self.view(variant.heads).read_only();
+        let offsets = self.view(variant.offsets).read_only();
+        // SAFETY: the rows have an element per chunk and per node, and there is an offset for each node.
+        unsafe {
+            let args = (self.references(), chunk_keys);
+            self.launch_chunks::<sah_chunk_boxes<1>, sah_chunk_boxes<32>>(variant.stages, args)?;
+            (0..BOX_WORDS).try_for_each(|i| {
+                let from = chunk_keys.part(i * num_chunks, num_chunks).read_only();
+                let to = keys.part(i * num_nodes, num_nodes);
+                let min_keys = &variant.min_keys;
+                min_keys.reduce_by_heads::<u32, Min>(self.stream(), self.temp, from, heads, offsets, to)
+            })
+        }
+    }
+
+    /// Partitions references by segmented scans of the chunks' counts.
+    ///
+    /// # Safety
+    /// As [`partition`](Self::partition); the heads and the boxes are known.
+    unsafe fn sort_by_scans(&self, variant: &VariantLayout) -> Result<()> {
+        let (stages, num_chunks) = (variant.stages, self.num_chunks() as usize);
+        let heads = self.view(variant.heads).read_only();
+        let (counts, before) = (self.view(variant.chunk_counts), self.view(variant.before_chunks));
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.launch_chunks::<sah_count<1>, sah_count<32>>(stages, (self.splits(), counts))?;
+            let counts = counts.read_only();
+            for side in 0..2 {
+                let from = counts.part(side * num_chunks, num_chunks);
+                let to = before.part(side * num_chunks, num_chunks);
+                let sums = &variant.count_sums;
+                sums.scan::<u32, Sum>(self.stream(), self.temp, from, heads, to, ScanKind::Exclusive)?;
+            }
+            let before = before.read_only();
+            let args = (self.splits(), before, self.next);
+            self.launch_chunks::<sah_scatter<1>, sah_scatter<32>>(stages, args)?;
+            let args = (self.nodes, counts, before, self.view(self.layout.counts));
+            self.stream().launch_items::<sah_node_counts>(self.nodes.len() as u64, args)
+        }
+    }
+}
