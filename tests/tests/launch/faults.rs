@@ -2,7 +2,7 @@
 //! object remains usable.
 
 use crate::{noise, on_cuda};
-use kauri::balanced::{self, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
 use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanceJoin};
 use kauri::kdtree::BuildAlgorithm;
@@ -16,6 +16,7 @@ use kauri::quadtree::{
 };
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
+use kauri::research::balanced;
 use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
 use std::ops::ControlFlow;
