@@ -16,16 +16,14 @@
 
 mod backend;
 mod build;
+mod check;
 mod cpu;
 mod dims;
 mod frame;
 mod gpu;
 mod host;
 mod node;
-mod options;
-mod part;
-#[cfg(feature = "io")]
-mod sections;
+pub(crate) mod options;
 #[cfg(feature = "io")]
 mod stored;
 mod tree;
@@ -34,5 +32,5 @@ pub use dims::CartesianPoint;
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
 pub use kauri_kernels::quadtree::queries::NO_NODE;
-pub use options::{BuildAlgorithm, LevelsOptions, OutOfCore, QuadtreeOptions};
+pub use options::{OutOfCore, QuadtreeOptions};
 pub use tree::{CellTree, Octree, Quadtree};

@@ -3,12 +3,11 @@
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, MemoryPlan};
-use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates};
+use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
-use crate::quadtree::backend::Backend;
+use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::build::{self, BufferRef};
 use crate::quadtree::dims::CartesianPoint;
-use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -124,6 +123,37 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         Ok(Self { device: device.clone(), stats, tree: P::Coord::unwrap(tree) })
     }
 
+    /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
+    ///
+    /// The points are temporary memory, beside that of [`plan`](CellTree::plan).
+    ///
+    /// ```
+    /// use kauri::{Device, Quadtree, QuadtreeOptions};
+    /// struct Tree { height: f32, x: f64, y: f64 }
+    /// let wood = [Tree { height: 12.5, x: 3.0, y: 1.0 }, Tree { height: 7.0, x: 8.0, y: 2.0 }];
+    /// let options = QuadtreeOptions::default().leaf_points(1);
+    /// let quadtree = Quadtree::build_by(&Device::cpu(), &wood, |tree| [tree.x, tree.y], &options)?;
+    /// // The leaf of a place, and the trees in it.
+    /// let leaf = quadtree.nodes()?[quadtree.leaf_of(&[[7.0, 2.0]])?[0] as usize];
+    /// let ids = &quadtree.ids()?[leaf.start as usize..leaf.end as usize];
+    /// assert_eq!(wood[ids[0] as usize].height, 7.0);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`build`](CellTree::build).
+    pub fn build_by<T: Sync>(
+        device: &Device,
+        items: &[T],
+        point_of: impl Fn(&T) -> P + Send + Sync,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let points = points_by(items, point_of)?;
+        let mut tree = Self::build(device, &points, options)?;
+        tree.stats.temp_bytes += size_of_val(&*points) as u64;
+        Ok(tree)
+    }
+
     /// Builds the tree over coordinates in device memory, point after point, in the order of the stream. Waits for node counts.
     /// Coordinates are not checked one by one: a point with a NaN ends up in some leaf, and the error for a coordinate that is too large
     /// names only its axis.
@@ -177,10 +207,9 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         Self { device, stats, tree }
     }
 
-    /// Returns the tree in the memory of its device.
-    #[cfg(feature = "io")]
-    pub(crate) fn backend(&self) -> &dyn Backend<P::Coord> {
-        &*self.tree
+    /// Returns the properties that are in host memory.
+    pub(crate) fn outline(&self) -> &Outline {
+        self.tree.outline()
     }
 
     /// Returns the nodes in breadth-first order, the root first.
@@ -281,12 +310,12 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
 
     /// Returns the options of the build.
     pub fn options(&self) -> &QuadtreeOptions {
-        self.tree.options()
+        &self.outline().options
     }
 
     /// Returns the number of points.
     pub fn len(&self) -> usize {
-        self.tree.num_points()
+        self.outline().num_points
     }
 
     /// Returns true if there are no points.
@@ -306,7 +335,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
 
     /// Returns the first node of each level, and the number of nodes as the last entry.
     pub fn level_begins(&self) -> &[u32] {
-        self.tree.level_begins()
+        &self.outline().level_begins
     }
 
     /// Returns the cell of a node: its low corner, which belongs to it, and its high corner, which does not. The corners are exact.
@@ -316,7 +345,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     pub fn bounds(&self, node: u32) -> Result<[[f64; D]; 2]> {
         self.check_node(node)?;
         let level = self.level_begins().partition_point(|&begin| begin <= node) as u32 - 1;
-        let (cell, frame) = (self.tree.cell(node)?, frame_of_words::<D>(self.tree.frame()));
+        let (cell, frame) = (self.tree.cells(node..node + 1)?, self.outline().frame::<D>());
         let side = 1 << (frame.levels - level);
         let low = std::array::from_fn(|axis| u64::from(cell[axis]));
         Ok([frame.corner(low), frame.corner(low.map(|unit| unit + side))])

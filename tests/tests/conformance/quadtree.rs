@@ -1,9 +1,10 @@
 //! Quadtrees and octrees against a naive recursive build, and across devices.
 
 use kauri::quadtree::{
-    BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
+    CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
 };
 use kauri::query::{Neighbors, Norm, PointMask, Queries, QueryOptions};
+use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
@@ -98,7 +99,7 @@ where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
     let mut expected = None;
-    let algorithms = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
+    let algorithms = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS];
     let devices = devices_for_shape(shape, points.len());
     for (device, algorithm) in
         devices.iter().flat_map(|device| algorithms.map(|algorithm| (device, algorithm)))
@@ -192,19 +193,16 @@ fn launch_parameters_of_level_by_level_builds() {
     let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
     for device in devices_for_shape(Shape::Clustered, 1000) {
         for (i, threads) in [4, 8, 16, 32, 64, 128, 256, 512].into_iter().enumerate() {
-            let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
-            options.levels.threads = Some(threads);
-            options.levels.block_points = [u32::MAX, 200][i % 2];
-            options.levels.thread_points = [0, 30, 100, u32::MAX][i % 4];
+            let levels = LevelsOptions {
+                threads: Some(threads),
+                block_points: [u32::MAX, 200][i % 2],
+                thread_points: [0, 30, 100, u32::MAX][i % 4],
+            };
+            let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
             let tree = Quadtree::build(&device, &points, &options).unwrap();
-            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{:?} on {device}", options.levels);
-            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{:?} on {device}", options.levels);
-            assert_eq!(
-                tree.coords().unwrap(),
-                expected.coords().unwrap(),
-                "{:?} on {device}",
-                options.levels
-            );
+            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{levels:?} on {device}");
+            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{levels:?} on {device}");
+            assert_eq!(tree.coords().unwrap(), expected.coords().unwrap(), "{levels:?} on {device}");
             let in_space = Octree::build(&device, &in_space, &options);
             assert_eq!(in_space.is_ok(), (32..=128).contains(&threads) || device.is_cpu());
         }
@@ -396,7 +394,7 @@ where
     for gpu in devices_for_shape(shape, points.len()).iter().filter_map(Device::gpu) {
         for (limit, algorithm) in [
             (300_000, BuildAlgorithm::Codes),
-            (400_000, BuildAlgorithm::Levels),
+            (400_000, BuildAlgorithm::LEVELS),
             (1 << 30, BuildAlgorithm::Codes),
         ] {
             for out_of_core in [OutOfCore::Streamed, OutOfCore::CpuTop] {
@@ -490,7 +488,7 @@ fn cells_that_reach_beyond_the_period() {
     let options = QueryOptions::default().periods([0.0, 2.0 * FAR]);
     let queries = [[0.0, FAR], [0.0, -FAR]];
     for device in kauri_tests::devices_for(points.len()) {
-        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
             let tree =
                 Quadtree::build(&device, &points, &QuadtreeOptions::default().algorithm(algorithm)).unwrap();
             let counts = tree.count_within(Queries::Points(&queries), 0.5, &options).unwrap();
@@ -522,7 +520,7 @@ fn tiny_coordinates_are_on_their_side_of_zero() {
             [low, high]
         });
         for device in kauri_tests::devices_for(points.len()) {
-            for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+            for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
                 for leaf_points in [1, 4] {
                     let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {algorithm:?}", C::NAME);
                     let options = QuadtreeOptions::default().leaf_points(leaf_points).algorithm(algorithm);

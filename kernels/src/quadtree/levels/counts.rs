@@ -138,10 +138,10 @@ pub(super) unsafe fn scan<const D: usize, const THREADS: usize>(
 #[inline(always)]
 pub(super) fn count_child<const D: usize>(
     counts: &mut [u32; MAX_CHILDREN],
-    points: &LevelPoints<'_, D>,
+    points: LevelPoints<'_>,
     code: u32,
 ) {
-    let (point_child, mut child) = (points.child(code), 0);
+    let (point_child, mut child) = (points.child::<D>(code), 0);
     while child < 1 << D {
         counts[child] += u32::from(point_child == child as u32);
         child += 1;

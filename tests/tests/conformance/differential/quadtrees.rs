@@ -2,14 +2,15 @@
 
 use super::indexes::Questions;
 use super::{Run, attack_everywhere, told};
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri_tests::naive::Number;
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 
 const FORMS: [(BuildAlgorithm, OutOfCore); 4] = [
     (BuildAlgorithm::Codes, OutOfCore::WhereNeeded),
-    (BuildAlgorithm::Levels, OutOfCore::WhereNeeded),
+    (BuildAlgorithm::LEVELS, OutOfCore::WhereNeeded),
     (BuildAlgorithm::Codes, OutOfCore::Streamed),
     (BuildAlgorithm::Codes, OutOfCore::CpuTop),
 ];

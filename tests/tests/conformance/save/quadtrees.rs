@@ -2,7 +2,8 @@
 
 use super::forged::{Forged, corrupt, largest_allocation, put, refused, section};
 use super::{Saved, goes_round};
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, Error, KdTree, Point};
 use kauri_tests::devices_for;
 use kauri_tests::generate::{Scalar, Shape};
@@ -50,7 +51,7 @@ fn larger_than_a_piece() {
 #[test]
 fn options_and_builders_make_the_same_file() {
     let shapes = [Shape::Uniform, Shape::AllEqual, Shape::FewDistinct, Shape::SignedZeros, Shape::Scales];
-    let both = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
+    let both = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS];
     for (shape, (leaf_points, max_depth)) in
         shapes.into_iter().flat_map(|shape| [(1, 0), (1, 1), (2, 32), (50, 9)].map(|of| (shape, of)))
     {
