@@ -67,6 +67,23 @@ pub type Octree<P> = CellTree<P, 3>;
 
 /// A [`Quadtree`] (`D` = 2) or an [`Octree`] (`D` = 3). Write this name in code that is generic over the number of dimensions.
 ///
+/// ```
+/// use kauri::quadtree::{CartesianPoint, CellTree, Node, Octree, Quadtree, QuadtreeOptions};
+/// use kauri::{Device, Result};
+///
+/// fn points_of_fullest_leaf<P: CartesianPoint<D>, const D: usize>(tree: &CellTree<P, D>) -> Result<u32> {
+///     Ok(tree.nodes()?.iter().filter(|node| node.is_leaf()).map(Node::len).max().unwrap_or(0))
+/// }
+///
+/// let (device, options) = (Device::cpu(), QuadtreeOptions::default().leaf_points(1));
+/// let quadtree = Quadtree::build(&device, &[[0.0f32, 0.0], [1.0, 1.0]], &options)?;
+/// let octree = Octree::build(&device, &[[0.5f32; 3]; 7], &options)?;
+/// assert_eq!(points_of_fullest_leaf(&quadtree)?, 1);
+/// // Equal points share a leaf at any depth.
+/// assert_eq!(points_of_fullest_leaf(&octree)?, 7);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
 /// The id of a point is its index in the input. The tree copies the points and borrows nothing from the caller. Look up payloads by id, or
 /// bring them into tree order with [`payloads_in_order`](CellTree::payloads_in_order).
 pub struct CellTree<P: CartesianPoint<D>, const D: usize> {
@@ -90,8 +107,8 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// - Memory: see [`plan`](CellTree::plan). If a GPU has no memory for points and nodes, the tree is built
     ///   [out of core](super::OutOfCore): it is then in host memory, and the CPU answers its queries.
     /// - Result: the same bits on every device and in every run.
-    /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` points at one
-    ///   place make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with
+    /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` equal
+    ///   points make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with
     ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
@@ -212,7 +229,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         self.tree.outline()
     }
 
-    /// Returns the nodes in breadth-first order, the root first.
+    /// Returns the nodes in breadth-first order, the root first. On a GPU, this copies 16 bytes per node to host memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
@@ -220,8 +237,8 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         self.tree.nodes()
     }
 
-    /// Returns the ids of the points in tree order. The points of a node are those from its [`start`](Node::start) up to its
-    /// [`end`](Node::end).
+    /// Returns the ids of the points in tree order. The points of a node begin at its [`start`](Node::start) and end before
+    /// its [`end`](Node::end).
     ///
     /// # Errors
     /// The errors of [`nodes`](CellTree::nodes).
@@ -237,7 +254,15 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         self.tree.coords()
     }
 
-    /// Returns payloads in tree order, given payloads in the order of ids.
+    /// Returns payloads in tree order; `payloads[i]` is the payload of point `i`.
+    ///
+    /// ```
+    /// use kauri::{Device, Quadtree, QuadtreeOptions};
+    /// let points = [[7.0f32, 7.0], [0.0, 0.0], [1.0, 6.0]];
+    /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default().leaf_points(1))?;
+    /// assert_eq!(tree.payloads_in_order(&["c", "a", "b"])?, ["a", "b", "c"]);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] unless there is one payload per point; [`Error::OutOfMemory`]; errors of the device.

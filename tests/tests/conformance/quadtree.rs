@@ -1,4 +1,4 @@
-//! Quadtrees and octrees against a naive recursive build, and across devices.
+//! Quadtrees and octrees: compared with a naive recursive build, with k-d trees, and across devices.
 
 use kauri::quadtree::{
     CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
@@ -163,7 +163,7 @@ fn octrees_equal_the_naive_build_f64() {
     equal_to_the_naive_build::<f64, 3>();
 }
 
-/// Degenerate input: deep trees, points at one place, points on borders of cells.
+/// Degenerate input: deep trees, equal points, points on borders of cells.
 #[test]
 fn degenerate_points() {
     let options = QuadtreeOptions::default().leaf_points(3);
@@ -221,7 +221,7 @@ fn leaves_of_many_points() {
     }
 }
 
-fn queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+fn check_cell_queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -286,15 +286,19 @@ where
 fn leaves_and_samples() {
     let options = QuadtreeOptions::default();
     for shape in Shape::ALL {
-        queries(&shape.points::<f32, 2>(900, 1), shape, &options);
-        queries(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
-        queries(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
-        queries(&shape.points::<f32, 3>(33, 4), shape, &options.clone().leaf_points(2));
-        queries(&shape.points::<f32, 2>(0, 5), shape, &options);
+        check_cell_queries(&shape.points::<f32, 2>(900, 1), shape, &options);
+        check_cell_queries(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
+        check_cell_queries(
+            &shape.points::<f64, 2>(33, 3),
+            shape,
+            &options.clone().leaf_points(1).max_depth(9),
+        );
+        check_cell_queries(&shape.points::<f32, 3>(33, 4), shape, &options.clone().leaf_points(2));
+        check_cell_queries(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
 }
 
-fn answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+fn check_answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -373,20 +377,20 @@ where
 }
 
 #[test]
-fn answers_are_those_of_a_kd_tree() {
+fn answers_equal_those_of_a_kd_tree() {
     let options = QuadtreeOptions::default();
     for shape in Shape::ALL {
-        answers(&shape.points::<f32, 2>(900, 1), shape, &options);
-        answers(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
-        answers(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
-        answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
-        answers(&shape.points::<f32, 2>(0, 5), shape, &options);
+        check_answers(&shape.points::<f32, 2>(900, 1), shape, &options);
+        check_answers(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
+        check_answers(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
+        check_answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
+        check_answers(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
     // Enough queries for a GPU to sort them.
-    answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
+    check_answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
 }
 
-fn out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+fn check_out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -435,10 +439,10 @@ fn trees_out_of_core() {
     let options = QuadtreeOptions::default();
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let n = [0, 1, 100, 3000, 4001][i % 5];
-        out_of_core(&shape.points::<f32, 2>(n, 1), shape, &options);
-        out_of_core(&shape.points::<f64, 3>(2500, 2), shape, &options.clone().leaf_points(3));
+        check_out_of_core(&shape.points::<f32, 2>(n, 1), shape, &options);
+        check_out_of_core(&shape.points::<f64, 3>(2500, 2), shape, &options.clone().leaf_points(3));
     }
-    out_of_core(&Shape::Clustered.points::<f32, 2>(9000, 6), Shape::Clustered, &options.max_depth(6));
+    check_out_of_core(&Shape::Clustered.points::<f32, 2>(9000, 6), Shape::Clustered, &options.max_depth(6));
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn builds_take_what_their_plans_say() {
 }
 
 #[test]
-fn plans_cover_points_that_are_not_even() {
+fn plans_cover_uneven_points() {
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let algorithm = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS][i % 2];
         let options = QuadtreeOptions::default().algorithm(algorithm);

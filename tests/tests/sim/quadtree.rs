@@ -1,4 +1,4 @@
-//! Quadtrees and octrees in the simulator: equal to those that the CPU builds.
+//! Quadtrees and octrees in the simulator equal the trees that the CPU builds.
 
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
@@ -66,7 +66,7 @@ fn trees_of_every_shape() {
     });
 }
 
-/// With less memory than the tree takes: several batches, and batches whose nodes do not fit.
+/// The device has less memory than the tree takes: there are several batches, and the nodes of some do not fit.
 #[test]
 fn trees_out_of_core() {
     on_each_schedule_in_turn(6, |gpu, _, turn| {
@@ -84,9 +84,9 @@ fn trees_out_of_core() {
     });
 }
 
-/// With batches of several roots that have to be cut: the kernels of the trees above, and many launches.
+/// Batches of several roots are halved. This takes many launches of the kernels that the other tests check.
 #[test]
-fn batches_without_room() {
+fn batches_whose_nodes_do_not_fit() {
     let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS).leaf_points(3);
     let options = options.out_of_core(OutOfCore::Streamed);
     let points = Shape::Lattice.points::<f64, 3>(2500, 2);

@@ -103,7 +103,7 @@ fn cut<K: Code, const D: usize>(
         }
         part.reserve(parents.len())?;
         let shift = D as u32 * (depth - level - 1);
-        // The end of each child's codes among those of its parent.
+        // The end of each child's codes among the codes of its parent.
         let ends_of_children = |&i: &usize| -> [u32; MAX_CHILDREN] {
             let keyed = &keyed[part.nodes[i].start as usize..part.nodes[i].end as usize];
             let end_of = |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;

@@ -23,7 +23,7 @@ impl<C: Coord> HostTree<C> {
         if !frame.contains(query) {
             return NO_NODE;
         }
-        let (nodes, unit, mut leaf) = (&self.nodes, frame.unit(query), 0);
+        let (nodes, unit, mut leaf) = (&self.nodes[..], frame.unit(query), 0);
         while !nodes[leaf as usize].is_leaf() {
             let node = nodes[leaf as usize];
             leaf = node.first_child + frame.code(unit, node.level, 1);
@@ -49,7 +49,7 @@ impl<C: Coord> HostTree<C> {
 
     /// Returns the leaves adjacent to a node, in depth-first order.
     fn leaves_adjacent_to<const D: usize>(&self, levels: u32, target: u32) -> Vec<u32> {
-        let (nodes, corners) = (&self.nodes, self.cells.as_chunks::<D>().0);
+        let (nodes, corners) = (&self.nodes[..], self.cells.as_chunks::<D>().0);
         // The first unit of a cell on each axis, and the one after the last.
         let units = |node: u32| {
             let side = 1_u64 << (levels - nodes[node as usize].level);
@@ -77,7 +77,7 @@ impl<C: Coord> HostTree<C> {
     /// Returns the sample of each node, as an index in tree order; [`NO_NODE`] for a node without points.
     pub(super) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
         let frame = self.outline.frame::<D>();
-        let (nodes, points) = (&self.nodes, self.coords.as_chunks::<D>().0);
+        let (nodes, points) = (&self.nodes[..], self.coords.as_chunks::<D>().0);
         let corners = self.cells.as_chunks::<D>().0;
         let mut samples = vec_with_capacity(nodes.len(), "samples of nodes")?;
         samples.resize(nodes.len(), NO_NODE);

@@ -14,7 +14,7 @@ use cuda_std::prelude::*;
 pub struct Splits<'a> {
     /// The positions at which they begin.
     pub positions: Slice<'a, u32>,
-    /// For each level and warp, the number of positions before those of the warp.
+    /// For each level and warp, the number of positions that precede the positions of the warp.
     pub counts: Slice<'a, u32>,
     /// Where each level begins among the positions.
     pub rows: Slice<'a, u32>,
@@ -104,7 +104,7 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
     #[inline(always)]
     unsafe fn write(&self, k: usize, to: NodesMut<'_>, next: NextRoots<'_>) {
         let (lane, num_levels) = (warp::lane_id(), self.keys.num_levels);
-        // A node on the level below the round has no children to write; neither has a lane without a node.
+        // Nodes on the level below the round, and lanes without a node, have no children to write.
         let mut lane_split = Split { level: num_levels, root: 0, node: 0, begin: 0, end: 0, key: 0 };
         if k < self.splits.positions.len() {
             lane_split = self.split(k);

@@ -44,6 +44,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             // Nodes without children that split are on the last level.
             if node.is_leaf() && self.splits(node) {
                 roots.push(Root { node: *node, corner, splits: true, cells: 0..1 });
+                // Marks a node that splits; `Levels::into_part` numbers the children.
                 node.first_child = 1;
             }
         }

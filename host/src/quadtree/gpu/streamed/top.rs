@@ -80,7 +80,7 @@ impl<const D: usize> TopNodes<D> {
                     num_points(level + 1, (code << D) + child as u32)
                 })?;
             } else {
-                // Which node is the first child, the levels know when all of them are there.
+                // Marks a node that splits; `Levels::into_part` numbers the children.
                 part.nodes[number].first_child = splits.into();
                 roots.push(Root { node, corner, splits, cells: cells_of(level, code) });
             }
