@@ -754,8 +754,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: the point behind the last is looked at",
         kernel: QUADTREE_SPLITS,
-        from: "len - i <= self.leaf_points {",
-        to: "len - i < self.leaf_points {",
+        from: "len - i <= leaf_points {",
+        to: "len - i < leaf_points {",
     },
     Mutant {
         what: "quadtree: a parent that begins before its child is not found",
@@ -766,8 +766,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: a child with as many points as a leaf may have splits",
         kernel: QUADTREE_CHILDREN,
-        from: "if end - begin > self.keys.leaf_points && level",
-        to: "if end - begin >= self.keys.leaf_points && level",
+        from: "if (end - begin) as u32 > self.keys.leaf_points && level",
+        to: "if (end - begin) as u32 >= self.keys.leaf_points && level",
     },
     Mutant {
         what: "quadtree: roots that begin within a warp are not found",
