@@ -1,7 +1,7 @@
 //! Left-balanced trees on the CPU.
 
 mod build;
-mod varying;
+pub(crate) mod varying;
 mod verify;
 
 use crate::error::Result;

@@ -31,11 +31,11 @@ fn time(step: &dyn Fn()) -> Duration {
     start.elapsed()
 }
 
-/// Checks that each step takes at most `factor` times as long on degenerate input as on ordinary input.
-fn compare(what: &str, factor: u32, ordinary: &Steps<'_>, degenerate: &Steps<'_>) {
+/// Checks that each step takes at most [`FACTOR`] times as long on degenerate input as on ordinary input.
+fn compare(what: &str, ordinary: &Steps<'_>, degenerate: &Steps<'_>) {
     for ((name, ordinary), (_, degenerate)) in ordinary.iter().zip(degenerate) {
         let within = |run: &usize| {
-            let most = time(ordinary).max(LEAST) * factor;
+            let most = time(ordinary).max(LEAST) * FACTOR;
             let taken = time(degenerate);
             if *run + 1 == RUNS {
                 assert!(taken <= most, "{what}, {name}: {taken:?}, and at most {most:?} are allowed");
@@ -146,10 +146,9 @@ fn build_steps<'a, P: Cartesian, I: SpatialIndex<Point = P>>(
     vec![("build", Box::new(with_query))]
 }
 
-/// Checks every shape; `factor` is the bound for a shape.
+/// Checks every shape.
 fn check<C: Scalar, const D: usize, I: SpatialIndex<Point = [C; D]>>(
     what: &str,
-    factor: impl Fn(&str) -> u32,
     build: impl Fn(&[[C; D]]) -> I,
 ) where
     [C; D]: Cartesian<Coord = C>,
@@ -158,16 +157,15 @@ fn check<C: Scalar, const D: usize, I: SpatialIndex<Point = [C; D]>>(
     let (_, uniform) = shapes.next().unwrap();
     let (tree, around) = (build(&uniform), queries(&uniform));
     for (name, points) in shapes {
-        let factor = factor(name);
         let what = format!("{what} of {D}-D {}, {name}", C::NAME);
-        compare(&what, factor, &build_steps(&build, &uniform), &build_steps(&build, &points));
+        compare(&what, &build_steps(&build, &uniform), &build_steps(&build, &points));
         let degenerate = build(&points);
         let degenerate_queries = queries(&points);
         // A ball around a point of a line contains about as many points as a ball around a uniform point.
         let is_line = ["a line along an axis", "a diagonal"].contains(&name);
         let radius = if is_line { 0.01_f64.powi(D as i32) } else { 0.01 };
         let of_uniform = query_steps(&tree, &around, 0.01);
-        compare(&what, factor, &of_uniform, &query_steps(&degenerate, &degenerate_queries, radius));
+        compare(&what, &of_uniform, &query_steps(&degenerate, &degenerate_queries, radius));
     }
 }
 
@@ -179,14 +177,10 @@ where
     for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
         let options = KdTreeOptions::default().split(rule);
         let build = |points: &[[C; D]]| KdTree::build(&device, points, &options).unwrap();
-        check(&format!("{rule:?}"), |_| FACTOR, build);
+        check(&format!("{rule:?}"), build);
     }
-    // In 3-D, two of three levels of a balanced tree do not separate points on a line along one axis: a query visits O(n^(2/3)) nodes.
-    let factor = |shape: &str| {
-        if D == 3 && shape == "a line along an axis" { 2 * FACTOR } else { FACTOR }
-    };
     let options = BalancedOptions::default();
-    check("balanced", factor, |points: &[[C; D]]| BalancedKdTree::build(&device, points, &options).unwrap());
+    check("balanced", |points: &[[C; D]]| BalancedKdTree::build(&device, points, &options).unwrap());
 }
 
 fn check_quadtrees<C: Scalar, const D: usize>()
@@ -197,7 +191,7 @@ where
     for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
         let options = QuadtreeOptions::default().algorithm(algorithm);
         let what = format!("quadtree by {algorithm:?}");
-        check(&what, |_| FACTOR, |points: &[[C; D]]| CellTree::build(&device, points, &options).unwrap());
+        check(&what, |points: &[[C; D]]| CellTree::build(&device, points, &options).unwrap());
     }
 }
 
@@ -273,7 +267,7 @@ fn sah_trees_of_degenerate_triangles() {
             let tree = build(mesh);
             let of_ordinary = steps(&tree_of, rays, || drop(black_box(build(&ordinary))));
             let of_degenerate = steps(&tree, rays, || drop(black_box(build(mesh))));
-            compare(&format!("{quality:?}, {name}"), FACTOR, &of_ordinary, &of_degenerate);
+            compare(&format!("{quality:?}, {name}"), &of_ordinary, &of_degenerate);
         }
     }
 }

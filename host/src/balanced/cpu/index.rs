@@ -1,6 +1,7 @@
 //! The index that answers the queries of a balanced tree on the CPU: its nodes in level order. Nodes of the last level may have no point.
 
 use crate::error::Result;
+use crate::kdtree::cpu::varying::varying_axes;
 use crate::memory;
 use crate::memory::Items;
 use crate::point::with_dims;
@@ -32,7 +33,13 @@ pub(crate) fn of_balanced<C: Coord>(
         (0..medians.len()).into_par_iter().map(|node| input_points[point(node) as usize]).collect_into_vec(&mut nodes);
         let mut ids = memory::vec_with_capacity(medians.len(), "ids of the nodes")?;
         ids.extend_from_slice(medians);
+        let varying = varying_axes(input_points);
         let coords = nodes.into_flattened().into();
-        Ok(CpuIndex::new(dims, coords, ids.into(), Vec::new().into(), Some(input.clone())))
+        let mut index = CpuIndex::new(dims, coords, ids.into(), Vec::new().into(), Some(input.clone()));
+        // Super keys order points on a line along one axis by that axis, whichever axis a level splits on.
+        if varying.mask().is_power_of_two() {
+            index.cycle = varying;
+        }
+        Ok(index)
     })
 }
