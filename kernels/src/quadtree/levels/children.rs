@@ -1,7 +1,6 @@
 //! Output of the children of nodes that split.
 
 use super::super::node::Node;
-use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Writes the children of the nodes that split, and which of them split in turn.
@@ -10,7 +9,7 @@ pub struct ChildWriter<'a> {
     /// The nodes that split, by number.
     pub parents: Slice<'a, u32>,
     /// The nodes of the tree.
-    pub nodes: SliceMut<'a, Bits128>,
+    pub nodes: SliceMut<'a, crate::thread::words::Bits128>,
     /// The low corner of each node's cell, in units.
     pub cells: SliceMut<'a, u32>,
     /// The root of the tree has 2^`frame_levels` units on a side.
