@@ -37,7 +37,15 @@ const WATER: f64 = 52.0;
 /// One in this many pulses on water returns, on average.
 const WATER_RETURNS: u64 = 8;
 
-/// The class of a point; its value is the class code of LAS files.
+/// The class of a point: the kind of surface that its pulse was returned from. The value is the class code of LAS files (ASPRS 2019).
+///
+/// ```
+/// use kauri::lidar::{Lidar, LidarClass};
+/// let scan = Lidar::new(1000, 1);
+/// let ground = scan.points(0..1000)?.iter().filter(|point| point.class == LidarClass::Ground).count();
+/// assert!(ground > 0 && LidarClass::Ground as u8 == 2);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -56,7 +64,13 @@ pub enum LidarClass {
     Water = 9,
 }
 
-/// A point of a scan.
+/// A point of a scan: a position, and the attributes of the returned pulse.
+///
+/// ```
+/// use kauri::lidar::{Lidar, LidarPoint};
+/// let LidarPoint { position: [x, y, _], strip, .. } = Lidar::new(1000, 1).point(0);
+/// assert!(x >= 450_000.0 && y >= 4_400_000.0 && strip == 0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct LidarPoint {
@@ -231,11 +245,7 @@ impl Lidar {
 
     /// Returns the height of the roof at a position, if there is one. A settlement has one house per lot of 40 by 40 meters.
     fn roof(&self, x: f64, y: f64) -> Option<f64> {
-        let lot = [x / 40.0, y / 40.0].map(|at| at as u64);
-        let house = splitmix64(self.seed ^ 0x5E77 ^ splitmix64(lot[0] << 32 | lot[1]));
-        let random_fraction = |bits: u32| (house >> bits & 0xFF) as f64 / 256.0;
-        let middle =
-            [0, 1].map(|axis| (lot[axis] as f64 + 0.4 + 0.2 * random_fraction(8 * axis as u32)) * 40.0);
+        let (random_fraction, middle) = self.object(0x5E77, 40.0, [0.4, 0.2], [x, y]);
         if self.patches(21, middle, 900.0) < 0.6 || random_fraction(16) > 0.8 {
             return None;
         }
@@ -248,17 +258,30 @@ impl Lidar {
 
     /// Returns the height of the crown at a position, or 0. Woods have one tree per square of 6 by 6 meters.
     fn crown(&self, x: f64, y: f64) -> f64 {
-        let cell = [x / 6.0, y / 6.0].map(|at| at as u64);
-        let tree = splitmix64(self.seed ^ 0x7E3E ^ splitmix64(cell[0] << 32 | cell[1]));
-        let random_fraction = |bits: u32| (tree >> bits & 0xFF) as f64 / 256.0;
-        let middle =
-            [0, 1].map(|axis| (cell[axis] as f64 + 0.35 + 0.3 * random_fraction(8 * axis as u32)) * 6.0);
+        let (random_fraction, middle) = self.object(0x7E3E, 6.0, [0.35, 0.3], [x, y]);
         if self.patches(22, middle, 700.0) < 0.5 {
             return 0.0;
         }
         let (radius, height) = (2.0 + 1.8 * random_fraction(16), 8.0 + 20.0 * random_fraction(24));
         let from_middle = ((x - middle[0]).powi(2) + (y - middle[1]).powi(2)) / radius.powi(2);
         height * (1.0 - from_middle).max(0.0)
+    }
+
+    /// Returns the random numbers and the middle of the house or tree of a lot, the square of side `lot` that contains a position. A random
+    /// number from 0 to 1 is made of 8 bits from the given one on. The middle is `least` to `least + more` lots from the sides of the lot.
+    fn object(
+        &self,
+        kind: u64,
+        lot: f64,
+        [least, more]: [f64; 2],
+        at: [f64; 2],
+    ) -> (impl Fn(u32) -> f64, [f64; 2]) {
+        let number = at.map(|at| (at / lot) as u64);
+        let object = splitmix64(self.seed ^ kind ^ splitmix64(number[0] << 32 | number[1]));
+        let random_fraction = move |bits: u32| (object >> bits & 0xFF) as f64 / 256.0;
+        let middle =
+            [0, 1].map(|axis| (number[axis] as f64 + least + more * random_fraction(8 * axis as u32)) * lot);
+        (random_fraction, middle)
     }
 
     /// Returns noise from 0 to 1: patches of about `meters` meters with ragged borders. `which` selects independent noise.

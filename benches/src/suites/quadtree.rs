@@ -9,7 +9,8 @@ use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, Number, noise};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Error, Result};
 use rayon::prelude::*;
 
@@ -71,7 +72,7 @@ where
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     for &z in leaf_points {
         for (algorithm, how) in
-            [(BuildAlgorithm::Codes, "build"), (BuildAlgorithm::Levels, "build level by level")]
+            [(BuildAlgorithm::Codes, "build"), (BuildAlgorithm::LEVELS, "build level by level")]
         {
             unless_too_large((|| {
                 let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));

@@ -15,8 +15,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
 use crate::balanced::sections::{LoadedSections, Sections};
+use crate::balanced::super_key;
 use crate::error::{Error, Result};
-use crate::memory::{self, Items};
+use crate::memory::{self, Items, MemoryPlan};
 use crate::once::Once;
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
@@ -35,9 +36,11 @@ pub(crate) struct CpuTree<C: Coord> {
     index: Once<CpuIndex<C>>,
 }
 
-/// Returns the temporary bytes of a build: one array per axis, and a scratch array for partitions.
-pub(crate) fn temp_bytes(num_points: usize, dims: usize) -> u64 {
-    4 * num_points as u64 * (dims as u64 + 1)
+/// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build: one array per axis, and a scratch array for
+/// partitions.
+pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize) -> MemoryPlan {
+    let tree_bytes = num_points * dims * size_of::<C>() + 4 * medians_len(num_points as u32);
+    MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes: 4 * num_points as u64 * (dims as u64 + 1) }
 }
 
 impl<C: Coord> CpuTree<C> {
@@ -53,11 +56,9 @@ impl<C: Coord> CpuTree<C> {
     }
 }
 
-/// Compares two points by the super key that begins on an axis.
+/// Compares two points, given by their ids, by the super key that begins on an axis.
 fn compare<C: Coord, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: u32) -> Ordering {
-    let (a, b) = (&points[a as usize], &points[b as usize]);
-    let by_axis = |axis: usize| a[axis].key().cmp(&b[axis].key());
-    (axis..D).chain(0..axis).map(by_axis).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    super_key::compare(&points[a as usize], &points[b as usize], axis)
 }
 
 fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {

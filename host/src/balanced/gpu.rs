@@ -5,26 +5,28 @@ pub(crate) mod distinct;
 pub(crate) mod in_order;
 mod paths;
 pub(crate) mod plan;
+#[cfg(feature = "research")]
 mod robinson;
 #[cfg(feature = "io")]
 mod stored;
 mod verify;
 
-use kauri_kernels::balanced::medians_len;
+use kauri_kernels::balanced::{Tree, medians_len};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::backend::Backend;
-use crate::balanced::options::{BalancedOptions, BuildAlgorithm};
+use crate::balanced::options::BalancedOptions;
 #[cfg(feature = "io")]
 use crate::balanced::sections::Sections;
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::memory::MemoryPlan;
 use crate::once::Once;
 use crate::primitives::pairs::empty_view;
 use crate::query::backend::QueryBackend;
 use crate::query::gpu::BucketIndex;
 use crate::stats::Stats;
-use in_order::{TreeView, bucket_index};
+use in_order::bucket_index;
 use plan::{BuildContext, BuildPlan};
 use std::sync::Arc;
 
@@ -53,17 +55,25 @@ pub(crate) fn plan<C: Coord>(
     dims: usize,
     options: &BalancedOptions,
 ) -> Box<dyn BuildPlan<C>> {
-    match options.algorithm {
-        BuildAlgorithm::Paths => Box::new(paths::Paths::plan(layout, num_points, dims, options)),
-        BuildAlgorithm::Robinson => Box::new(robinson::Robinson::plan(layout, num_points, dims, options)),
+    #[cfg(feature = "research")]
+    if options.algorithm == crate::balanced::options::BuildAlgorithm::Robinson {
+        return Box::new(robinson::Robinson::plan(layout, num_points, dims, options));
     }
+    Box::new(paths::Paths::plan(layout, num_points, dims, options))
 }
 
-/// Returns the temporary bytes of a build.
-pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &BalancedOptions) -> u64 {
+/// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build.
+pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
     let mut layout = Layout::new();
-    plan::<C>(&mut layout, num_points, dims, options);
-    layout.bytes()
+    let plan = plan::<C>(&mut layout, num_points, dims, options);
+    let num_ids = medians_len(num_points as u32) + num_children(&*plan, num_points);
+    let tree_bytes = num_points * dims * size_of::<C>() + num_ids * size_of::<u32>();
+    MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes: layout.bytes() }
+}
+
+/// Returns the number of children that a build writes.
+fn num_children<C: Coord>(plan: &dyn BuildPlan<C>, num_points: usize) -> usize {
+    if plan.writes_children() { 2 * num_points } else { 0 }
 }
 
 impl<C: Coord> GpuTree<C> {
@@ -94,7 +104,7 @@ impl<C: Coord> GpuTree<C> {
         let mut layout = Layout::new();
         let plan = plan::<C>(&mut layout, n, dims, options);
         let mut children = stats.phase("init", || {
-            let num_children = if plan.writes_children() { 2 * n } else { 0 };
+            let num_children = num_children(&*plan, n);
             let mut children = Buffer::uninitialized(gpu, num_children, "children of the nodes")?;
             children.fill_bytes(stream, 0xff)?;
             stream.synchronize()?;
@@ -133,6 +143,12 @@ impl<C: Coord> GpuTree<C> {
         let (gpu, coords, index) = (gpu.clone(), coords.into(), Once::new());
         Self { gpu, dims, num_nodes, coords, medians, children, representatives, index }
     }
+
+    /// Returns the tree as an argument of kernels.
+    pub(crate) fn view(&self) -> Tree<'_, C> {
+        let (coords, medians) = (self.coords.slice(), self.medians.slice());
+        Tree { coords, dims: self.dims as u32, medians, num_nodes: self.num_nodes as u32 }
+    }
 }
 
 impl<C: Coord> Backend<C> for GpuTree<C> {
@@ -144,9 +160,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         if self.num_nodes == 0 {
             return Ok(());
         }
-        let stream = Stream::new(&self.gpu)?;
-        let (coords, medians, children) = (self.coords.slice(), self.medians.slice(), self.children.slice());
-        verify::verify(&stream, coords, self.dims, medians, children, self.num_nodes as u32)
+        verify::verify(&Stream::new(&self.gpu)?, self.view(), self.children.slice())
     }
 
     fn medians(&self) -> Result<Vec<u32>> {
@@ -159,15 +173,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_try_init(|| {
-            let tree = TreeView {
-                dims: self.dims,
-                coords: self.coords.slice(),
-                first_axis: 0,
-                ids: empty_view().read_only(),
-                medians: self.medians.slice(),
-                num_nodes: self.num_nodes,
-            };
-            bucket_index(&self.gpu, &tree, Some(self.coords.clone()))
+            bucket_index(&self.gpu, self.view(), 0, empty_view().read_only(), Some(self.coords.clone()))
         })?;
         Ok(index)
     }

@@ -1,16 +1,33 @@
-//! Balanced k-d trees over distinct points, built from sorted arrays.
+//! Balanced k-d trees over distinct points (Brown 2015, *Building a Balanced k-d Tree in O(kn log n) Time*).
+//!
+//! Every node is the median of the points of its subtree, and equal points have one node. Choose this tree to have exact medians, the
+//! nodes with their children, or a list of equal points; for queries alone a [`KdTree`](super::KdTree) takes less time to build.
+//!
+//! The table shows milliseconds of a build without the copy of the points to the device, for uniform points of 4 `f32` on H200s
+//! (`benches/results/kdtree-multi-gpu-h200.md`, `kdtree-multi-gpu-four-h200.md`).
+//!
+//! | build | 2^24 points | 2^28 points | temporary memory |
+//! |---|--:|--:|---|
+//! | [`build`](BalancedKdTree::build) | 11 | 471 | 47 bytes per point ([`plan`](BalancedKdTree::plan)) |
+//! | [`build_over`](BalancedKdTree::build_over) in two halves on one GPU | 17 | 432 | 44 bytes per point ([`plan_over`](BalancedKdTree::plan_over)) |
+//! | `build_over` on 2 GPUs | 12 | 220 | that of one part |
+//! | `build_over` on 4 GPUs | | 118 | that of one part |
+//!
+//! A GPU sorts one array of ids per axis with radix sorts and partitions the arrays by path codes. With the feature `research`, other
+//! algorithms build the same tree; the module `research::balanced` compares them.
 
 mod backend;
 mod cpu;
 mod gpu;
 mod multi_gpu;
-mod options;
+pub(crate) mod options;
 #[cfg(feature = "io")]
 mod sections;
 #[cfg(feature = "io")]
 mod stored;
+mod super_key;
 
-pub use options::{BalancedOptions, BuildAlgorithm};
+pub use options::BalancedOptions;
 
 use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
@@ -30,6 +47,14 @@ use backend::Backend;
 use multi_gpu::{MAX_PARTS, MultiGpuTree};
 
 /// A node of a [`BalancedKdTree`]: the id of its point, and the ids of the points of its children.
+///
+/// ```
+/// use kauri::Device;
+/// use kauri::balanced::{BalancedKdTree, Node};
+/// let tree = BalancedKdTree::build(&Device::cpu(), &[[3.0f32], [1.0], [2.0]], &Default::default())?;
+/// assert_eq!(tree.nodes()?[0], Node { id: 2, less: Some(1), greater: Some(0) });
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {
     /// The id of its point.
@@ -41,6 +66,14 @@ pub struct Node {
 }
 
 /// A point that was removed because it equals another point.
+///
+/// ```
+/// use kauri::Device;
+/// use kauri::balanced::{BalancedKdTree, Removed};
+/// let tree = BalancedKdTree::build(&Device::cpu(), &[[3.0f32], [1.0], [3.0]], &Default::default())?;
+/// assert_eq!(tree.removed()?, [Removed { id: 2, kept: 0 }]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// The id of the removed point.
@@ -84,49 +117,39 @@ impl PerCoordinate for Backends {
     type Of<C: Coord> = Box<dyn Backend<C>>;
 }
 
-/// Builds the tree over validated coordinates on one device. It is not generic over points, so it is compiled once, in this crate.
-fn build_on_device(
-    device: &Device,
+/// The devices that a tree is built on.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Device(&'a Device),
+    Gpus(&'a [Gpu]),
+}
+
+/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate.
+fn build(
+    place: Place<'_>,
     coords: Coords<'_>,
     dims: usize,
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
     fn build<C: Coord>(
-        device: &Device,
+        place: Place<'_>,
         coords: &[C],
         dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Box<dyn Backend<C>>> {
-        Ok(match device.gpu() {
-            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
-            Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+        Ok(match place {
+            Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
+            Place::Device(device) => match device.gpu() {
+                None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
+                Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+            },
         })
     }
     Ok(match coords {
-        Coords::F32(coords) => Typed::F32(build(device, coords, dims, options, stats)?),
-        Coords::F64(coords) => Typed::F64(build(device, coords, dims, options, stats)?),
-    })
-}
-
-/// Builds the tree over validated coordinates on a non-empty list of GPUs.
-fn build_on_gpus(
-    gpus: &[Gpu],
-    coords: Coords<'_>,
-    dims: usize,
-    options: &BalancedOptions,
-    stats: &mut Stats,
-) -> Result<Typed<Backends>> {
-    Ok(match coords {
-        Coords::F32(coords) => {
-            let tree = MultiGpuTree::build(gpus, coords, dims, options, stats)?;
-            Typed::F32(Box::new(tree) as Box<dyn Backend<f32>>)
-        }
-        Coords::F64(coords) => {
-            let tree = MultiGpuTree::build(gpus, coords, dims, options, stats)?;
-            Typed::F64(Box::new(tree) as Box<dyn Backend<f64>>)
-        }
+        Coords::F32(coords) => Typed::F32(build(place, coords, dims, options, stats)?),
+        Coords::F64(coords) => Typed::F64(build(place, coords, dims, options, stats)?),
     })
 }
 
@@ -141,19 +164,26 @@ impl<P: Point> BalancedKdTree<P> {
     /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
     /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
     pub fn build(device: &Device, points: &[P], options: &BalancedOptions) -> Result<Self> {
-        if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
-        }
         let _span =
             tracing::debug_span!("balanced_kdtree_build", points = points.len(), dims = P::DIMS).entered();
-        let mut stats = Stats::new(device);
-        stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
+        let mut tree = Self::build_at(Place::Device(device), vec![device.clone()], points, options)?;
+        tree.stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
+        Ok(tree)
+    }
+
+    fn build_at(
+        place: Place<'_>,
+        devices: Vec<Device>,
+        points: &[P],
+        options: &BalancedOptions,
+    ) -> Result<Self> {
+        let (num_points, mut stats) = (points.len(), Stats::new(&devices[0]));
+        if num_points as u64 > MAX_POINTS {
+            return Err(Error::TooManyItems { what: "points", count: num_points as u64, max: MAX_POINTS });
+        }
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree =
-            build_on_device(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
-        let tree = P::Coord::unwrap(tree);
-        let devices = vec![device.clone()];
-        Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
+        let tree = build(place, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        Ok(Self { devices, stats, num_points, tree: P::Coord::unwrap(tree), points: PhantomData })
     }
 
     /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
@@ -192,44 +222,33 @@ impl<P: Point> BalancedKdTree<P> {
     /// The errors of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if a device is the CPU; [`Error::Shape`] if the list is empty;
     /// [`Error::TooManyItems`] if it has more than eight devices. After an error of one device the others remain usable.
     pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
-        let count = devices.len() as u64;
-        let Some(first) = devices.first() else {
-            return Err(Error::Shape { what: "devices to build on", expected: 1, got: 0 });
-        };
-        if devices.len() > MAX_PARTS {
-            return Err(Error::TooManyItems { what: "devices to build on", count, max: MAX_PARTS as u64 });
+        let (what, count) = ("devices to build on", devices.len() as u64);
+        if devices.is_empty() {
+            return Err(Error::Shape { what, expected: 1, got: 0 });
         }
-        if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
+        if devices.len() > MAX_PARTS {
+            return Err(Error::TooManyItems { what, count, max: MAX_PARTS as u64 });
         }
         let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
         let gpus = gpus.collect::<Result<Vec<_>>>()?;
         let _span =
             tracing::debug_span!("balanced_kdtree_build_over", points = points.len(), dims = P::DIMS, count)
                 .entered();
-        let mut stats = Stats::new(first);
-        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree = build_on_gpus(&gpus, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
-        let tree = P::Coord::unwrap(tree);
-        let devices = devices.to_vec();
-        Ok(Self { devices, stats, num_points: points.len(), tree, points: PhantomData })
+        Self::build_at(Place::Gpus(&gpus), devices.to_vec(), points, options)
     }
 
     /// Returns the bytes that a build over `num_points` distinct points on `device` takes. It allocates nothing. More than [`MAX_POINTS`]
     /// points count as [`MAX_POINTS`].
     pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
-        let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
-        let temp_bytes = match device.gpu() {
-            None => cpu::temp_bytes(num_points, P::DIMS),
-            Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
+        let mut plan = match device.gpu() {
+            None => cpu::memory_plan::<P::Coord>(num_points, dims::<P>()),
+            Some(_) => gpu::memory_plan::<P::Coord>(num_points, dims::<P>(), options),
         };
-        let medians = kauri_kernels::balanced::medians_len(num_points as u32) as u64;
-        let has_children = !device.is_cpu() && options.algorithm == BuildAlgorithm::Robinson;
-        let children = if has_children { 2 * num_points as u64 } else { 0 };
-        let tree_bytes = coords_bytes + 4 * (medians + children);
-        MemoryPlan { tree_bytes, temp_bytes: converted_bytes + temp_bytes }
+        if P::CONVERTED {
+            plan.temp_bytes += (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
+        }
+        plan
     }
 
     /// Returns the most bytes that [`build_over`](BalancedKdTree::build_over) takes on one of `num_devices` GPUs, for distinct points and
@@ -237,13 +256,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// [`MAX_POINTS`].
     pub fn plan_over(num_devices: usize, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let len = multi_gpu::most_points(num_points, num_devices.min(MAX_PARTS));
-        let medians = kauri_kernels::balanced::medians_len(len as u32);
-        let children = if options.algorithm == BuildAlgorithm::Robinson { 2 * len } else { 0 };
-        // A subtree also stores the ids of its points.
-        let tree_bytes = len * dims::<P>() * size_of::<P::Coord>() + 4 * (len + medians + children);
-        let temp_bytes = multi_gpu::temp_bytes::<P::Coord>(len, P::DIMS, options);
-        MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes }
+        multi_gpu::memory_plan::<P::Coord>(num_points, num_devices, dims::<P>(), options)
     }
 
     /// Returns the number of nodes, which is the number of distinct points.

@@ -20,6 +20,6 @@ mod points;
 mod ranks;
 mod tree;
 
-pub(crate) use build::{most_points, temp_bytes};
+pub(crate) use build::memory_plan;
 pub(crate) use part::MAX_PARTS;
 pub(crate) use tree::MultiGpuTree;

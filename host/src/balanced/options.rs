@@ -1,53 +1,68 @@
 //! Build options of a [`BalancedKdTree`](super::BalancedKdTree).
 
-/// The algorithm that a GPU builds a tree with. Both algorithms build the same tree, to the last bit.
+/// The algorithm that a GPU builds with. All algorithms build the same tree, to the last bit.
+///
+/// [`research::balanced`](crate::research::balanced) compares them.
+///
+/// ```
+/// use kauri::balanced::BalancedOptions;
+/// use kauri::research::balanced::BuildAlgorithm;
+/// let options = BalancedOptions::default().algorithm(BuildAlgorithm::Robinson);
+/// # let _ = options;
+/// ```
+#[cfg(feature = "research")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildAlgorithm {
-    /// Sorts with radix sorts, then partitions by path codes. A byte per point holds its path code on the last levels. Only the array of
-    /// a level's split axis is partitioned on that level, by those bytes alone; the other arrays catch up later. Blocks finish runs of up
-    /// to 4096 points in shared memory (2048 points of more than four coordinates). The fastest.
+    /// Radix sorts, then partitions by path codes: what builds without the feature `research` do.
     #[default]
     Paths,
-    /// Sorts with merge sorts, by super key. Every array is partitioned on every level, by comparing the coordinates of its points with
-    /// those of the median (Robinson).
+    /// Merge sorts by super key, then partitions of every array on every level by comparisons of coordinates (Robinson).
     Robinson,
 }
 
-/// Build options of a [`BalancedKdTree`](super::BalancedKdTree).
-#[derive(Clone, Debug)]
+/// Build options of a [`BalancedKdTree`](super::BalancedKdTree). They do not change the tree.
+///
+/// The default options suit every input. The feature `research` adds options that select the algorithms of papers.
+///
+/// ```
+/// use kauri::Device;
+/// use kauri::balanced::{BalancedKdTree, BalancedOptions};
+/// let tree = BalancedKdTree::build(&Device::cpu(), &[[2.0f32, 3.0]], &BalancedOptions::default())?;
+/// assert_eq!(tree.medians()?, [0]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct BalancedOptions {
-    /// The algorithm that a GPU builds with. It does not change the tree.
-    pub algorithm: BuildAlgorithm,
-    /// Number of warps that partition with [`Robinson`](BuildAlgorithm::Robinson), rounded up to a power of two. It does not change the
-    /// tree.
-    pub warps: u32,
-    /// Renumbers the points on the way down even if there are few, to test the code path of many points.
-    #[doc(hidden)]
-    pub renumber: bool,
+    /// Renumbers the points on the way down even if there are few.
+    pub(crate) renumber: bool,
+    #[cfg(feature = "research")]
+    pub(crate) algorithm: BuildAlgorithm,
+    /// Number of warps that partition with [`BuildAlgorithm::Robinson`]; `None` for the policy's.
+    #[cfg(feature = "research")]
+    pub(crate) warps: Option<u32>,
 }
 
-impl Default for BalancedOptions {
-    fn default() -> Self {
-        Self {
-            algorithm: BuildAlgorithm::default(),
-            warps: kauri_kernels::policy::BALANCED_WARPS,
-            renumber: false,
-        }
-    }
-}
-
+#[cfg(feature = "research")]
 impl BalancedOptions {
-    /// Sets the build algorithm.
+    /// Sets the algorithm that a GPU builds with.
     pub fn algorithm(mut self, algorithm: BuildAlgorithm) -> Self {
         self.algorithm = algorithm;
         self
     }
 
-    /// Sets the number of warps.
+    /// Sets the number of warps that partition with [`BuildAlgorithm::Robinson`], 8192 by default. It is rounded up to a power of two, and
+    /// limited to a warp per 32 points.
     pub fn warps(mut self, warps: u32) -> Self {
-        self.warps = warps;
+        self.warps = Some(warps);
+        self
+    }
+
+    /// Makes [`BuildAlgorithm::Paths`] renumber the points on the way down even if they are few, as it does for many points. It takes more
+    /// memory: 5 bytes per point.
+    pub fn renumber(mut self, renumber: bool) -> Self {
+        self.renumber = renumber;
         self
     }
 }

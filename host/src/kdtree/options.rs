@@ -58,6 +58,17 @@ pub enum SplitRule {
     /// are equal, no axis is left out.
     ///
     /// A build finds these axes by the first few points that differ; only an axis of equal coordinates costs a pass over the points.
+    ///
+    /// ```
+    /// use kauri::{Device, KdTree, KdTreeOptions};
+    /// let line: Vec<[f32; 3]> = (0..50).map(|i| [7.0, (i * 37 % 50) as f32, 2.0]).collect();
+    /// let along: Vec<[f32; 1]> = line.iter().map(|point| [point[1]]).collect();
+    /// let (device, options) = (Device::cpu(), KdTreeOptions::default());
+    /// let tree = KdTree::build(&device, &line, &options)?;
+    /// tree.verify()?;
+    /// assert_eq!(tree.node_ids()?, KdTree::build(&device, &along, &options)?.node_ids()?);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     #[default]
     RoundRobin,
     /// A node splits on the widest axis of its cell; a tie goes to the lower axis. The cell of the root is the bounding box of all points;

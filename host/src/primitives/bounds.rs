@@ -4,6 +4,7 @@
 //! -0.0 counts as 0.0. NaN coordinates are ignored. On an axis without any number, and for no points at all, the least
 //! coordinate is infinity and the greatest is -infinity. The result has the same bits on every run.
 
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -49,9 +50,7 @@ impl<C: Coord> Bounds<C> {
 
 /// Returns the bytes of temporary memory, for any number of points.
 pub fn plan<C: Coord, const D: usize>() -> u64 {
-    let mut layout = Layout::new();
-    Bounds::<C>::plan(&mut layout, D);
-    layout.bytes()
+    bytes_of(|layout| Bounds::<C>::plan(layout, D))
 }
 
 /// Writes the least and the greatest corner of the bounding box of `points` to `corners`, which has two entries.
@@ -67,12 +66,9 @@ pub fn bounds<C: Coord, const D: usize>(
     corners: &mut Buffer<[C; D]>,
 ) -> Result<()> {
     const { assert!(D >= 1 && D <= crate::MAX_DIMS, "points have 1 to 8 coordinates") };
-    corners.check_items("corners of a box", 2)?;
     points.check_device(stream)?;
-    corners.check_device(stream)?;
-    let mut layout = Layout::new();
-    let bounds = Bounds::<C>::plan(&mut layout, D);
-    let temp = workspace.carve(stream, &layout, "bounds")?;
+    corners.check(stream, "corners of a box", 2)?;
+    let (bounds, temp) = carve(stream, workspace, "bounds", |layout| Bounds::<C>::plan(layout, D))?;
     let (points, corners) = (points.slice(), corners.slice_mut());
     // SAFETY: the same memory as coordinates; buffers wait for the device before they are freed.
     unsafe {

@@ -7,17 +7,16 @@
 //! need not wait. Alternatively it reads the last offset and allocates the exact capacity.
 
 use super::operator::Sum;
+use super::planned::{bytes_of, carve};
 use super::scan::{Scan, ScanKind};
-use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::device::{Buffer, Stream, Workspace};
 use crate::error::{Error, Result};
 use kauri_kernels::primitives::expand::{TILE, primitives_expand, primitives_expand_counts};
 use kauri_kernels::warp::look_back::Decoupled;
 
 /// Returns the bytes of temporary memory for the offsets of `num_segments` segments.
 pub fn plan(num_segments: usize) -> u64 {
-    let mut layout = Layout::new();
-    Scan::plan::<u64, Decoupled>(&mut layout, num_segments + 1);
-    layout.bytes()
+    bytes_of(|layout| Scan::plan::<u64, Decoupled>(layout, num_segments + 1))
 }
 
 /// Writes the begin of each segment and, at the end, the number of outputs: one offset more than there are segments.
@@ -31,12 +30,10 @@ pub fn offsets(
     counts: &Buffer<u32>,
     offsets: &mut Buffer<u64>,
 ) -> Result<()> {
-    offsets.check_items("offsets, one more than counts", counts.len() + 1)?;
     counts.check_device(stream)?;
-    offsets.check_device(stream)?;
-    let mut layout = Layout::new();
-    let scan = Scan::plan::<u64, Decoupled>(&mut layout, offsets.len());
-    let temp = workspace.carve(stream, &layout, "offsets of segments")?;
+    offsets.check(stream, "offsets, one more than counts", counts.len() + 1)?;
+    let plan = |layout: &mut _| Scan::plan::<u64, Decoupled>(layout, offsets.len());
+    let (scan, temp) = carve(stream, workspace, "offsets of segments", plan)?;
     let offsets = offsets.slice_mut();
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
@@ -65,11 +62,10 @@ pub fn expand(
     if !indices.is_empty() {
         indices.check_items("indices of outputs", segments.len())?;
     }
-    overflow.check_items("overflow flags", 1)?;
+    overflow.check(stream, "overflow flags", 1)?;
     offsets.check_device(stream)?;
     segments.check_device(stream)?;
     indices.check_device(stream)?;
-    overflow.check_device(stream)?;
     let Some(num_segments) = offsets.len().checked_sub(1) else {
         return Err(Error::Shape { what: "offsets, one more than segments", expected: 1, got: 0 });
     };

@@ -12,6 +12,7 @@
 
 use super::order::{ByKey, Carried, Lookup, NoValue, Order, SuperKey};
 use super::pairs::{Pairs, Source, empty_view};
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::SliceMut;
@@ -72,9 +73,7 @@ pub(crate) fn splits_by_kernel<'a>(stream: &Stream, splits: SliceMut<'a, u64>) -
 
 /// Returns the bytes of temporary memory of a merge of runs with `len` items in total.
 pub fn plan<K: Words>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    plan_splits::<K>(&mut layout, len);
-    layout.bytes()
+    bytes_of(|layout| plan_splits::<K>(layout, len))
 }
 
 /// Two runs, and the output of their merge.
@@ -96,20 +95,14 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         splits: SliceMut<'_, u64>,
         order: OrderArgs<'_, K>,
     ) -> Result<()> {
-        let Self { first, second, output } = *self;
-        let OrderArgs { fold: Fold { negative, flip }, lookup: Lookup { coords, dims, axis } } = order;
-        let len = first.keys.len() + second.keys.len();
+        let (&Self { first, second, output }, OrderArgs { fold, lookup }) = (self, order);
         let splits = splits_by_kernel(stream, splits);
-        let (lanes, tile_items) =
-            ((splits.len() * MERGE.split_lanes(splits.len())) as u64, MERGE.tile_items(K::WORDS) as u64);
-        let runs = (first.keys, first.values, second.keys, second.values);
-        let args = (runs.0, runs.1, runs.2, runs.3, splits, tile_items, negative, flip, coords, dims, axis);
+        let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
+        let args = (first, second, splits, MERGE.tile_items(K::WORDS) as u64, fold, lookup);
         // SAFETY: passed on to the caller.
         unsafe { stream.launch_items::<primitives_merge_partition<K, V, O>>(lanes, args)? };
-        let (to, splits) = (output, splits.read_only());
-        let args =
-            (runs.0, runs.1, runs.2, runs.3, to.keys, to.values, splits, negative, flip, coords, dims, axis);
-        let num_tiles = num_tiles::<K>(len) as u64;
+        let args = (first, second, output, splits.read_only(), fold, lookup);
+        let num_tiles = num_tiles::<K>(first.keys.len() + second.keys.len()) as u64;
         // SAFETY: passed on to the caller; tiles begin where the splits say, if there are any.
         with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
     }
@@ -124,9 +117,8 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         workspace: &mut Workspace,
         fold: Fold,
     ) -> Result<()> {
-        let mut layout = Layout::new();
-        let splits = plan_splits::<K>(&mut layout, self.first.keys.len() + self.second.keys.len());
-        let temp = workspace.carve(stream, &layout, "merge")?;
+        let len = self.first.keys.len() + self.second.keys.len();
+        let (splits, temp) = carve(stream, workspace, "merge", |layout| plan_splits::<K>(layout, len))?;
         // SAFETY: passed on to the caller.
         unsafe { self.run::<O>(stream, temp.view(splits), OrderArgs::by_key(fold)) }
     }
@@ -179,10 +171,9 @@ pub fn merge_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     second: &Buffer<K>,
     merged: &mut Buffer<K>,
 ) -> Result<()> {
-    merged.check_items("merged keys", first.len() + second.len())?;
     first.check_device(stream)?;
     second.check_device(stream)?;
-    merged.check_device(stream)?;
+    merged.check(stream, "merged keys", first.len() + second.len())?;
     let (first, second) = (Source::of_keys(first.bits()), Source::of_keys(second.bits()));
     let output = Pairs::of_keys(merged.bits_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
@@ -200,10 +191,8 @@ pub fn merge_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     second: (&Buffer<K>, &Buffer<u32>),
     merged: (&mut Buffer<K>, &mut Buffer<u32>),
 ) -> Result<()> {
-    merged.0.check_items("merged keys", first.0.len() + second.0.len())?;
-    merged.1.check_items("merged values", merged.0.len())?;
-    merged.0.check_device(stream)?;
-    merged.1.check_device(stream)?;
+    merged.0.check(stream, "merged keys", first.0.len() + second.0.len())?;
+    merged.1.check(stream, "merged values", merged.0.len())?;
     let (first, second) = (checked(stream, first)?, checked(stream, second)?);
     let output = Pairs { keys: merged.0.bits_mut(), values: merged.1.slice_mut() };
     // SAFETY: as in `merge_keys`.
@@ -216,9 +205,8 @@ fn checked<'a, K: Words, B>(
     run: (&'a Buffer<K>, &'a Buffer<u32>),
 ) -> Result<Source<'a, B, u32>> {
     let (keys, values) = run;
-    values.check_items("values of a run", keys.len())?;
     keys.check_device(stream)?;
-    values.check_device(stream)?;
+    values.check(stream, "values of a run", keys.len())?;
     Ok(Source { keys: keys.bits(), values: values.slice() })
 }
 

@@ -6,6 +6,26 @@
 //! workspace last used with another stream waits for that stream. [`cpu`] has the same functions for slices, with
 //! results that are equal to the bit.
 //!
+//! ```
+//! use kauri::Device;
+//! use kauri::device::{Buffer, Gpu, Stream, Workspace};
+//! use kauri::primitives::radix_sort::{RadixSortOptions, sort_keys};
+//!
+//! fn sorted(gpu: &Gpu, keys: &[f32]) -> kauri::Result<Vec<f32>> {
+//!     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+//!     let keys = Buffer::from_slice(&stream, keys, "keys")?;
+//!     let mut sorted = Buffer::uninitialized(gpu, keys.len(), "sorted keys")?;
+//!     sort_keys(&stream, &mut workspace, &keys, &mut sorted, &RadixSortOptions::default())?;
+//!     sorted.to_vec(&stream)
+//! }
+//!
+//! // Without a GPU, the best device is the CPU.
+//! if let Some(gpu) = Device::best()?.gpu() {
+//!     assert_eq!(sorted(gpu, &[2.0, -1.0, 0.5])?, [-1.0, 0.5, 2.0]);
+//! }
+//! # Ok::<(), kauri::Error>(())
+//! ```
+//!
 //! | module | purpose | reads and writes | temporary memory |
 //! |---|---|---|---|
 //! | [`radix_sort`] | stable sort of keys, alone or with values | the keys, and 2 n per 8 bits | n, and a tenth of a key per item |
@@ -13,12 +33,11 @@
 //! | [`reduce`] | combination of all items | n | 2048 items |
 //! | [`scan`] | prefix sums | 2 n | 8 bytes per 32 KiB of input and word of an item |
 //! | [`select`] | items that satisfy a flag or a predicate; stable partition | at most 2 n | 8 bytes per 32 KiB of input |
-//! | [`select::flagged_two_pass`] | selection in Robinson's two passes | at most 4 n | n |
 //! | [`unique`] | first item of every run | at most 2 n | as select |
 //! | [`partition`] | items of every segment ordered by class, in one array | 2 n and 3 bytes per item | 0.75 bytes per item |
 //! | [`segmented`] | scan and reduce of every segment | as scan and reduce, and 2 bytes per item | 1 byte per item |
 //! | [`merge`] | merge of two sorted runs, by an order that is a type | 2 n | 8 bytes per 24 KiB of keys |
-//! | [`merge_sort`] | stable sort of any items, and of points by super key | 2 n, and 2 n per doubling from 6000 items on | n |
+//! | [`merge_sort`] | stable sort of any items | 2 n, and 2 n per doubling from 6000 items on | n |
 //! | [`top_k`](mod@top_k) | the k best items and their indices | n and a few k | a few k, or 16 bytes per item |
 //! | [`search`] | positions of queries in a sorted array | a few sectors per query | none |
 //! | [`expand`] | counts to offsets and (segment, index) of every output: load-balancing search | 8 bytes per output | as scan |
@@ -42,13 +61,11 @@
 //! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.040 / 0.112 | 0.123 / 1.42 | 1.00 / 14.1 |
 //! | [`segmented`] | reduce, sum of `u32`, segments of 1000 | 0.034 / 0.009 | 0.079 / 0.024 | 0.568 / 0.208 |
 //! | [`select`] | below, half of `u32` | 0.012 / 0.015 | 0.039 / 0.036 | 0.204 / 0.231 |
-//! | [`select::flagged_two_pass`] | half of `u32` | 0.021 | 0.084 | 0.637 |
 //! | [`select`] | partition, half of `u32` | 0.014 / 0.016 | 0.044 / 0.043 | 0.272 / 0.316 |
 //! | [`partition`] | three classes of `u32`, segments of 1000 | 0.030 | 0.159 | 1.45 |
 //! | [`unique`] | `u32`, runs of 2 | 0.012 / 0.015 | 0.038 / 0.036 | 0.213 / 0.229 |
 //! | [`merge`] | `u32` | 0.015 / 0.015 | 0.045 / 0.046 | 0.267 / 0.251 |
 //! | [`merge_sort`] | `u32` with `u32` | 0.116 / 0.121 | 0.744 / 0.938 | 7.63 / 9.30 |
-//! | [`merge_sort`] | points of 4 `f32` by super key | 0.238 / 0.366 | 1.99 / 6.34 | 26.7 / 79.3 |
 //! | [`top_k`](mod@top_k) | 1024 of `f32` | 0.034 | 0.052 | 0.155 |
 //! | [`search`] | lower bound, as many random queries | 0.066 / 0.071 | 0.865 / 0.947 | 20.1 / 20.5 |
 //! | [`expand`] | segments of 8 | 0.012 / 0.030 | 0.052 / 0.229 | 0.443 / 2.45 |
@@ -73,6 +90,7 @@ pub(crate) mod notify;
 pub(crate) mod pairs;
 pub mod partition;
 pub mod permute;
+pub(crate) mod planned;
 pub mod radix_sort;
 pub mod reduce;
 pub mod scan;
@@ -80,6 +98,10 @@ pub mod search;
 pub mod segmented;
 pub mod segmented_sort;
 pub mod select;
+#[cfg(feature = "research")]
+pub(crate) mod select_two_pass;
+#[cfg(feature = "research")]
+pub(crate) mod sort_points;
 pub mod top_k;
 pub mod unique;
 

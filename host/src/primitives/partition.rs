@@ -7,6 +7,7 @@
 //! only one pass.)
 
 use super::item::Item;
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
@@ -95,9 +96,7 @@ impl Partition {
 
 /// Returns the bytes of temporary memory for `len` items.
 pub fn plan(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Partition::plan(&mut layout, len);
-    layout.bytes()
+    bytes_of(|layout| Partition::plan(layout, len))
 }
 
 /// Orders every segment by the classes of its items, and writes to `counts`, for each segment, how many items are of
@@ -118,20 +117,16 @@ pub fn by_class<T: Item>(
     output: &mut Buffer<T>,
     counts: &mut Buffer<u64>,
 ) -> Result<()> {
-    classes.check_items("classes of a partition", input.len())?;
-    output.check_items("items of a partition's output", input.len())?;
-    let starts = starts(stream, offsets)?;
-    counts.check_items("counts of a partition", 2 * starts.len())?;
     input.check_device(stream)?;
-    classes.check_device(stream)?;
-    output.check_device(stream)?;
-    counts.check_device(stream)?;
+    classes.check(stream, "classes of a partition", input.len())?;
+    output.check(stream, "items of a partition's output", input.len())?;
+    let starts = starts(stream, offsets)?;
+    counts.check(stream, "counts of a partition", 2 * starts.len())?;
     if starts.is_empty() {
         return Ok(());
     }
-    let mut layout = Layout::new();
-    let partition = Partition::plan(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "partition")?;
+    let plan = |layout: &mut _| Partition::plan(layout, input.len());
+    let (partition, temp) = carve(stream, workspace, "partition", plan)?;
     let num_items = input.len();
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {

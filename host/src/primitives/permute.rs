@@ -9,7 +9,7 @@ use bytemuck::NoUninit;
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use kauri_kernels::policy::PERMUTE_BLOCK_ITEMS;
-use kauri_kernels::primitives::permute::{primitives_gather, primitives_scatter};
+use kauri_kernels::primitives::permute::{Permute, primitives_gather, primitives_scatter};
 use kauri_kernels::thread::words::{Bits128, Words};
 
 /// Sets item i of the output to item `indices[i]` of the input. Items with an index out of range keep their value. If
@@ -24,8 +24,9 @@ pub fn gather<T: DeviceCopy + NoUninit>(
     indices: &Buffer<u32>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    output.check_items("items gathered", indices.len())?;
-    check_devices(stream, input, indices, output)?;
+    input.check_device(stream)?;
+    indices.check_device(stream)?;
+    output.check(stream, "items gathered", indices.len())?;
     permute(stream, input, indices, output, Direction::Gather)
 }
 
@@ -40,8 +41,9 @@ pub fn scatter<T: DeviceCopy + NoUninit>(
     indices: &Buffer<u32>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    input.check_items("items scattered", indices.len())?;
-    check_devices(stream, input, indices, output)?;
+    input.check(stream, "items scattered", indices.len())?;
+    indices.check_device(stream)?;
+    output.check_device(stream)?;
     permute(stream, input, indices, output, Direction::Scatter)
 }
 
@@ -95,17 +97,6 @@ pub(crate) enum Direction {
     Gather,
     /// Indices refer to the output.
     Scatter,
-}
-
-fn check_devices<T: DeviceCopy>(
-    stream: &Stream,
-    input: &Buffer<T>,
-    indices: &Buffer<u32>,
-    output: &Buffer<T>,
-) -> Result<()> {
-    input.check_device(stream)?;
-    indices.check_device(stream)?;
-    output.check_device(stream)
 }
 
 /// Dispatches to the kernel with the largest pieces that divide an item.
@@ -170,7 +161,8 @@ unsafe fn pieces<P: Words, const PIECES: u32>(
         Direction::Gather => input.len() / len,
         Direction::Scatter => output.len() / len,
     };
-    let args = (input, indices, output, len as u32, num_indexed as u64);
+    let num_indexed = num_indexed as u64;
+    let args = (Permute { input, indices, output, pieces: len as u32, num_indexed },);
     // SAFETY: passed on to the caller.
     unsafe {
         match direction {

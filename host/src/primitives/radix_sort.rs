@@ -14,20 +14,32 @@
 
 mod passes;
 
-pub(crate) use passes::{RadixSort, Shape, SortBy};
-
-pub use kauri_kernels::policy::RadixSortPolicy;
+pub(crate) use kauri_kernels::thread::radix_key::SortBy;
 pub use kauri_kernels::thread::radix_key::{SortKey, SortValue};
+pub(crate) use passes::{RadixSort, Shape};
 
 use super::pairs::{Pairs, Source};
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
+use kauri_kernels::policy::RadixSortPolicy;
 use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 use std::ops::Range;
 
-/// Options of the radix sort.
+/// Options of the radix sort: the bits and the order of keys.
+///
+/// ```
+/// use kauri::primitives::cpu;
+/// use kauri::primitives::radix_sort::RadixSortOptions;
+///
+/// let (keys, mut sorted) = ([3.0f32, -1.0, 2.0], [0.0; 3]);
+/// cpu::radix_sort::sort_keys(&keys, &mut sorted, &RadixSortOptions::default().descending(true))?;
+/// assert_eq!(sorted, [3.0, 2.0, -1.0]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RadixSortOptions {
     /// The range of bits to sort by, counted from the lowest bit of the unsigned integer of the same order; all bits by
     /// default. Fewer bits need fewer passes. An empty range keeps the order of the items.
@@ -36,14 +48,46 @@ pub struct RadixSortOptions {
     pub descending: bool,
     /// Treats -0.0 and 0.0 as equal. By default -0.0 precedes 0.0. No effect on integers.
     pub equal_zeros: bool,
-    /// The tile shape, for experiments; by default the best known one. Only a few shapes have kernels.
-    pub policy: Option<RadixSortPolicy>,
-    /// Counts items in 64 bits even if they are few, to test what large sorts do.
-    #[doc(hidden)]
-    pub wide: bool,
+    /// The tile shape; by default the best known one.
+    pub(crate) policy: Option<RadixSortPolicy>,
+    /// Counts items in 64 bits even if they are few.
+    pub(crate) wide: bool,
 }
 
 impl RadixSortOptions {
+    /// Sets the range of bits.
+    pub fn bits(mut self, bits: Range<u32>) -> Self {
+        self.bits = Some(bits);
+        self
+    }
+
+    /// Sets whether the order is descending.
+    pub fn descending(mut self, descending: bool) -> Self {
+        self.descending = descending;
+        self
+    }
+
+    /// Sets whether -0.0 equals 0.0.
+    pub fn equal_zeros(mut self, equal_zeros: bool) -> Self {
+        self.equal_zeros = equal_zeros;
+        self
+    }
+
+    /// Sets the tile shape. Sorts return [`Error::InvalidLaunch`] for a shape without a kernel; see
+    /// [`research::primitives`](crate::research::primitives) for the shapes that have one. Segmented sorts ignore it.
+    #[cfg(feature = "research")]
+    pub fn policy(mut self, policy: RadixSortPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Counts items in 64 bits even if they are few, as sorts of more than 2^30 items do. Segmented sorts ignore it.
+    #[cfg(feature = "research")]
+    pub fn wide(mut self, wide: bool) -> Self {
+        self.wide = wide;
+        self
+    }
+
     /// Returns the bits and the order by which keys of type `K` are sorted.
     pub(super) fn sort_by<K: SortKey>(&self) -> Result<SortBy> {
         let bits = K::Bits::BITS;
@@ -72,7 +116,8 @@ impl RadixSortOptions {
 /// # Errors
 /// [`InvalidBits`](Error::InvalidBits).
 pub fn plan_keys<K: SortKey>(len: usize, options: &RadixSortOptions) -> Result<u64> {
-    Ok(Plan::<K::Bits, NoValue>::new(len, options.sort_by::<K>()?, options).layout.bytes())
+    let by = options.sort_by::<K>()?;
+    Ok(bytes_of(|layout| Plan::<K::Bits, NoValue>::new(layout, len, by, options)))
 }
 
 /// Returns the bytes of temporary memory that [`sort_pairs`] takes for `len` pairs.
@@ -80,7 +125,8 @@ pub fn plan_keys<K: SortKey>(len: usize, options: &RadixSortOptions) -> Result<u
 /// # Errors
 /// [`InvalidBits`](Error::InvalidBits).
 pub fn plan_pairs<K: SortKey, V: SortValue>(len: usize, options: &RadixSortOptions) -> Result<u64> {
-    Ok(Plan::<K::Bits, V::Bits>::new(len, options.sort_by::<K>()?, options).layout.bytes())
+    let by = options.sort_by::<K>()?;
+    Ok(bytes_of(|layout| Plan::<K::Bits, V::Bits>::new(layout, len, by, options)))
 }
 
 /// Sorts `keys` into `sorted`. Enqueues the work on the stream and returns.
@@ -129,7 +175,6 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
 
 /// The temporary memory of a sort between buffers.
 struct Plan<K, V> {
-    layout: Layout,
     sort: RadixSort,
     /// The target of the passes that do not write to the output.
     keys: Region<K>,
@@ -137,18 +182,13 @@ struct Plan<K, V> {
 }
 
 impl<K: RadixKey, V: Carried> Plan<K, V> {
-    fn new(len: usize, by: SortBy, options: &RadixSortOptions) -> Self {
-        let mut layout = Layout::new();
+    fn new(layout: &mut Layout, len: usize, by: SortBy, options: &RadixSortOptions) -> Self {
         let passes = by.num_passes();
         let scratch_len = |needed: bool| if needed && passes > 1 { len } else { 0 };
         let len = if passes > 0 { len } else { 0 };
-        let [sort] = RadixSort::plan(&mut layout, len, [options.shape::<K, V>(len)]);
-        Self {
-            sort,
-            keys: layout.reserve(scratch_len(true)),
-            values: layout.reserve(scratch_len(V::IS_CARRIED)),
-            layout,
-        }
+        let [sort] = RadixSort::plan(layout, len, [options.shape::<K, V>(len)]);
+        let (keys, values) = (layout.reserve(scratch_len(true)), layout.reserve(scratch_len(V::IS_CARRIED)));
+        Self { sort, keys, values }
     }
 }
 
@@ -170,8 +210,8 @@ unsafe fn sort<K: RadixKey, V: Carried>(
             stream.copy(to.values, from.values)
         };
     }
-    let plan = Plan::<K, V>::new(len, by, options);
-    let temp = workspace.carve(stream, &plan.layout, "radix sort")?;
+    let plan = |layout: &mut _| Plan::<K, V>::new(layout, len, by, options);
+    let (plan, temp) = carve(stream, workspace, "radix sort", plan)?;
     let scratch = Pairs { keys: temp.view(plan.keys), values: temp.view(plan.values) };
     // The last pass writes to the output.
     let targets = if passes % 2 == 1 { [to, scratch] } else { [scratch, to] };

@@ -4,6 +4,7 @@
 //! [`scan`](super::scan). Each item is read once. The association depends only on the number of items, so that even
 //! sums of floats have the same bits on every run and on the CPU.
 
+use super::planned::{bytes_of, carve};
 pub use super::scan::ScanOperator;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -55,9 +56,7 @@ impl<T: Words> Reduce<T> {
 
 /// Returns the bytes of temporary memory of a reduction of `len` items.
 pub fn plan<T: Words>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Reduce::<T>::plan(&mut layout, len);
-    layout.bytes()
+    bytes_of(|layout| Reduce::<T>::plan(layout, len))
 }
 
 /// Combines all items of `input` in their order, and writes the result to `output`, which has one entry.
@@ -72,12 +71,9 @@ pub fn reduce<T: Words, O: ScanOperator<T>>(
     input: &Buffer<T>,
     output: &mut Buffer<T>,
 ) -> Result<()> {
-    output.check_items("items of a reduction's output", 1)?;
     input.check_device(stream)?;
-    output.check_device(stream)?;
-    let mut layout = Layout::new();
-    let reduce = Reduce::<T>::plan(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "reduce")?;
+    output.check(stream, "items of a reduction's output", 1)?;
+    let (reduce, temp) = carve(stream, workspace, "reduce", |layout| Reduce::<T>::plan(layout, input.len()))?;
     // SAFETY: the borrows keep both buffers apart, and buffers wait for the device before they are freed.
     unsafe { reduce.run::<O>(stream, &temp, input.slice(), output.slice_mut()) }
 }

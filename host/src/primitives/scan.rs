@@ -8,6 +8,7 @@
 //! Sums of floats have a fixed association, so that every run and the CPU give the same bits; their look-back is by
 //! groups of 32 tiles. [`inclusive_any_order`] uses plain look-back; the last bits of its sums depend on timing.
 
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -64,9 +65,7 @@ impl Scan {
 
 /// Returns the bytes of temporary memory of a scan of `len` items.
 pub fn plan<T: Words, O: ScanOperator<T>>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Scan::plan::<T, O::LookBack>(&mut layout, len);
-    layout.bytes()
+    bytes_of(|layout| Scan::plan::<T, O::LookBack>(layout, len))
 }
 
 /// Writes the inclusive scan of `input` to `output`, which has the same length.
@@ -117,12 +116,9 @@ fn scan<T: Words, O: Operator<T>, L: LookBack>(
     output: &mut Buffer<T>,
     kind: ScanKind,
 ) -> Result<()> {
-    output.check_items("items of a scan's output", input.len())?;
     input.check_device(stream)?;
-    output.check_device(stream)?;
-    let mut layout = Layout::new();
-    let scan = Scan::plan::<T, L>(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "scan")?;
+    output.check(stream, "items of a scan's output", input.len())?;
+    let (scan, temp) = carve(stream, workspace, "scan", |layout| Scan::plan::<T, L>(layout, input.len()))?;
     // SAFETY: the lengths agree, the borrows keep both buffers apart, and buffers wait for the device before they are freed.
     unsafe { scan.run::<T, O, L>(stream, &temp, input.slice(), output.slice_mut(), kind) }
 }

@@ -62,10 +62,9 @@ fn check<T: SortKey>(
     queries: &Buffer<T>,
     positions: &Buffer<u64>,
 ) -> Result<()> {
-    positions.check_items("positions of queries", queries.len())?;
     sorted.check_device(stream)?;
     queries.check_device(stream)?;
-    positions.check_device(stream)
+    positions.check(stream, "positions of queries", queries.len())
 }
 
 fn search<T: SortKey>(

@@ -6,7 +6,9 @@
 //! have the same bits on every run and on the CPU, even sums of floats. The association of a segment's sum depends on
 //! its position in the array.
 
+use super::pairs::empty_view;
 use super::partition::starts;
+use super::planned::{bytes_of, carve};
 use super::scan::ScanKind;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -123,16 +125,12 @@ impl Segmented {
 
 /// Returns the bytes of temporary memory of a scan by heads of `len` items.
 pub fn plan_by_heads<T: Words, O: SegmentedOperator<T>>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Segmented::plan::<T, O>(&mut layout, len, SegmentFormat::Heads);
-    layout.bytes()
+    bytes_of(|layout| Segmented::plan::<T, O>(layout, len, SegmentFormat::Heads))
 }
 
 /// Returns the bytes of temporary memory of a scan or reduction by offsets of `len` items.
 pub fn plan<T: Words, O: SegmentedOperator<T>>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Segmented::plan::<T, O>(&mut layout, len, SegmentFormat::Offsets);
-    layout.bytes()
+    bytes_of(|layout| Segmented::plan::<T, O>(layout, len, SegmentFormat::Offsets))
 }
 
 /// Writes the inclusive scan of every segment, given by heads.
@@ -212,9 +210,8 @@ pub fn reduce<T: Words + super::item::Item, O: SegmentedOperator<T>>(
     if input.is_empty() || starts.is_empty() {
         return Ok(());
     }
-    let mut layout = Layout::new();
-    let segmented = Segmented::plan::<T, O>(&mut layout, input.len(), SegmentFormat::Offsets);
-    let temp = workspace.carve(stream, &layout, "segmented reduce")?;
+    let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), SegmentFormat::Offsets);
+    let (segmented, temp) = carve(stream, workspace, "segmented reduce", plan)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { segmented.reduce::<T, O>(stream, &temp, input.slice(), starts, sums.slice_mut()) }
 }
@@ -232,26 +229,6 @@ enum Segments<'a> {
     Offsets(&'a Buffer<u64>),
 }
 
-/// The segments of a scan, after validation.
-enum SegmentViews<'a> {
-    Heads(Slice<'a, u8>),
-    Starts(Slice<'a, u64>),
-}
-
-impl<'a> Segments<'a> {
-    fn validate(self, stream: &Stream, num_items: usize) -> Result<(SegmentFormat, SegmentViews<'a>)> {
-        match self {
-            Segments::Heads(heads) => {
-                heads.check(stream, "heads of segments", num_items)?;
-                Ok((SegmentFormat::Heads, SegmentViews::Heads(heads.slice())))
-            }
-            Segments::Offsets(offsets) => {
-                Ok((SegmentFormat::Offsets, SegmentViews::Starts(starts(stream, offsets)?)))
-            }
-        }
-    }
-}
-
 fn scan<T: Words, O: SegmentedOperator<T>>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -260,21 +237,27 @@ fn scan<T: Words, O: SegmentedOperator<T>>(
     output: &mut Buffer<T>,
     kind: ScanKind,
 ) -> Result<()> {
-    output.check_items("items of a scan's output", input.len())?;
     input.check_device(stream)?;
-    output.check_device(stream)?;
-    let (format, segments) = segments.validate(stream, input.len())?;
+    output.check(stream, "items of a scan's output", input.len())?;
+    let (format, heads, starts) = match segments {
+        Segments::Heads(heads) => {
+            heads.check(stream, "heads of segments", input.len())?;
+            (SegmentFormat::Heads, heads.slice(), empty_view().read_only())
+        }
+        Segments::Offsets(offsets) => {
+            (SegmentFormat::Offsets, empty_view().read_only(), starts(stream, offsets)?)
+        }
+    };
     if input.is_empty() {
         return Ok(());
     }
-    let mut layout = Layout::new();
-    let segmented = Segmented::plan::<T, O>(&mut layout, input.len(), format);
-    let temp = workspace.carve(stream, &layout, "segmented scan")?;
+    let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), format);
+    let (segmented, temp) = carve(stream, workspace, "segmented scan", plan)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
-        let heads = match segments {
-            SegmentViews::Heads(heads) => heads,
-            SegmentViews::Starts(starts) => segmented.heads(stream, &temp, starts)?,
+        let heads = match format {
+            SegmentFormat::Heads => heads,
+            SegmentFormat::Offsets => segmented.heads(stream, &temp, starts)?,
         };
         segmented.scan::<T, O>(stream, &temp, input.slice(), heads, output.slice_mut(), kind)
     }

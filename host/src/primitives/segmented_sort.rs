@@ -9,13 +9,14 @@
 //! Temporary memory: one copy of the items if a segment may not fit in shared memory, and up to 8 bytes per 33 items.
 
 use super::pairs::{Pairs, Source};
+use super::planned::{bytes_of, carve};
 use super::radix_sort::{RadixSortOptions, SortBy, SortKey, SortValue};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
 use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
-use kauri_kernels::primitives::segmented_sort::warps::primitives_segmented_sort_warps;
+use kauri_kernels::primitives::segmented_sort::warps::{Lists, primitives_segmented_sort_warps};
 use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 
@@ -28,7 +29,7 @@ pub(crate) const SEGMENT_TILE_ITEMS: usize = 32 * 8 * 8;
 /// [`InvalidBits`](crate::Error::InvalidBits).
 pub fn plan_keys<K: SortKey>(len: usize, num_segments: usize, options: &RadixSortOptions) -> Result<u64> {
     options.sort_by::<K>()?;
-    Ok(Plan::<K::Bits, NoValue>::new(len, num_segments).layout.bytes())
+    Ok(bytes_of(|layout| SegmentLists::<K::Bits, NoValue>::plan_all(layout, len, num_segments)))
 }
 
 /// Returns the bytes of temporary memory that [`sort_pairs`] takes for `len` pairs in `num_segments` segments.
@@ -41,11 +42,10 @@ pub fn plan_pairs<K: SortKey, V: SortValue>(
     options: &RadixSortOptions,
 ) -> Result<u64> {
     options.sort_by::<K>()?;
-    Ok(Plan::<K::Bits, V::Bits>::new(len, num_segments).layout.bytes())
+    Ok(bytes_of(|layout| SegmentLists::<K::Bits, V::Bits>::plan_all(layout, len, num_segments)))
 }
 
-/// Sorts the `keys` of each segment into the same segment of `sorted`. Enqueues the work on the stream and returns. The
-/// options `policy` and `wide` are ignored.
+/// Sorts the `keys` of each segment into the same segment of `sorted`. Enqueues the work on the stream and returns.
 ///
 /// # Errors
 /// [`Shape`](crate::Error::Shape) if the lengths differ, [`InvalidBits`](crate::Error::InvalidBits),
@@ -94,26 +94,6 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
 }
 
-/// The temporary memory of a sort.
-struct Plan<K, V> {
-    layout: Layout,
-    lists: SegmentLists<K, V>,
-}
-
-impl<K: RadixKey, V: Carried> Plan<K, V> {
-    fn new(len: usize, num_segments: usize) -> Self {
-        let mut layout = Layout::new();
-        let (max_short, max_long) = (len / 33, len / (SEGMENT_SHORT_ITEMS + 1));
-        let scratch_len = if max_long > 0 { len } else { 0 };
-        let lists = SegmentLists::plan(
-            &mut layout,
-            [max_short, max_long].map(|max| max.min(num_segments)),
-            scratch_len,
-        );
-        Self { layout, lists }
-    }
-}
-
 /// The temporary memory of sorts of segments from two lists: segments of up to [`SEGMENT_SHORT_ITEMS`] items, and
 /// longer ones.
 pub(crate) struct SegmentLists<K, V> {
@@ -126,6 +106,13 @@ pub(crate) struct SegmentLists<K, V> {
 }
 
 impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
+    /// Plans sorts of `len` items in `num_segments` segments of any length.
+    fn plan_all(layout: &mut Layout, len: usize, num_segments: usize) -> Self {
+        let max_segments = [len / 33, len / (SEGMENT_SHORT_ITEMS + 1)];
+        let scratch_len = if max_segments[1] > 0 { len } else { 0 };
+        Self::plan(layout, max_segments.map(|max| max.min(num_segments)), scratch_len)
+    }
+
     /// Plans lists with capacities for `max_segments`, and a scratch buffer for `scratch_len` items (0 if all segments
     /// fit in shared memory).
     pub(crate) fn plan(layout: &mut Layout, max_segments: [usize; 2], scratch_len: usize) -> Self {
@@ -166,23 +153,10 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         longest: usize,
     ) -> Result<()> {
         let ([short, long], listed) = self.clear(stream, temp)?;
-        let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
+        let lists = Lists { short, long, num_listed: listed };
         // SAFETY: passed on to the caller.
         unsafe {
-            let (keys, values) = (from.keys, from.values);
-            let args = (
-                keys,
-                values,
-                offsets,
-                to.keys,
-                to.values,
-                short,
-                long,
-                listed,
-                by.begin_bit,
-                by.end_bit,
-                order,
-            );
+            let args = (from, offsets, to, lists, by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD));
             let num_warps = (offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
             stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
             self.sort_listed(stream, temp, from, offsets, to, by, longest)
@@ -205,8 +179,8 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         by: SortBy,
         longest: usize,
     ) -> Result<()> {
-        let order = by.order.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD).to_bits();
-        let launch = ListedSort { stream, lists: self, temp, from, offsets, to, by, order };
+        let by = by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD);
+        let launch = ListedSort { stream, lists: self, temp, from, offsets, to, by };
         // SAFETY: passed on to the caller.
         unsafe {
             if longest > 32 {
@@ -242,10 +216,10 @@ pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
             stream.copy(to.values, from.values)
         };
     }
-    let plan = Plan::<K, V>::new(len, num_segments);
-    let temp = workspace.carve(stream, &plan.layout, "segmented sort")?;
+    let plan = |layout: &mut _| SegmentLists::<K, V>::plan_all(layout, len, num_segments);
+    let (lists, temp) = carve(stream, workspace, "segmented sort", plan)?;
     // SAFETY: only this plan uses the temporary memory; the rest is passed on to the caller.
-    unsafe { plan.lists.sort(stream, &temp, from, offsets, to, by, len) }
+    unsafe { lists.sort(stream, &temp, from, offsets, to, by, len) }
 }
 
 /// The arguments of a launch that sorts listed segments.
@@ -257,33 +231,19 @@ struct ListedSort<'a, K, V> {
     offsets: Slice<'a, u64>,
     to: Pairs<'a, K, V>,
     by: SortBy,
-    order: u32,
 }
 
 impl<K: RadixKey, V: Carried> ListedSort<'_, K, V> {
     /// # Safety
     /// Like [`sort`].
     unsafe fn sort<const ITEMS: usize>(&self, which: u32) -> Result<()> {
-        let Self { stream, lists, temp, from, offsets, to, by, order } = *self;
+        let Self { stream, lists, temp, from, offsets, to, by } = *self;
         let (counters, list) = (temp.view(lists.counters), temp.view(lists.lists[which as usize]));
         // SAFETY: passed on to the caller.
         unsafe {
-            let args = (
-                from.keys,
-                from.values,
-                offsets,
-                to.keys,
-                to.values,
-                temp.view(lists.keys),
-                temp.view(lists.values),
-                list.read_only(),
-                counters.part(0, 2).read_only(),
-                counters.part(2, 2),
-                which,
-                by.begin_bit,
-                by.end_bit,
-                order,
-            );
+            let scratch = Pairs { keys: temp.view(lists.keys), values: temp.view(lists.values) };
+            let (num_listed, tickets) = (counters.part(0, 2).read_only(), counters.part(2, 2));
+            let args = (from, offsets, to, scratch, list.read_only(), num_listed, tickets, which, by);
             let blocks = (list.len() as u64).min(SEGMENT_MAX_BLOCKS);
             stream.launch::<primitives_segmented_sort_blocks<K, V, 8, ITEMS>>(blocks, args)
         }

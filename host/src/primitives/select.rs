@@ -4,34 +4,24 @@
 //! host does not wait. The output must have capacity for all items; entries behind the selected items are undefined.
 //! The order of the input is kept, so results are the same on every run.
 //!
-//! [`flagged`], [`matching`], [`partition_flagged`] and [`partition`] read and write each item once (look-back between
-//! tiles: Merrill, Garland 2016). [`flagged_two_pass`] is Robinson's form (Billeter, Olsson, Assarsson 2009), which
-//! moves the selected items twice.
+//! Each item is read and written once (look-back between tiles: Merrill, Garland 2016).
 
 use super::item::Item;
 use super::pairs::empty_view;
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
-use kauri_kernels::policy::{SELECT_ROWS, TWO_PASS_WARPS};
+use kauri_kernels::policy::SELECT_ROWS;
 pub use kauri_kernels::primitives::select::SelectPredicate;
-use kauri_kernels::primitives::select::{primitives_select_flagged, primitives_select_if};
-use kauri_kernels::primitives::select_two_pass::{primitives_select_close_gaps, primitives_select_pieces};
+pub(crate) use kauri_kernels::primitives::select::Selected;
+use kauri_kernels::primitives::select::{
+    Select as SelectArgs, primitives_select_flagged, primitives_select_if,
+};
 use kauri_kernels::thread::operator::Count;
 use kauri_kernels::thread::words::{Words, join};
 use kauri_kernels::warp::look_back::{Decoupled, LookBack};
-
-/// The outputs of a selection.
-#[derive(Clone, Copy)]
-pub(crate) struct Selected<'a, T> {
-    /// The output of selected items, with capacity for all items.
-    pub(crate) kept: SliceMut<'a, T>,
-    /// The output of the other items, with capacity for all items; empty if they are not needed.
-    pub(crate) others: SliceMut<'a, T>,
-    /// One word: the number of selected items.
-    pub(crate) count: SliceMut<'a, u64>,
-}
 
 /// The temporary memory of selections of up to a number of items.
 pub(crate) struct Select {
@@ -71,7 +61,7 @@ impl Select {
         to: Selected<'_, T>,
     ) -> Result<()> {
         let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
-        let args = (input, flags, to.kept, to.others, to.count, self.words(temp));
+        let args = (SelectArgs { input, to, words: self.words(temp) }, flags);
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
         unsafe { stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
     }
@@ -89,66 +79,15 @@ impl Select {
         to: Selected<'_, T>,
     ) -> Result<()> {
         let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
-        let args = (input, join(bound.to_words()), to.kept, to.others, to.count, self.words(temp));
+        let args = (SelectArgs { input, to, words: self.words(temp) }, join(bound.to_words()));
         // SAFETY: as above.
         unsafe { stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
     }
 }
 
-/// The temporary memory of selections in two passes.
-pub(crate) struct SelectTwoPass<T> {
-    compacted: Region<T>,
-    /// The number of items that each warp keeps.
-    counts: Region<u64>,
-    /// The items of a warp's piece.
-    piece: usize,
-}
-
-impl<T: Words> SelectTwoPass<T> {
-    /// Plans selections of `len` items.
-    pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
-        // A multiple of 32, so that stores stay aligned.
-        let piece = len.div_ceil(TWO_PASS_WARPS).next_multiple_of(32).max(32);
-        Self { compacted: layout.reserve(len), counts: layout.reserve(len.div_ceil(piece)), piece }
-    }
-
-    /// Selects the items whose flag is not 0.
-    ///
-    /// # Safety
-    /// Like [`Select::run_flagged`], for as many items as planned.
-    pub(crate) unsafe fn run_flagged(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'_>,
-        input: Slice<'_, T>,
-        flags: Slice<'_, u8>,
-        kept: SliceMut<'_, T>,
-        count: SliceMut<'_, u64>,
-    ) -> Result<()> {
-        let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
-        let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
-        // SAFETY: passed on to the caller; there is a count per warp.
-        unsafe {
-            let args = (input, flags, compacted, counts, piece);
-            stream.launch_items::<primitives_select_pieces<T>>(threads, args)?;
-            let args = (compacted.read_only(), counts.read_only(), kept, count, piece);
-            stream.launch_items::<primitives_select_close_gaps<T>>(threads, args)
-        }
-    }
-}
-
-/// Returns the bytes of temporary memory of a selection of `len` items in one pass.
+/// Returns the bytes of temporary memory of a selection of `len` items.
 pub fn plan<T: Item>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Select::plan::<T::Bits>(&mut layout, len);
-    layout.bytes()
-}
-
-/// Returns the bytes of temporary memory of a selection of `len` items in two passes.
-pub fn plan_two_pass<T: Item>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    SelectTwoPass::<T::Bits>::plan(&mut layout, len);
-    layout.bytes()
+    bytes_of(|layout| Select::plan::<T::Bits>(layout, len))
 }
 
 /// Writes the items whose flag is not 0 to the front of `kept`, and their number to `count`.
@@ -182,32 +121,6 @@ pub fn partition_flagged<T: Item>(
     count: &mut Buffer<u64>,
 ) -> Result<()> {
     select_flagged(stream, workspace, input, flags, kept, Some(others), count)
-}
-
-/// Like [`flagged`], in two passes.
-///
-/// # Errors
-/// Like [`flagged`].
-pub fn flagged_two_pass<T: Item>(
-    stream: &Stream,
-    workspace: &mut Workspace,
-    input: &Buffer<T>,
-    flags: &Buffer<u8>,
-    kept: &mut Buffer<T>,
-    count: &mut Buffer<u64>,
-) -> Result<()> {
-    flags.check_items("flags of a selection", input.len())?;
-    flags.check_device(stream)?;
-    check(stream, input, kept, None, count)?;
-    if input.is_empty() {
-        return count.fill_bytes(stream, 0);
-    }
-    let mut layout = Layout::new();
-    let select = SelectTwoPass::<T::Bits>::plan(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "select in two passes")?;
-    let (input, kept) = (input.bits(), kept.bits_mut());
-    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { select.run_flagged(stream, &temp, input, flags.slice(), kept, count.slice_mut()) }
 }
 
 /// Writes the items that satisfy predicate `P` ([`Below`](super::predicate::Below) or
@@ -251,15 +164,13 @@ fn select_flagged<T: Item>(
     others: Option<&mut Buffer<T>>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    flags.check_items("flags of a selection", input.len())?;
-    flags.check_device(stream)?;
+    flags.check(stream, "flags of a selection", input.len())?;
     check(stream, input, kept, others.as_deref(), count)?;
     if input.is_empty() {
         return count.fill_bytes(stream, 0);
     }
-    let mut layout = Layout::new();
-    let select = Select::plan::<T::Bits>(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "select")?;
+    let plan = |layout: &mut _| Select::plan::<T::Bits>(layout, input.len());
+    let (select, temp) = carve(stream, workspace, "select", plan)?;
     let to = Selected {
         kept: kept.bits_mut::<T::Bits>(),
         others: others.map_or(empty_view(), Buffer::bits_mut),
@@ -282,9 +193,8 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     if input.is_empty() {
         return count.fill_bytes(stream, 0);
     }
-    let mut layout = Layout::new();
-    let select = Select::plan::<T>(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "select")?;
+    let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
+    let (select, temp) = carve(stream, workspace, "select", plan)?;
     let others = others.map_or(empty_view(), Buffer::slice_mut);
     let to = Selected { kept: kept.slice_mut(), others, count: count.slice_mut() };
     // SAFETY: as in `select_flagged`.
@@ -299,14 +209,8 @@ pub(super) fn check<T: cust_core::DeviceCopy>(
     others: Option<&Buffer<T>>,
     count: &Buffer<u64>,
 ) -> Result<()> {
-    kept.check_items("capacity for selected items", input.len())?;
-    count.check_items("counts of a selection", 1)?;
     input.check_device(stream)?;
-    kept.check_device(stream)?;
-    count.check_device(stream)?;
-    if let Some(others) = others {
-        others.check_items("capacity for the other items", input.len())?;
-        others.check_device(stream)?;
-    }
-    Ok(())
+    kept.check(stream, "capacity for selected items", input.len())?;
+    count.check(stream, "counts of a selection", 1)?;
+    others.map_or(Ok(()), |others| others.check(stream, "capacity for the other items", input.len()))
 }

@@ -5,8 +5,9 @@
 //! in [`select`](super::select).
 
 use super::pairs::empty_view;
+use super::planned::{bytes_of, carve};
 use super::select::{Select, check};
-use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 pub use kauri_kernels::primitives::unique::UniqueRun;
 use kauri_kernels::primitives::unique::primitives_unique;
@@ -14,9 +15,7 @@ use kauri_kernels::thread::words::Words;
 
 /// Returns the bytes of temporary memory for `len` items.
 pub fn plan<T: Words>(len: usize) -> u64 {
-    let mut layout = Layout::new();
-    Select::plan::<T>(&mut layout, len);
-    layout.bytes()
+    bytes_of(|layout| Select::plan::<T>(layout, len))
 }
 
 /// Writes the first item of every run to the front of `kept`, and the number of runs to `count`.
@@ -34,9 +33,8 @@ pub fn unique<T: Words, R: UniqueRun<T>>(
     if input.is_empty() {
         return count.fill_bytes(stream, 0);
     }
-    let mut layout = Layout::new();
-    let select = Select::plan::<T>(&mut layout, input.len());
-    let temp = workspace.carve(stream, &layout, "unique")?;
+    let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
+    let (select, temp) = carve(stream, workspace, "unique", plan)?;
     let num_tiles = select.prepare::<T>(stream, &temp, input.len())?;
     let args = (input.slice(), kept.slice_mut(), empty_view(), count.slice_mut(), select.words(&temp));
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the

@@ -1,35 +1,48 @@
 //! Backend trait of quadtrees: the operations that each device implements. Arguments are already validated.
 
 use crate::error::Result;
+use crate::quadtree::check;
+use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::options::QuadtreeOptions;
-#[cfg(feature = "io")]
-use crate::quadtree::sections::Sections;
 use crate::query::backend::QueryBackend;
 use crate::rows::Rows;
+use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
+use std::ops::Range;
+
+/// The properties of a tree that are in host memory on every device.
+#[derive(Clone)]
+pub(crate) struct Outline {
+    /// The words of its [`Frame`].
+    pub(crate) frame: Vec<u64>,
+    pub(crate) dims: usize,
+    pub(crate) options: QuadtreeOptions,
+    pub(crate) num_points: usize,
+    /// The first node of each level, and the number of nodes.
+    pub(crate) level_begins: Vec<u32>,
+}
+
+impl Outline {
+    /// Returns the frame.
+    pub(crate) fn frame<const D: usize>(&self) -> Frame<D> {
+        Frame::from_words(&self.frame).expect("a tree has the frame that it was built with")
+    }
+}
 
 /// A quadtree or octree on its device.
 pub(crate) trait Backend<C: Coord>: Send + Sync {
-    /// Returns the options of the build.
-    fn options(&self) -> &QuadtreeOptions;
-    /// Returns the frame's words.
-    fn frame(&self) -> &[u64];
-    /// Returns the first node of each level, and the number of nodes.
-    fn level_begins(&self) -> &[u32];
-    /// Returns the number of points.
-    fn num_points(&self) -> usize;
+    /// Returns the tree's properties.
+    fn outline(&self) -> &Outline;
     /// Returns the nodes in breadth-first order.
     fn nodes(&self) -> Result<Cow<'_, [Node]>>;
+    /// Returns the low corners of the cells of some nodes, in units of the frame.
+    fn cells(&self, nodes: Range<u32>) -> Result<Cow<'_, [u32]>>;
     /// Returns the ids of the points in tree order.
     fn ids(&self) -> Result<Cow<'_, [u32]>>;
     /// Returns the coordinates in tree order.
     fn coords(&self) -> Result<Cow<'_, [C]>>;
-    /// Returns the low corner of a node's cell, in units of the frame.
-    fn cell(&self, node: u32) -> Result<Vec<u32>>;
-    /// Checks everything that a build promises.
-    fn verify(&self) -> Result<()>;
     /// Returns the leaf of each query.
     fn leaf_of(&self, queries: &[C]) -> Result<Vec<u32>>;
     /// Returns the leaves adjacent to each node.
@@ -38,7 +51,9 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn samples(&self) -> Result<Vec<u32>>;
     /// Returns the backend that answers queries. The first call builds its data.
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
-    /// Returns the arrays that a file stores.
-    #[cfg(feature = "io")]
-    fn sections(&self) -> Result<Sections<'_, C>>;
+
+    /// Checks everything that a build promises.
+    fn verify(&self) -> Result<()> {
+        with_2_or_3!(self.outline().dims, D => check::verify::<C, D>(self))
+    }
 }

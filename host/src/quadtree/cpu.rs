@@ -1,15 +1,15 @@
 //! Builds on the CPU.
 
 mod codes;
+#[cfg(feature = "research")]
 pub(crate) mod levels;
 
 use crate::error::Result;
 use crate::primitives::cpu::bounds::bounds;
 use crate::quadtree::frame::frame_of_bounds;
 use crate::quadtree::host::HostTree;
-use crate::quadtree::node::{level_begins, node_bytes};
+use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{BuildAlgorithm, QuadtreeOptions};
-use crate::quadtree::part::OrderedPoints;
 use crate::stats::Stats;
 use kauri_kernels::thread::coord::Coord;
 
@@ -21,19 +21,19 @@ pub(crate) fn build<C: Coord, const D: usize>(
 ) -> Result<HostTree<C>> {
     let frame =
         stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
-    let depth = frame.levels.min(options.max_depth);
+    let depth = options.depth(&frame);
     let leaf_points = options.leaf_points;
-    let ((part, splits), OrderedPoints { coords, ids }) = match options.algorithm {
+    let (part, ordered) = match options.algorithm {
         BuildAlgorithm::Codes if D as u32 * depth <= u64::BITS => {
             codes::build::<C, u64, D>(points, &frame, depth, leaf_points, stats)
         }
         BuildAlgorithm::Codes => codes::build::<C, u128, D>(points, &frame, depth, leaf_points, stats),
-        BuildAlgorithm::Levels => {
+        #[cfg(feature = "research")]
+        BuildAlgorithm::Levels(_) => {
             stats.phase("levels", || levels::build(points, &frame, depth, leaf_points, 0))
         }
     }?;
-    let level_begins = level_begins(&splits, D);
-    Ok(HostTree::new(&frame, options, part.nodes, part.corners.into_flattened(), level_begins, coords, ids))
+    Ok(HostTree::new(&frame, options, part, ordered))
 }
 
 /// Returns an upper bound of the temporary bytes of a build of `num_points` points and `num_nodes` nodes.
@@ -46,7 +46,8 @@ pub(crate) fn temp_bytes<C: Coord>(
     let point_bytes = match options.algorithm {
         BuildAlgorithm::Codes if dims as u32 * options.max_depth <= u64::BITS => size_of::<(u64, u32)>(),
         BuildAlgorithm::Codes => size_of::<(u128, u32)>(),
-        BuildAlgorithm::Levels => levels::temp_point_bytes::<C>(dims),
+        #[cfg(feature = "research")]
+        BuildAlgorithm::Levels(_) => levels::temp_point_bytes::<C>(dims),
     };
     // While vectors of nodes grow, and for the children of one level.
     let temp_node_bytes = 2 * node_bytes(dims) + size_of::<usize>() as u64;

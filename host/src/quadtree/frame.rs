@@ -4,11 +4,6 @@ use crate::error::{Error, Result};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::thread::coord::Coord;
 
-/// Returns the frame that the words of a tree encode.
-pub(crate) fn frame_of_words<const D: usize>(words: &[u64]) -> Frame<D> {
-    Frame::from_words(words).expect("a tree has the frame that it was built with")
-}
-
 /// Returns the frame of points with these bounds; the bounds of an empty set are ignored. Refuses bounds beyond the largest coordinate,
 /// which points in device memory can have.
 pub(crate) fn frame_of_bounds<C: Coord, const D: usize>(

@@ -1,13 +1,11 @@
 //! A tree in device memory, and its build: in rounds of several levels from sorted codes, or level by level.
 
-mod build_input;
+mod build;
 mod codes;
 mod index;
+#[cfg(feature = "research")]
 mod levels;
-mod node_buffers;
 mod queries;
-#[cfg(feature = "io")]
-mod stored;
 pub(crate) mod streamed;
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
@@ -15,39 +13,30 @@ use crate::error::Result;
 use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::generate::iota_on;
-use crate::primitives::permute::{Direction, permute_parts};
-use crate::quadtree::backend::Backend;
+use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::frame::frame_of_bounds;
-use crate::quadtree::host::HostTree;
-use crate::quadtree::node::{NodeWords, level_begins, node_bytes};
-use crate::quadtree::options::{BuildAlgorithm, QuadtreeOptions};
 #[cfg(feature = "io")]
-use crate::quadtree::sections::Sections;
+use crate::quadtree::host::HostTree;
+use crate::quadtree::node::{Part, node_bytes};
+use crate::quadtree::options::{BuildAlgorithm, QuadtreeOptions};
 use crate::query::backend::QueryBackend;
-use crate::query::cpu::Corners;
 use crate::query::gpu::BucketIndex;
 use crate::rows::Rows;
-use build_input::BuildInput;
+use build::{Build, NodeBuffers};
 use cuda_std::mem::Slice;
 use index::{Cells, bucket_index};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::words::Bits128;
-use node_buffers::NodeBuffers;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A tree in device memory.
 pub(crate) struct GpuTree<C> {
-    /// The frame's words.
-    frame: Vec<u64>,
-    /// The first node of each level, and the number of nodes.
-    level_begins: Vec<u32>,
-    options: QuadtreeOptions,
-    dims: usize,
-    nodes: Arc<Buffer<Bits128>>,
+    outline: Outline,
+    nodes: Arc<Buffer<Node>>,
     /// The low corner of each node's cell, in units.
     cells: Buffer<u32>,
     /// Coordinates in tree order.
@@ -66,79 +55,56 @@ impl<C: Coord> GpuTree<C> {
         coords: &Buffer<C>,
         options: &QuadtreeOptions,
     ) -> Result<Self> {
-        let (gpu, n) = (stream.gpu(), coords.len() / D);
-        options.levels.check(D)?;
+        let (num_points, mut level_begins) = (coords.len() / D, vec![0, 1]);
         let frame = frame::<C, D>(stream, workspace, coords.slice(), options)?;
-        let frame_words: Vec<u64> = frame.to_words().collect();
-        let input = BuildInput {
-            stream,
-            coords: coords.slice(),
-            frame: Buffer::from_slice(stream, &frame_words, "quadtree frame")?,
-            depth: frame.levels.min(options.max_depth),
-            leaf_points: options.leaf_points,
-        };
-        let mut tree_coords = Buffer::uninitialized(gpu, coords.len(), "quadtree points")?;
-        let mut ids = Buffer::uninitialized(gpu, n, "quadtree ids")?;
-        let root = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
-        let mut nodes = NodeBuffers::of_roots(stream, &[root], &[[0; D]])?;
+        let Part { nodes: roots, corners } = Part::<D>::of_root(num_points);
+        let mut build = Build::new(stream, coords, (&roots, &corners), &frame, options)?;
         // SAFETY: the buffers are owned or borrowed here, and wait for the device before they are freed.
-        let splits = unsafe {
-            if input.depth == 0 || n <= options.leaf_points as usize {
-                iota_on(stream, 0, ids.slice_mut())?;
-                stream.copy(tree_coords.slice_mut(), coords.slice())?;
-                Vec::new()
+        let in_order = unsafe {
+            if build.depth == 0 || num_points <= options.leaf_points as usize {
+                iota_on(stream, 0, build.ids.slice_mut())?;
             } else {
-                let splits = match options.algorithm {
-                    BuildAlgorithm::Codes => codes::build(&input, workspace, &mut ids, &mut nodes),
-                    BuildAlgorithm::Levels => {
-                        levels::build(&input, workspace, &mut ids, &mut nodes, options.levels, (0, 1))
-                    }
-                }?;
-                let in_order = tree_coords.slice_mut();
-                permute_parts(stream, Direction::Gather, D, coords.slice(), ids.slice(), in_order)?;
-                splits
+                for num_splits in
+                    build.run(workspace, options.algorithm)?.into_iter().take_while(|&num| num > 0)
+                {
+                    level_begins.push(level_begins[level_begins.len() - 1] + (num_splits << D));
+                }
             }
+            build.coords_in_order()?
         };
-        Ok(Self {
-            frame: frame_words,
-            level_begins: level_begins(&splits, D),
-            options: options.clone(),
+        let Build { ids, nodes: NodeBuffers { nodes, cells }, .. } = build;
+        let outline = Outline {
+            frame: frame.to_words().collect(),
             dims: D,
-            nodes: nodes.nodes.into(),
-            cells: nodes.cells,
-            coords: tree_coords,
-            ids,
+            options: options.clone(),
+            num_points,
+            level_begins,
+        };
+        Ok(Self { outline, nodes: nodes.into(), cells, coords: in_order, ids, index: Once::new() })
+    }
+
+    /// Copies a tree from host memory.
+    #[cfg(feature = "io")]
+    pub(crate) fn of_host(gpu: &Gpu, tree: &HostTree<C>) -> Result<Self> {
+        let stream = Stream::new(gpu)?;
+        Ok(Self {
+            outline: tree.outline.clone(),
+            nodes: Buffer::from_slice(&stream, &tree.nodes, "quadtree nodes")?.into(),
+            cells: Buffer::from_slice(&stream, &tree.cells, "quadtree cells")?,
+            coords: Buffer::from_slice(&stream, &tree.coords, "quadtree points")?,
+            ids: Buffer::from_slice(&stream, &tree.ids, "quadtree ids")?,
             index: Once::new(),
         })
     }
 
-    /// Copies the tree to host memory.
-    fn to_host(&self) -> Result<HostTree<C>> {
-        Ok(HostTree {
-            frame: self.frame.clone(),
-            dims: self.dims,
-            options: self.options.clone(),
-            nodes: NodeWords::of_nodes(self.nodes_to_host()?),
-            cells: self.cells.to_vec(&Stream::new(self.gpu())?)?,
-            level_begins: self.level_begins.clone(),
-            coords: self.coords_to_host()?.into(),
-            ids: self.ids_to_host()?.into(),
-            corners: Corners::new(),
-            deep_leaves: Once::new(),
-        })
+    /// Copies the frame's words to the device.
+    fn frame_on(&self, stream: &Stream) -> Result<Buffer<u64>> {
+        Buffer::from_slice(stream, &self.outline.frame, "quadtree frame")
     }
 
-    fn nodes_to_host(&self) -> Result<Vec<Node>> {
-        let bits = self.nodes.to_vec(&Stream::new(self.gpu())?)?;
-        Ok(bits.into_iter().map(Node::from_bits).collect())
-    }
-
-    fn ids_to_host(&self) -> Result<Vec<u32>> {
-        self.ids.to_vec(&Stream::new(self.gpu())?)
-    }
-
-    fn coords_to_host(&self) -> Result<Vec<C>> {
-        self.coords.to_vec(&Stream::new(self.gpu())?)
+    /// Copies a buffer of the tree to host memory.
+    fn to_host<T: cust_core::DeviceCopy + bytemuck::Pod>(&self, buffer: &Buffer<T>) -> Result<Cow<'_, [T]>> {
+        buffer.to_vec(&Stream::new(self.gpu())?).map(Cow::Owned)
     }
 
     fn gpu(&self) -> &Gpu {
@@ -147,55 +113,42 @@ impl<C: Coord> GpuTree<C> {
 }
 
 impl<C: Coord> Backend<C> for GpuTree<C> {
-    fn options(&self) -> &QuadtreeOptions {
-        &self.options
-    }
-    fn frame(&self) -> &[u64] {
-        &self.frame
-    }
-    fn level_begins(&self) -> &[u32] {
-        &self.level_begins
-    }
-    fn num_points(&self) -> usize {
-        self.ids.len()
+    fn outline(&self) -> &Outline {
+        &self.outline
     }
     fn nodes(&self) -> Result<Cow<'_, [Node]>> {
-        self.nodes_to_host().map(Cow::Owned)
+        self.to_host(&self.nodes)
+    }
+    fn cells(&self, nodes: Range<u32>) -> Result<Cow<'_, [u32]>> {
+        let range = nodes.start as usize * self.outline.dims..nodes.end as usize * self.outline.dims;
+        self.cells.part_to_vec(&Stream::new(self.gpu())?, range).map(Cow::Owned)
     }
     fn ids(&self) -> Result<Cow<'_, [u32]>> {
-        self.ids_to_host().map(Cow::Owned)
+        self.to_host(&self.ids)
     }
     fn coords(&self) -> Result<Cow<'_, [C]>> {
-        self.coords_to_host().map(Cow::Owned)
-    }
-    fn cell(&self, node: u32) -> Result<Vec<u32>> {
-        let begin = node as usize * self.dims;
-        self.cells.part_to_vec(&Stream::new(self.gpu())?, begin..begin + self.dims)
-    }
-    fn verify(&self) -> Result<()> {
-        Backend::verify(&self.to_host()?)
+        self.to_host(&self.coords)
     }
     fn leaf_of(&self, queries: &[C]) -> Result<Vec<u32>> {
-        with_2_or_3!(self.dims, D => self.leaf_of(queries.as_chunks::<D>().0))
+        with_2_or_3!(self.outline.dims, D => self.leaf_of(queries.as_chunks::<D>().0))
     }
     fn adjacent_leaves(&self, nodes: &[u32]) -> Result<Rows<u32>> {
-        with_2_or_3!(self.dims, D => self.adjacent_leaves::<D>(nodes))
+        with_2_or_3!(self.outline.dims, D => self.adjacent_leaves::<D>(nodes))
     }
     fn samples(&self) -> Result<Vec<u32>> {
-        with_2_or_3!(self.dims, D => self.samples::<D>())
+        with_2_or_3!(self.outline.dims, D => self.samples::<D>())
     }
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_try_init(|| {
-            let frame = Buffer::from_slice(&Stream::new(self.gpu())?, &self.frame, "quadtree frame")?;
-            let num_points = self.ids.len() as u32;
-            let cells = Cells { frame, nodes: self.nodes.clone(), dims: self.dims, num_points };
-            bucket_index(&self.coords, &self.ids, cells)
+            let frame = self.frame_on(&Stream::new(self.gpu())?)?;
+            let (dims, num_points) = (self.outline.dims, self.ids.len() as u32);
+            bucket_index(
+                &self.coords,
+                &self.ids,
+                Cells { frame, nodes: self.nodes.clone(), dims, num_points },
+            )
         })?;
         Ok(index)
-    }
-    #[cfg(feature = "io")]
-    fn sections(&self) -> Result<Sections<'_, C>> {
-        self.to_sections()
     }
 }
 
@@ -215,7 +168,8 @@ pub(crate) fn temp_bytes<C: Coord>(
         let depth = options.max_depth;
         let build_bytes = match options.algorithm {
             BuildAlgorithm::Codes => codes::workspace_bytes(num_points, dims, options.leaf_points, depth),
-            BuildAlgorithm::Levels => levels::workspace_bytes(num_points, dims, options.leaf_points),
+            #[cfg(feature = "research")]
+            BuildAlgorithm::Levels(_) => levels::workspace_bytes(num_points, dims, options.leaf_points),
         };
         workspace_bytes = workspace_bytes.max(build_bytes);
         // The old buffers while the new ones are filled, and lists of the nodes that split.

@@ -1,8 +1,23 @@
 //! Quadtrees over points in the plane, octrees over points in space.
 //!
-//! A node with more points than a leaf may have splits into four (eight) equal cells. All children exist, also those without points. Nodes
+//! A node splits into four (eight) equal cells if it has more points than a leaf may have. All children exist, also those without points. Nodes
 //! at the greatest depth do not split. Nodes are in breadth-first order and the children of a node are adjacent, so there is exactly one
 //! tree over a set of points, and every device builds it, to the last bit.
+//!
+//! [`Quadtree`] and [`Octree`] give access to the cells: [`nodes`](CellTree::nodes), [`leaf_of`](CellTree::leaf_of) a query,
+//! [`adjacent_leaves`](CellTree::adjacent_leaves), a [`level_of_detail`](CellTree::level_of_detail). The trait
+//! [`SpatialIndex`](crate::SpatialIndex) has the queries for neighbors and ranges.
+//!
+//! A tree can be built in three places. The table shows builds over 80M uniform points `[f32; 2]` in host memory, with one H200
+//! (`quadtree-host-h200` in `benches/results`):
+//!
+//! | place | chosen by | time | temporary memory | tree is in |
+//! |---|---|---|---|---|
+//! | device memory | [`OutOfCore::WhereNeeded`], the default, if everything fits | 47 ms, 34 ms of them for the copy of the points | 20 bytes per point on the device | device memory |
+//! | device, out of core | [`OutOfCore::Streamed`], or if device memory is short | 270 ms with 4 GiB of device memory | the device memory that is free, at most | host memory |
+//! | all cores of the CPU | [`Device::cpu()`](crate::Device::cpu) | 2.2 s | 16 bytes per point | host memory |
+//!
+//! # Cells
 //!
 //! Cells are cut in integers ([`Frame`](kauri_kernels::quadtree::frame)): the cell of the root is a square (a cube) with its low corner at
 //! the least coordinates. Its side is a power of two of units, and the length of a unit is a power of two. The root's cell is therefore up
@@ -10,22 +25,22 @@
 //! A point on a border belongs to the upper cell. The points of a node are consecutive in tree order; the points of a leaf are in input
 //! order.
 //!
-//! A GPU builds a tree from Morton codes. A round sorts the codes of the points over several levels, finds the nodes that split in the
-//! sorted codes without going level by level, and emits their children. Where cells of the last of these levels still have too many points,
-//! another round takes their points. [`BuildAlgorithm::Levels`] instead splits level by level, with a bucket sort per node (Gluck 2014).
+//! # Algorithm
+//!
+//! A build sorts the Morton codes of the points, and cuts the nodes from the sorted codes. A GPU does so in rounds of several levels: it
+//! finds the nodes that split without going level by level, and emits their children. Where cells of the last of these levels still have
+//! too many points, another round takes their points. `kauri::research::quadtree` instead splits level by level (Gluck 2014).
 
 mod backend;
 mod build;
+mod check;
 mod cpu;
 mod dims;
 mod frame;
 mod gpu;
 mod host;
 mod node;
-mod options;
-mod part;
-#[cfg(feature = "io")]
-mod sections;
+pub(crate) mod options;
 #[cfg(feature = "io")]
 mod stored;
 mod tree;
@@ -34,5 +49,5 @@ pub use dims::CartesianPoint;
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
 pub use kauri_kernels::quadtree::queries::NO_NODE;
-pub use options::{BuildAlgorithm, LevelsOptions, OutOfCore, QuadtreeOptions};
+pub use options::{OutOfCore, QuadtreeOptions};
 pub use tree::{CellTree, Octree, Quadtree};

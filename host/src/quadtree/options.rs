@@ -1,41 +1,70 @@
 //! Build options of quadtrees and octrees.
 
+#[cfg(feature = "research")]
+pub(crate) mod levels;
+
 use crate::error::{Error, Result};
 use crate::point::MAX_POINTS;
-use kauri_kernels::policy::QUADTREE_PIECE_POINTS;
-use kauri_kernels::quadtree::frame::MAX_LEVELS;
+use kauri_kernels::quadtree::frame::{Frame, MAX_LEVELS};
+#[cfg(feature = "research")]
+use levels::LevelsOptions;
 
 /// Build options of a [`Quadtree`](super::Quadtree) or an [`Octree`](super::Octree).
+///
+/// ```
+/// use kauri::{Device, Quadtree, QuadtreeOptions};
+/// let points: Vec<[f32; 2]> = (0..100).map(|i| [(i % 10) as f32, (i / 10) as f32]).collect();
+/// let options = QuadtreeOptions::default().leaf_points(1).max_depth(2);
+/// let tree = Quadtree::build(&Device::cpu(), &points, &options)?;
+/// // Two levels below the root, leaves may have more than one point.
+/// assert_eq!(tree.depth(), 2);
+/// assert!(!tree.overfull_leaves()?.is_empty());
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QuadtreeOptions {
-    /// Maximum number of points of a leaf, at least 1; a node with more points splits. The default is 20. Gluck calls it z.
+    /// Maximum number of points of a leaf, at least 1; a node with more points splits. The default is 20.
     pub leaf_points: u32,
     /// Maximum number of levels below the root, at most [`MAX_DEPTH`](super::MAX_DEPTH), which is the default. Leaves on the last level may
     /// have more than `leaf_points` points.
     pub max_depth: u32,
-    /// The build algorithm. It does not change the tree.
-    pub algorithm: BuildAlgorithm,
     /// Where points and nodes are kept during a build on a GPU. It does not change the tree.
     pub out_of_core: OutOfCore,
-    /// Launch parameters of [`BuildAlgorithm::Levels`], for experiments.
-    #[doc(hidden)]
-    pub levels: LevelsOptions,
+    pub(crate) algorithm: BuildAlgorithm,
 }
 
 /// The algorithm that builds a tree. All algorithms build the same tree, to the last bit.
+#[cfg_attr(not(feature = "research"), allow(unreachable_pub, reason = "`research` exports it"))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildAlgorithm {
-    /// Sorts the Morton codes of the points and cuts the nodes from the sorted codes. The fastest.
+    /// Sorts the Morton codes of the points and cuts the nodes from the sorted codes: the algorithm of the library.
     #[default]
     Codes,
     /// Splits level by level, with a bucket sort per node (Gluck 2014). On a GPU a block splits one node; when all nodes are small, a
-    /// thread does. The CPU uses one thread.
-    Levels,
+    /// thread does. The CPU uses one thread and ignores the options.
+    #[cfg(feature = "research")]
+    Levels(LevelsOptions),
 }
 
-/// Where points and nodes are kept during a build on a GPU. Builds on the CPU ignore it.
+#[cfg(feature = "research")]
+impl BuildAlgorithm {
+    /// [`Levels`](Self::Levels) with the default options.
+    pub const LEVELS: Self = Self::Levels(LevelsOptions::DEFAULT);
+}
+
+/// Where points and nodes are kept during a build on a GPU. Builds on the CPU ignore it. The tree is the same in each case; a tree built
+/// out of core is in host memory, and the CPU answers its queries.
+///
+/// ```no_run
+/// use kauri::quadtree::OutOfCore;
+/// use kauri::{Device, Quadtree, QuadtreeOptions};
+/// # let points = [[0.0f32, 0.0]];
+/// let options = QuadtreeOptions::default().out_of_core(OutOfCore::Streamed);
+/// let tree = Quadtree::build(&Device::best()?, &points, &options)?;
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutOfCore {
@@ -43,53 +72,12 @@ pub enum OutOfCore {
     #[default]
     WhereNeeded,
     /// In host memory. The points stream through the device in chunks: a first pass counts the points in the cells of an upper level, a
-    /// second pass distributes them to batches of subtrees, and then the device builds the subtrees batch by batch.
+    /// second pass distributes them to subtrees, and then the device builds the subtrees batch by batch.
     Streamed,
     /// In host memory. One CPU thread splits the upper levels until the largest node fits on the device; then the device builds the
     /// subtree of each node of the last of these levels, one after another (Gluck 2014).
+    #[cfg(feature = "research")]
     CpuTop,
-}
-
-/// Launch parameters of [`BuildAlgorithm::Levels`] on a GPU.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LevelsOptions {
-    /// Threads of a block that splits one node: a power of two from 4 to 512 for quadtrees, from 32 to 128 for octrees. `None` chooses by
-    /// the number of points of the largest node.
-    pub threads: Option<u32>,
-    /// Maximum number of points of a node that one block splits.
-    pub block_points: u32,
-    /// Maximum number of points of a node that one thread splits.
-    pub thread_points: u32,
-}
-
-/// Of 80M points in a square (`quadtree-h200`): `block_points` from 512 to 4096 and `thread_points` from 8 to 64 took 12.6 to 13.2 ms.
-const QUADTREE_LEVELS: LevelsOptions = LevelsOptions { threads: None, block_points: 2048, thread_points: 8 };
-
-impl Default for LevelsOptions {
-    fn default() -> Self {
-        QUADTREE_LEVELS
-    }
-}
-
-impl LevelsOptions {
-    /// Checks the number of threads for a number of dimensions.
-    pub(crate) fn check(&self, dims: usize) -> Result<()> {
-        let (least, most) = if dims == 2 { (4, 512) } else { (32, 128) };
-        match self.threads {
-            Some(threads) if !(threads.is_power_of_two() && (least..=most).contains(&threads)) => {
-                let (value, least, most) = (threads.into(), least.into(), most.into());
-                Err(Error::OutOfRange { what: "threads of a block", value, least, most })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Returns the number of threads of a block that splits a node of up to `points` points.
-    pub(crate) fn threads_for(&self, points: u32, dims: usize) -> u32 {
-        let num_pieces = points.div_ceil(QUADTREE_PIECE_POINTS as u32).next_power_of_two();
-        self.threads.unwrap_or(num_pieces.clamp(32, if dims == 2 { 256 } else { 128 }))
-    }
 }
 
 impl Default for QuadtreeOptions {
@@ -97,9 +85,8 @@ impl Default for QuadtreeOptions {
         Self {
             leaf_points: 20,
             max_depth: MAX_LEVELS,
-            algorithm: BuildAlgorithm::default(),
             out_of_core: OutOfCore::default(),
-            levels: LevelsOptions::default(),
+            algorithm: BuildAlgorithm::default(),
         }
     }
 }
@@ -124,9 +111,15 @@ impl QuadtreeOptions {
     }
 
     /// Sets the build algorithm.
+    #[cfg(feature = "research")]
     pub fn algorithm(mut self, algorithm: BuildAlgorithm) -> Self {
         self.algorithm = algorithm;
         self
+    }
+
+    /// Returns the number of levels below the root of a tree with this frame.
+    pub(crate) fn depth<const D: usize>(&self, frame: &Frame<D>) -> u32 {
+        self.max_depth.min(frame.levels)
     }
 
     /// Checks that `leaf_points` and `max_depth` are in their ranges.

@@ -2,14 +2,12 @@
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::point::{Dispatch, NoValue, Typed, with_coordinate};
-use crate::quadtree::backend::Backend;
+use crate::point::{Dispatch, NoValue, Typed, check_each_coordinate, with_coordinate};
+use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::build::Trees;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
 use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
-use crate::quadtree::node::NodeWords;
-use crate::quadtree::sections::Sections;
 use crate::quadtree::tree::CellTree;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Stored, files_of_index};
@@ -37,14 +35,17 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
     type Point = P;
 
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
-        let Sections { coords, ids, nodes, frame, options } = self.backend().sections()?;
+        let (coords, ids, nodes) = (self.coords()?, self.ids()?, self.nodes()?);
+        // The coordinates of a buffer were not checked by the build.
+        check_each_coordinate(&coords, D, "point", |place| ids[place].into())?;
+        let Outline { frame, options, .. } = self.outline();
         write(&Contents {
             num_points: ids.len(),
             num_nodes: nodes.len(),
             sections: &[
                 ("coords", bytemuck::cast_slice(&coords)),
                 ("ids", bytemuck::cast_slice(&ids)),
-                ("nodes", NodeWords::bytes(&nodes)),
+                ("nodes", bytemuck::cast_slice(&nodes)),
                 ("frame", bytemuck::cast_slice(frame)),
                 ("options", bytemuck::cast_slice(&[options.leaf_points, options.max_depth])),
             ],

@@ -3,12 +3,11 @@
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, MemoryPlan};
-use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates};
+use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
-use crate::quadtree::backend::Backend;
+use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::build::{self, BufferRef};
 use crate::quadtree::dims::CartesianPoint;
-use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -68,6 +67,23 @@ pub type Octree<P> = CellTree<P, 3>;
 
 /// A [`Quadtree`] (`D` = 2) or an [`Octree`] (`D` = 3). Write this name in code that is generic over the number of dimensions.
 ///
+/// ```
+/// use kauri::quadtree::{CartesianPoint, CellTree, Node, Octree, Quadtree, QuadtreeOptions};
+/// use kauri::{Device, Result};
+///
+/// fn points_of_fullest_leaf<P: CartesianPoint<D>, const D: usize>(tree: &CellTree<P, D>) -> Result<u32> {
+///     Ok(tree.nodes()?.iter().filter(|node| node.is_leaf()).map(Node::len).max().unwrap_or(0))
+/// }
+///
+/// let (device, options) = (Device::cpu(), QuadtreeOptions::default().leaf_points(1));
+/// let quadtree = Quadtree::build(&device, &[[0.0f32, 0.0], [1.0, 1.0]], &options)?;
+/// let octree = Octree::build(&device, &[[0.5f32; 3]; 7], &options)?;
+/// assert_eq!(points_of_fullest_leaf(&quadtree)?, 1);
+/// // Equal points share a leaf at any depth.
+/// assert_eq!(points_of_fullest_leaf(&octree)?, 7);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
 /// The id of a point is its index in the input. The tree copies the points and borrows nothing from the caller. Look up payloads by id, or
 /// bring them into tree order with [`payloads_in_order`](CellTree::payloads_in_order).
 pub struct CellTree<P: CartesianPoint<D>, const D: usize> {
@@ -91,8 +107,8 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// - Memory: see [`plan`](CellTree::plan). If a GPU has no memory for points and nodes, the tree is built
     ///   [out of core](super::OutOfCore): it is then in host memory, and the CPU answers its queries.
     /// - Result: the same bits on every device and in every run.
-    /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` points at one
-    ///   place make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with
+    /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` equal
+    ///   points make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with
     ///   64 points or more, which takes the memory of these points again.
     ///
     /// # Errors
@@ -122,6 +138,37 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         let coords = P::Coord::wrap::<Slice<'_>>(&coords);
         let tree = build::build(device, coords, Self::DIMS, options, progress, &mut stats)?;
         Ok(Self { device: device.clone(), stats, tree: P::Coord::unwrap(tree) })
+    }
+
+    /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
+    ///
+    /// The points are temporary memory, beside that of [`plan`](CellTree::plan).
+    ///
+    /// ```
+    /// use kauri::{Device, Quadtree, QuadtreeOptions};
+    /// struct Tree { height: f32, x: f64, y: f64 }
+    /// let wood = [Tree { height: 12.5, x: 3.0, y: 1.0 }, Tree { height: 7.0, x: 8.0, y: 2.0 }];
+    /// let options = QuadtreeOptions::default().leaf_points(1);
+    /// let quadtree = Quadtree::build_by(&Device::cpu(), &wood, |tree| [tree.x, tree.y], &options)?;
+    /// // The leaf of a place, and the trees in it.
+    /// let leaf = quadtree.nodes()?[quadtree.leaf_of(&[[7.0, 2.0]])?[0] as usize];
+    /// let ids = &quadtree.ids()?[leaf.start as usize..leaf.end as usize];
+    /// assert_eq!(wood[ids[0] as usize].height, 7.0);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`build`](CellTree::build).
+    pub fn build_by<T: Sync>(
+        device: &Device,
+        items: &[T],
+        point_of: impl Fn(&T) -> P + Send + Sync,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let points = points_by(items, point_of)?;
+        let mut tree = Self::build(device, &points, options)?;
+        tree.stats.temp_bytes += size_of_val(&*points) as u64;
+        Ok(tree)
     }
 
     /// Builds the tree over coordinates in device memory, point after point, in the order of the stream. Waits for node counts.
@@ -177,13 +224,12 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         Self { device, stats, tree }
     }
 
-    /// Returns the tree in the memory of its device.
-    #[cfg(feature = "io")]
-    pub(crate) fn backend(&self) -> &dyn Backend<P::Coord> {
-        &*self.tree
+    /// Returns the properties that are in host memory.
+    pub(crate) fn outline(&self) -> &Outline {
+        self.tree.outline()
     }
 
-    /// Returns the nodes in breadth-first order, the root first.
+    /// Returns the nodes in breadth-first order, the root first. On a GPU, this copies 16 bytes per node to host memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; errors of the device.
@@ -191,8 +237,8 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         self.tree.nodes()
     }
 
-    /// Returns the ids of the points in tree order. The points of a node are those from its [`start`](Node::start) up to its
-    /// [`end`](Node::end).
+    /// Returns the ids of the points in tree order. The points of a node begin at its [`start`](Node::start) and end before
+    /// its [`end`](Node::end).
     ///
     /// # Errors
     /// The errors of [`nodes`](CellTree::nodes).
@@ -208,7 +254,15 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         self.tree.coords()
     }
 
-    /// Returns payloads in tree order, given payloads in the order of ids.
+    /// Returns payloads in tree order; `payloads[i]` is the payload of point `i`.
+    ///
+    /// ```
+    /// use kauri::{Device, Quadtree, QuadtreeOptions};
+    /// let points = [[7.0f32, 7.0], [0.0, 0.0], [1.0, 6.0]];
+    /// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default().leaf_points(1))?;
+    /// assert_eq!(tree.payloads_in_order(&["c", "a", "b"])?, ["a", "b", "c"]);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Shape`] unless there is one payload per point; [`Error::OutOfMemory`]; errors of the device.
@@ -281,12 +335,12 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
 
     /// Returns the options of the build.
     pub fn options(&self) -> &QuadtreeOptions {
-        self.tree.options()
+        &self.outline().options
     }
 
     /// Returns the number of points.
     pub fn len(&self) -> usize {
-        self.tree.num_points()
+        self.outline().num_points
     }
 
     /// Returns true if there are no points.
@@ -306,7 +360,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
 
     /// Returns the first node of each level, and the number of nodes as the last entry.
     pub fn level_begins(&self) -> &[u32] {
-        self.tree.level_begins()
+        &self.outline().level_begins
     }
 
     /// Returns the cell of a node: its low corner, which belongs to it, and its high corner, which does not. The corners are exact.
@@ -316,7 +370,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     pub fn bounds(&self, node: u32) -> Result<[[f64; D]; 2]> {
         self.check_node(node)?;
         let level = self.level_begins().partition_point(|&begin| begin <= node) as u32 - 1;
-        let (cell, frame) = (self.tree.cell(node)?, frame_of_words::<D>(self.tree.frame()));
+        let (cell, frame) = (self.tree.cells(node..node + 1)?, self.outline().frame::<D>());
         let side = 1 << (frame.levels - level);
         let low = std::array::from_fn(|axis| u64::from(cell[axis]));
         Ok([frame.corner(low), frame.corner(low.map(|unit| unit + side))])

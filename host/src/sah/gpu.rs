@@ -16,6 +16,7 @@ mod refit;
 #[cfg(feature = "research")]
 mod small_levels;
 mod small_roots;
+mod small_warps;
 mod trace;
 mod tree;
 

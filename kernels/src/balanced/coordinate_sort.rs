@@ -33,7 +33,7 @@ pub mod flags {
 }
 
 /// Sorts the ids of points with equal keys by the super key of the first axis. The thread of the first position of such a range sorts it by
-/// insertion. Ranges of more than [`MAX_TIES`] points are not sorted. `told` has the words of [`flags`].
+/// insertion. Ranges of more than [`MAX_TIES`] points are not sorted. `found` has the words of [`flags`].
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_settle_ties<C: Coord>(
@@ -41,7 +41,7 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
     ids: SliceMut<u32>,
     coords: Slice<C>,
     dims: u32,
-    told: SliceMut<u32>,
+    found: SliceMut<u32>,
 ) {
     let position = thread::index_1d_u64() as usize;
     if position + 1 < keys.len() {
@@ -54,7 +54,7 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
             end += 1;
         }
         if end - position > MAX_TIES {
-            told.atomic_store(flags::MANY, 1, Ordering::Relaxed, Scope::Device);
+            found.atomic_store(flags::MANY, 1, Ordering::Relaxed, Scope::Device);
             return;
         }
         let (mut next, mut has_equal) = (position + 1, false);
@@ -75,7 +75,7 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
             next += 1;
         }
         if has_equal {
-            told.atomic_store(flags::EQUAL, 1, Ordering::Relaxed, Scope::Device);
+            found.atomic_store(flags::EQUAL, 1, Ordering::Relaxed, Scope::Device);
         }
     }
 }

@@ -4,6 +4,7 @@
 use super::is_before;
 use crate::block::tile::THREADS;
 use crate::policy::PER_ITEM_THREADS;
+use crate::primitives::select_two_pass::CloseGaps;
 use crate::thread::coord::Coord;
 use crate::thread::order::Lookup;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
@@ -11,24 +12,17 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Compacts the ids of the first of equal points within the piece of each warp. A piece has `piece` points, a multiple of 32. The kept ids
-/// are written to the begin of the piece in `compacted`, and their number to `counts[warp]`. If the array is not sorted, the first position
-/// whose point comes before its predecessor is written to `failed`, which is initialized to `u64::MAX`.
+/// Compacts the ids of the first of equal points within the piece of each warp, and counts them.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_distinct_pieces<C: Coord>(
-    keys: Slice<C>,
-    ids: Slice<u32>,
-    coords: Slice<C>,
-    dims: u32,
-    axis: u32,
-    compacted: SliceMut<u32>,
-    counts: SliceMut<u64>,
-    failed: SliceMut<u64>,
-    piece: u64,
-) {
-    let points = Lookup { coords, dims, axis };
-    Pieces { keys, ids, points, compacted, counts, failed, piece: piece as usize }.run()
+pub unsafe fn balanced_distinct_pieces<C: Coord>(pieces: Pieces<'_, C>) {
+    pieces.run()
+}
+
+/// Moves the kept ids of each warp behind those of the earlier warps, and writes their number.
+#[kernel(family = "balanced", block = THREADS)]
+pub unsafe fn balanced_distinct_close_gaps(gaps: CloseGaps<'_, u32>) {
+    gaps.run()
 }
 
 /// Shared memory of a block. Each warp stores the points of a round after the last point of the round before.
@@ -39,14 +33,21 @@ pub struct DistinctSmem<C> {
     ids: [[u32; 33]; WARPS],
 }
 
-struct Pieces<'a, C> {
-    keys: Slice<'a, C>,
-    ids: Slice<'a, u32>,
-    points: Lookup<'a, C>,
-    compacted: SliceMut<'a, u32>,
-    counts: SliceMut<'a, u64>,
-    failed: SliceMut<'a, u64>,
-    piece: usize,
+/// The first pass.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Pieces<'a, C> {
+    /// The ids of the points, with their first coordinates.
+    pub sorted: crate::thread::carried::Source<'a, C, u32>,
+    /// The points, by the super key that they are sorted by.
+    pub points: crate::thread::order::Lookup<'a, C>,
+    /// The kept ids of each piece, at its begin.
+    pub compacted: SliceMut<'a, u32>,
+    /// The number of kept ids of each warp.
+    pub counts: SliceMut<'a, u64>,
+    /// Receives the first position whose point comes before its predecessor, if the array is not sorted; initialized to `u64::MAX`.
+    pub failed: SliceMut<'a, u64>,
+    /// The points of a piece, a multiple of 32.
+    pub piece: u64,
 }
 
 impl<C: Coord> Pieces<'_, C> {
@@ -56,8 +57,10 @@ impl<C: Coord> Pieces<'_, C> {
         if warp >= self.counts.len() {
             return;
         }
-        let begin = warp * self.piece;
-        let len = if self.ids.len() - begin < self.piece { self.ids.len() - begin } else { self.piece };
+        let piece = self.piece as usize;
+        let begin = warp * piece;
+        let remaining = self.sorted.keys.len() - begin;
+        let len = if remaining < piece { remaining } else { piece };
         let smem = shared_mem::<DistinctSmem<C>>();
         let warp_in_block = warp % WARPS;
         let keys = shared_field!(smem, keys).part(warp_in_block * 33, 33);
@@ -67,14 +70,14 @@ impl<C: Coord> Pieces<'_, C> {
         let lane = warp::lane_id() as usize;
         // The predecessor of lane 0 is the last point of the round before; in the first round, the point before the piece.
         if lane == 0 && begin > 0 {
-            keys.store(0, self.keys.load(begin - 1));
-            ids.store(0, self.ids.load(begin - 1));
+            keys.store(0, self.sorted.keys.load(begin - 1));
+            ids.store(0, self.sorted.values.load(begin - 1));
         }
         let mut round = 0;
         while round < len {
             let is_item = round + lane < len;
             let i = begin + if is_item { round + lane } else { len - 1 };
-            let (key, id) = (self.keys.load(i), self.ids.load(i));
+            let (key, id) = (self.sorted.keys.load(i), self.sorted.values.load(i));
             keys.store(lane + 1, key);
             ids.store(lane + 1, id);
             warp::sync_warp(warp::FULL_MASK);
@@ -118,20 +121,19 @@ impl<C: Coord> Pieces<'_, C> {
     }
 }
 
-/// Writes the representative of each point: the first point that equals it. `ids` is sorted on the first axis; `kept` is the subsequence of
-/// the representatives. One thread per position.
+/// Writes the representative of each point: the first point that equals it. `ids` is sorted by the super key of `points`; `kept` is the
+/// subsequence of the representatives. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_stays<C: Coord>(
+pub unsafe fn balanced_representatives<C: Coord>(
+    points: Lookup<'_, C>,
     ids: Slice<u32>,
     kept: Slice<u32>,
-    coords: Slice<C>,
-    dims: u32,
-    stays: SliceMut<u32>,
+    representatives: SliceMut<u32>,
 ) {
     let position = thread::index_1d_u64() as usize;
     if position < ids.len() {
-        let (points, id) = (Lookup { coords, dims, axis: 0 }, ids.load(position));
+        let id = ids.load(position);
         // The last kept point that does not come after this point. The first of equal points is kept, so it is not after any of them.
         let (mut low, mut high) = (0, kept.len());
         while high - low > 1 {
@@ -142,6 +144,6 @@ pub unsafe fn balanced_stays<C: Coord>(
                 low = middle;
             }
         }
-        stays.store(id as usize, kept.load(low));
+        representatives.store(id as usize, kept.load(low));
     }
 }

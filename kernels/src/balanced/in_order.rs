@@ -1,6 +1,6 @@
 //! The points of a balanced tree in in-order sequence, in buckets, for queries.
 
-use super::Run;
+use super::{Run, Tree};
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::query::buckets::{BucketLayout, NO_POINT};
 use crate::query::left_balanced::{full_tree, num_levels};
@@ -32,21 +32,19 @@ fn median_slot(position: u32, num_nodes: u32) -> usize {
 }
 
 /// Writes the points of a tree and their ids to buckets of [`bucket_len`] slots. A bucket holds the points of its subtree, then empty
-/// slots, then, in its last slot, the point that follows the subtree. The columns of `coords` are the axes from `first_axis` on,
-/// cyclically. `names` are the ids of the points; if it is empty, point `i` has id `i`. One thread per slot.
+/// slots, then, in its last slot, the point that follows the subtree. The columns of the tree's coordinates are the axes from `first_axis`
+/// on, cyclically. `point_ids` are the ids of the points; if it is empty, point `i` has id `i`. One thread per slot.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_put_in_order<C: Coord>(
-    coords: Slice<C>,
-    dims: u32,
+    tree: Tree<'_, C>,
     first_axis: u32,
-    names: Slice<u32>,
-    medians: Slice<u32>,
-    num_nodes: u32,
+    point_ids: Slice<u32>,
     bucket_len: u32,
     to: SliceMut<C>,
     ids: SliceMut<u32>,
 ) {
+    let Tree { coords, dims, medians, num_nodes } = tree;
     let i = thread::index_1d_u64();
     if i >= ids.len() as u64 {
         return;
@@ -76,10 +74,10 @@ pub unsafe fn balanced_put_in_order<C: Coord>(
     }
     let id = if !has_point {
         NO_POINT
-    } else if names.is_empty() {
+    } else if point_ids.is_empty() {
         point as u32
     } else {
-        names.load(point)
+        point_ids.load(point)
     };
     ids.store(i as usize, id);
 }

@@ -17,6 +17,7 @@ pub mod verify;
 use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Coord;
 use crate::thread::order::{Lookup, Order, SuperKey};
+use cuda_std::prelude::*;
 
 /// The id of a missing node.
 pub const NONE: u32 = u32::MAX;
@@ -83,6 +84,19 @@ impl Run {
 /// points.
 pub const fn num_partitions(num_points: u32) -> u32 {
     num_levels(num_points).saturating_sub(2)
+}
+
+/// A tree in device memory, or a subtree.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Tree<'a, C> {
+    /// The coordinates, `dims` per point.
+    pub coords: Slice<'a, C>,
+    /// Coordinates of a point.
+    pub dims: u32,
+    /// The point at each address of each level, or [`NONE`].
+    pub medians: Slice<'a, u32>,
+    /// Number of nodes.
+    pub num_nodes: u32,
 }
 
 /// Returns the length of the medians of all levels: one level after another, by address.

@@ -22,18 +22,18 @@ pub unsafe fn balanced_first_coordinates<C: Coord>(
     }
 }
 
-/// Permutes points and their ids (`names`) into an order, and rotates the columns so that column `rotation` becomes the first. One thread
-/// per coordinate.
+/// Permutes points and their ids into an order, and rotates the columns so that column `rotation` becomes the first. One thread per
+/// coordinate.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_lay_out_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
-    names: Slice<u32>,
+    ids: Slice<u32>,
     order: Slice<u32>,
     rotation: u32,
     new_coords: SliceMut<C>,
-    new_names: SliceMut<u32>,
+    new_ids: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64();
     if i < new_coords.len() as u64 {
@@ -42,7 +42,7 @@ pub unsafe fn balanced_lay_out_points<C: Coord>(
         let from = if column + rotation < dims { column + rotation } else { column + rotation - dims };
         new_coords.store(i as usize, coords.load(id * dims as usize + from as usize));
         if column == 0 {
-            new_names.store(position, names.load(id));
+            new_ids.store(position, ids.load(id));
         }
     }
 }

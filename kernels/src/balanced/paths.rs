@@ -45,22 +45,22 @@ pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
     if behind == 0 { 0 } else { (behind - 1) % MAX_PENDING + 1 }
 }
 
-/// Writes the keys of each axis but the first, one axis after another, by the numbers of the points. `names` are the ids of the points in
+/// Writes the keys of each axis but the first, one axis after another, by the numbers of the points. `ids` are the ids of the points in
 /// the order of the first axis; the position in it is the number of a point. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_number_points<C: Coord>(
     coords: Slice<C>,
     dims: u32,
-    names: Slice<u32>,
+    ids: Slice<u32>,
     keys: SliceMut<<C as Coord>::Key>,
 ) {
     let position = thread::index_1d_u64() as usize;
-    if position < names.len() {
-        let (dims, begin) = (dims as usize, names.load(position) as usize * dims as usize);
+    if position < ids.len() {
+        let (dims, begin) = (dims as usize, ids.load(position) as usize * dims as usize);
         let write_key = |axis: usize, coord: C| {
             if axis > 0 {
-                keys.store((axis - 1) * names.len() + position, coord.key());
+                keys.store((axis - 1) * ids.len() + position, coord.key());
             }
         };
         let is_aligned = dims.is_multiple_of(C::PER_16);
@@ -83,7 +83,7 @@ pub unsafe fn balanced_number_points<C: Coord>(
 /// Initializes the path codes for the first level, the array of the first axis, and the root. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 pub unsafe fn balanced_begin_paths(
-    names: Slice<u32>,
+    ids: Slice<u32>,
     primary: SliceMut<u32>,
     paths: SliceMut<u8>,
     medians: SliceMut<u32>,
@@ -94,22 +94,22 @@ pub unsafe fn balanced_begin_paths(
         primary.store(position, position as u32);
         paths.store(position, if position == median { GONE } else { next_path(0, position > median) });
         if position == median {
-            medians.store(0, names.load(position));
+            medians.store(0, ids.load(position));
         }
     }
 }
 
 /// Renumbers the points of the runs of a level by their positions in an array that is partitioned into these runs. Writes the new number of
-/// each old number, and the ids (`names`) and path codes by new number. Points that have left the runs get no new number. One thread per
+/// each old number, and the ids and path codes by new number. Points that have left the runs get no new number. One thread per
 /// position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-pub unsafe fn balanced_number_anew(
+pub unsafe fn balanced_renumber(
     array: SliceMut<u32>,
     level: u32,
-    names: Slice<u32>,
+    ids: Slice<u32>,
     paths: Slice<u8>,
     numbers: SliceMut<u32>,
-    new_names: SliceMut<u32>,
+    new_ids: SliceMut<u32>,
     new_paths: SliceMut<u8>,
 ) {
     let position = thread::index_1d_u64();
@@ -117,7 +117,7 @@ pub unsafe fn balanced_number_anew(
         let position = position as usize;
         let old = array.load(position) as usize;
         numbers.store(old, position as u32);
-        new_names.store(position, names.load(old));
+        new_ids.store(position, ids.load(old));
         new_paths.store(position, paths.load(old));
         array.store(position, position as u32);
     }
@@ -156,49 +156,62 @@ pub struct PathsSmem {
     begins: [u32; CLASSES],
 }
 
-/// Partitions an array from the runs of `level` into the runs `pending` levels below, in a tree of `num_points` points. If `medians` is not
-/// empty, the lower level splits on the axis of the array: the pass writes the ids (`names`) of its medians and the next bit of all path
-/// codes. Level 0 may have more points than the tree, because removed points are still in the array. One block per tile; each run has
-/// `tiles_a_run` tiles. `words` is initialized to 0: a ticket counter, and [`CLASSES`] words per tile.
+/// The ids and the path codes of the points, by number.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct NumberedPoints<'a> {
+    /// The ids.
+    pub ids: Slice<'a, u32>,
+    /// The path codes.
+    pub paths: SliceMut<'a, u8>,
+}
+
+/// A pass that partitions an array by path codes.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Pass<'a> {
+    /// The array.
+    pub from: Slice<'a, u32>,
+    /// The partitioned array.
+    pub to: SliceMut<'a, u32>,
+    /// The level whose runs the array is partitioned into.
+    pub level: u32,
+    /// The number of levels that the pass adds.
+    pub pending: u32,
+    /// Receives the medians of the output level if that level splits on the axis of the array; else empty.
+    pub medians: SliceMut<'a, u32>,
+}
+
+/// Partitions an array from the runs of a level into the runs `pending` levels below, in a tree of `num_points` points. If `medians` is not
+/// empty, the pass writes the ids of the medians and the next bit of all path codes. Level 0 may have more points than the tree, because
+/// removed points are still in the array. One block per tile; each run has `tiles_per_run` tiles. `words` is initialized to 0: a ticket
+/// counter, and [`CLASSES`] words per tile.
 #[kernel(family = "balanced", block = PATHS_THREADS, min_blocks = PATHS_MIN_BLOCKS, shared = PathsSmem, hot)]
 pub unsafe fn balanced_partition_by_paths(
-    from: Slice<u32>,
-    to: SliceMut<u32>,
+    pass: Pass<'_>,
+    points: NumberedPoints<'_>,
     num_points: u32,
-    level: u32,
-    pending: u32,
-    paths: SliceMut<u8>,
-    names: Slice<u32>,
-    medians: SliceMut<u32>,
-    tiles_a_run: u32,
+    tiles_per_run: u32,
     words: SliceMut<u64>,
 ) {
+    let level = pass.level;
     let smem = shared_mem::<PathsSmem>();
     let tile = Ticket { counter: words.part(0, 1) }.take(shared_field!(smem, ticket)) as u32;
-    let address = tile / tiles_a_run;
+    let (address, tile) = (tile / tiles_per_run, tile % tiles_per_run);
     let mut run = Run::of(address, level, num_points);
     if level == 0 {
-        run.len = from.len() as u32;
+        run.len = pass.from.len() as u32;
     }
-    let words =
-        words.part(1 + (tile / tiles_a_run * tiles_a_run) as usize * CLASSES, tiles_a_run as usize * CLASSES);
-    let tile = tile % tiles_a_run;
-    Tile { from, to, num_points, run, address, level, pending, paths, names, medians, tile, words, smem }
-        .run()
+    let first = (address * tiles_per_run) as usize;
+    let words = words.part(1 + first * CLASSES, tiles_per_run as usize * CLASSES);
+    Tile { pass, points, num_points, run, address, tile, words, smem }.run()
 }
 
 /// The tile of a block.
 struct Tile<'a> {
-    from: Slice<'a, u32>,
-    to: SliceMut<'a, u32>,
+    pass: Pass<'a>,
+    points: NumberedPoints<'a>,
     num_points: u32,
     run: Run,
     address: u32,
-    level: u32,
-    pending: u32,
-    paths: SliceMut<'a, u8>,
-    names: Slice<'a, u32>,
-    medians: SliceMut<'a, u32>,
     /// The index of the tile in its run.
     tile: u32,
     /// The look-back words of the run.
@@ -216,7 +229,7 @@ impl Tile<'_> {
         while row < PATHS_ROWS {
             let position = begin + 32 * row;
             if position < self.run.len as usize {
-                ids[row] = self.from.load(self.run.begin as usize + position);
+                ids[row] = self.pass.from.load(self.run.begin as usize + position);
             }
             row += 1;
         }
@@ -224,13 +237,13 @@ impl Tile<'_> {
         let mut row = 0;
         while row < PATHS_ROWS {
             if ids[row] != NONE {
-                paths[row] = self.paths.load(ids[row] as usize);
+                paths[row] = self.points.paths.load(ids[row] as usize);
             }
             row += 1;
         }
 
         let mut ranks = [0; PATHS_ROWS];
-        let mut counter = Counter::new(self.pending);
+        let mut counter = Counter::new(self.pass.pending);
         let mut row = 0;
         while row < PATHS_ROWS {
             ranks[row] = counter.rank(paths[row]);
@@ -243,20 +256,20 @@ impl Tile<'_> {
         let first = shared_field!(self.smem, begins).load(class)
             + shared_field!(self.smem, counts).load((thread / 32) as usize * CLASSES + class);
         let median = self.run_of(class as u32).median();
-        let is_primary = !self.medians.is_empty();
+        let is_primary = !self.pass.medians.is_empty();
         let mut row = 0;
         while row < PATHS_ROWS {
             let class = counter.class(paths[row]);
             let to = warp::shuffle_idx(warp::FULL_MASK, first, class) + ranks[row];
             let median = warp::shuffle_idx(warp::FULL_MASK, median, class);
             if paths[row] != GONE {
-                self.to.store(to as usize, ids[row]);
+                self.pass.to.store(to as usize, ids[row]);
                 if is_primary {
                     let path = if to == median { GONE } else { next_path(paths[row], to > median) };
-                    self.paths.store(ids[row] as usize, path);
+                    self.points.paths.store(ids[row] as usize, path);
                     if to == median {
-                        let address = full_tree(self.level + self.pending) + self.address_of(class);
-                        self.medians.store(address as usize, self.names.load(ids[row] as usize));
+                        let address = full_tree(self.pass.level + self.pass.pending) + self.address_of(class);
+                        self.pass.medians.store(address as usize, self.points.ids.load(ids[row] as usize));
                     }
                 }
             }
@@ -267,14 +280,14 @@ impl Tile<'_> {
     /// Returns the address of the output run of a class.
     #[inline(always)]
     fn address_of(&self, class: u32) -> u32 {
-        self.address << self.pending | class
+        self.address << self.pass.pending | class
     }
 
     #[inline(always)]
     fn run_of(&self, class: u32) -> Run {
         // Maps lanes of unused classes to a valid run.
-        let class = class & ((1 << self.pending) - 1);
-        Run::of(self.address_of(class), self.level + self.pending, self.num_points)
+        let class = class & ((1 << self.pass.pending) - 1);
+        Run::of(self.address_of(class), self.pass.level + self.pass.pending, self.num_points)
     }
 
     /// Computes the first output position of each class for the tile, and the number of its points in the preceding warps.

@@ -4,16 +4,15 @@ pub mod finish;
 pub mod partition;
 
 use crate::query::left_balanced::full_tree;
-use crate::thread::order::Lookup;
 use cuda_std::prelude::*;
 
 /// The output of a build.
-#[derive(Clone, Copy)]
-struct Nodes<'a> {
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Nodes<'a> {
     /// The id of the point at each address of each level, or [`NONE`](super::NONE).
-    medians: SliceMut<'a, u32>,
+    pub medians: SliceMut<'a, u32>,
     /// The less and the greater child of each point, or [`NONE`](super::NONE).
-    children: SliceMut<'a, u32>,
+    pub children: SliceMut<'a, u32>,
 }
 
 impl Nodes<'_> {
@@ -26,10 +25,4 @@ impl Nodes<'_> {
             self.children.store(2 * parent as usize + (address & 1) as usize, id);
         }
     }
-}
-
-/// Returns a lookup of the points by the super key of the split axis of a level.
-#[inline(always)]
-fn points_on_level<C>(coords: Slice<'_, C>, dims: u32, level: u32) -> Lookup<'_, C> {
-    Lookup { coords, dims, axis: level % dims }
 }

@@ -23,7 +23,7 @@ pub const fn capacity(dims: usize) -> usize {
 }
 
 /// Writes the medians of the subtrees of `level`, in a tree of `num_points` points. The runs of that level have at most [`capacity`]
-/// points. `arrays` holds the arrays of all axes and a spare one; four bits of `slots` per axis select its array. `names` are the ids of
+/// points. `arrays` holds the arrays of all axes and a spare one; four bits of `slots` per axis select its array. `ids` are the ids of
 /// the points. `numbers` is scratch memory of two bytes per point. One block per subtree.
 #[kernel(family = "balanced", block = THREADS, min_blocks = BALANCED_SUBTREES_MIN_BLOCKS, shared = BalancedSubtreeSmem<DIMS, ROWS>, hot)]
 #[instance(4, 8)]
@@ -34,7 +34,7 @@ pub unsafe fn balanced_subtrees<const DIMS: usize, const ROWS: usize>(
     dims: u32,
     num_points: u32,
     level: u32,
-    names: Slice<u32>,
+    ids: Slice<u32>,
     numbers: SliceMut<u16>,
     medians: SliceMut<u32>,
 ) {
@@ -62,7 +62,7 @@ pub unsafe fn balanced_subtrees<const DIMS: usize, const ROWS: usize>(
         }
         depth += 1;
     }
-    subtree.end(&codes, names, medians);
+    subtree.end(&codes, ids, medians);
 }
 
 /// Shared memory of a subtree. The number of a point is its position in the array of the first axis.
@@ -244,7 +244,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
     /// Writes the nodes. The median of a run is in the order of the split axis of its depth. The neighbors of the medians of the last depth
     /// become leaves.
     #[inline(always)]
-    unsafe fn end(&self, codes: &[RunCode; ROWS], names: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
+    unsafe fn end(&self, codes: &[RunCode; ROWS], ids: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
         let mut row = 0;
         while row < ROWS {
             let position = thread::thread_idx_x() + (row * THREADS) as u32;
@@ -258,7 +258,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                 }
                 // The code of the subtree's root is 1.
                 let address = (self.address << depth) + (code - (1 << depth));
-                let id = names.load(self.first.load(point as usize) as usize);
+                let id = ids.load(self.first.load(point as usize) as usize);
                 medians.store((full_tree(self.level + depth) + address) as usize, id);
             }
             row += 1;

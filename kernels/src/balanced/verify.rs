@@ -1,7 +1,7 @@
 //! The check of a balanced tree. A block checks a subtree of a few levels. It loads each point of the subtree and of the ancestors of its
 //! root once.
 
-use super::{NONE, Run};
+use super::{NONE, Run, Tree};
 use crate::query::left_balanced::full_tree;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -50,12 +50,9 @@ pub struct VerifySmem<C> {
 #[kernel(family = "balanced", block = THREADS, shared = VerifySmem<C>)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_verify<C: Coord>(
-    coords: Slice<C>,
+    tree: Tree<'_, C>,
     num_points: u32,
-    dims: u32,
-    medians: Slice<u32>,
     children: Slice<u64>,
-    num_nodes: u32,
     begin: u32,
     end: u32,
     seen: SliceMut<u32>,
@@ -63,9 +60,8 @@ pub unsafe fn balanced_verify<C: Coord>(
     counts: SliceMut<u64>,
 ) {
     let (root, smem) = (thread::block_idx_x(), shared_mem());
-    let every = warp::warp_vote_ballot(warp::FULL_MASK, warp::lane_id().is_multiple_of(dims));
-    let subtree =
-        Subtree { coords, num_points, dims, every, medians, children, num_nodes, begin, root, smem };
+    let every = warp::warp_vote_ballot(warp::FULL_MASK, warp::lane_id().is_multiple_of(tree.dims));
+    let subtree = Subtree { tree, num_points, every, children, begin, root, smem };
     subtree.load_ancestor();
     // Thread 0 has no node.
     let node = thread::thread_idx_x();
@@ -98,14 +94,11 @@ fn depth_of(node: u32) -> u32 {
 }
 
 struct Subtree<'a, C> {
-    coords: Slice<'a, C>,
+    tree: Tree<'a, C>,
     num_points: u32,
-    dims: u32,
     /// A mask of every `dims`-th bit, from bit 0 on: the levels of one axis.
     every: u32,
-    medians: Slice<'a, u32>,
     children: Slice<'a, u64>,
-    num_nodes: u32,
     /// The level and the address of the root.
     begin: u32,
     root: u32,
@@ -119,7 +112,10 @@ impl<C: Coord> Subtree<'_, C> {
         let above = thread::thread_idx_x();
         if above < self.begin {
             let address = self.root >> (self.begin - above);
-            self.store(THREADS + above as usize, self.medians.load((full_tree(above) + address) as usize));
+            self.store(
+                THREADS + above as usize,
+                self.tree.medians.load((full_tree(above) + address) as usize),
+            );
         }
     }
 
@@ -129,7 +125,7 @@ impl<C: Coord> Subtree<'_, C> {
         let depth = depth_of(node);
         let address = (self.root << depth) + (node - (1 << depth));
         let slot = full_tree(self.begin + depth) + address;
-        (slot, self.medians.load(slot as usize))
+        (slot, self.tree.medians.load(slot as usize))
     }
 
     #[inline(always)]
@@ -140,13 +136,13 @@ impl<C: Coord> Subtree<'_, C> {
     /// Loads the coordinates of all nodes and ancestors to shared memory. Adjacent threads load the coordinates of one point.
     #[inline(always)]
     unsafe fn fetch_points(&self) {
-        let (dims, thread) = (self.dims, thread::thread_idx_x());
+        let (dims, thread) = (self.tree.dims, thread::thread_idx_x());
         let (slots, axes) = (THREADS as u32 / dims, THREADS as u32 % dims);
         let (mut slot, mut axis) = (thread / dims, thread % dims);
         while slot < THREADS as u32 + self.begin {
             let id = shared_field!(self.smem, ids).load(slot as usize);
             if id != NONE {
-                let coord = self.coords.load(id as usize * dims as usize + axis as usize);
+                let coord = self.tree.coords.load(id as usize * dims as usize + axis as usize);
                 shared_field!(self.smem, coords).store((slot * dims + axis) as usize, coord);
             }
             (slot, axis) = (slot + slots, axis + axes);
@@ -165,7 +161,7 @@ impl<C: Coord> Subtree<'_, C> {
     unsafe fn check(&self, node: u32, slot: u32, id: u32, seen: SliceMut<'_, u32>) -> u32 {
         let level = self.begin + depth_of(node);
         let address = slot - full_tree(level);
-        if (Run::len_of(address, level, self.num_nodes) == 0) != (id == NONE) {
+        if (Run::len_of(address, level, self.tree.num_nodes) == 0) != (id == NONE) {
             return wrong::SHAPE;
         }
         if id == NONE {
@@ -181,7 +177,7 @@ impl<C: Coord> Subtree<'_, C> {
         if !self.children.is_empty() {
             let child = |side: usize| {
                 let below = 2 * slot as usize + 1 + side;
-                if below < self.medians.len() { self.medians.load(below) } else { NONE }
+                if below < self.tree.medians.len() { self.tree.medians.load(below) } else { NONE }
             };
             if self.children.load(id as usize) != u64::from(child(1)) << 32 | u64::from(child(0)) {
                 return wrong::CHILD;
@@ -189,8 +185,8 @@ impl<C: Coord> Subtree<'_, C> {
         }
         // One bit per level above, the parent's level lowest: 1 in `greater` where the node is on the greater side.
         let (less, greater) = (!address & ((1 << level) - 1), address);
-        let (mut axis, mut first) = (0, if level == 0 { 0 } else { (level - 1) % self.dims });
-        while axis < self.dims {
+        let (mut axis, mut first) = (0, if level == 0 { 0 } else { (level - 1) % self.tree.dims });
+        while axis < self.tree.dims {
             let axis_levels = self.every << first;
             let is_right = |directions: u32, is_greater: bool| {
                 directions & axis_levels == 0
@@ -206,7 +202,7 @@ impl<C: Coord> Subtree<'_, C> {
                 return wrong::SIDE;
             }
             axis += 1;
-            first = if first == 0 { self.dims - 1 } else { first - 1 };
+            first = if first == 0 { self.tree.dims - 1 } else { first - 1 };
         }
         0
     }
@@ -228,7 +224,7 @@ impl<C: Coord> Subtree<'_, C> {
     /// Returns true if slot `first` comes before slot `last` by the super key of an axis.
     #[inline(always)]
     unsafe fn is_less(&self, first: usize, last: usize, axis: u32) -> bool {
-        let (coords, dims) = (shared_field!(self.smem, coords), self.dims as usize);
+        let (coords, dims) = (shared_field!(self.smem, coords), self.tree.dims as usize);
         let (mut at, mut remaining) = (axis as usize, dims);
         while remaining > 0 {
             let (a, b) = (coords.load(first * dims + at).key(), coords.load(last * dims + at).key());

@@ -65,13 +65,22 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         (self.keys.load(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
     }
 
-    /// Stores the first `len` items, or all items if `FULL`. A warp stores the items of its own threads. Item `i +
-    /// distance` is `item(i, distance)`; `i` is constant per thread, so that it computes addresses once.
+    /// Stores the first `len` items in a block of `threads`. A warp stores the items of its own threads. Item `i + distance`
+    /// is `item(i, distance)`; `i` is constant per thread, so that it computes addresses once.
     ///
     /// # Safety
     /// All threads of the block call. `item` can be called for every index below `len`.
     #[inline(always)]
-    pub unsafe fn fill<const FULL: bool>(&self, len: usize, item: impl Fn(u32, usize) -> (K, V)) {
+    pub unsafe fn fill(&self, len: usize, threads: usize, item: impl Fn(u32, usize) -> (K, V)) {
+        if len == threads * ITEMS {
+            self.fill_rows::<true>(len, item);
+        } else {
+            self.fill_rows::<false>(len, item);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fill_rows<const FULL: bool>(&self, len: usize, item: impl Fn(u32, usize) -> (K, V)) {
         let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
         // All loads are in flight before the first item is stored. Keys are held as words, which the compiler keeps in
         // registers.
@@ -94,12 +103,21 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         }
     }
 
-    /// Passes the first `len` items, or all items if `FULL`, to `take`. A warp passes the items of its own threads.
+    /// Passes the first `len` items of a block of `threads` to `take`. A warp passes the items of its own threads.
     ///
     /// # Safety
     /// All threads of the block call, after a barrier of the warp. `take` can be called for every index below `len`.
     #[inline(always)]
-    pub unsafe fn drain<const FULL: bool>(&self, len: usize, take: impl Fn(usize, (K, V))) {
+    pub unsafe fn drain(&self, len: usize, threads: usize, take: impl Fn(usize, (K, V))) {
+        if len == threads * ITEMS {
+            self.drain_rows::<true>(len, take);
+        } else {
+            self.drain_rows::<false>(len, take);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn drain_rows<const FULL: bool>(&self, len: usize, take: impl Fn(usize, (K, V))) {
         let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
         let mut row = 0;
         while row < ITEMS {

@@ -3,11 +3,12 @@
 //! tiles, each tile finds its begin itself, which takes less time than a launch.
 //!
 //! Numbers of all types are merged as unsigned ones. Keys are folded to those when they are loaded, and unfolded when
-//! they are stored; `negative` and `flip` are the [`Fold`]. They are kernel arguments, because the assembler uses an
-//! argument as mask without a register, but not a computed value.
+//! they are stored. The numbers of a [`Fold`] are kernel arguments, because the assembler uses an argument as mask without
+//! a register, but not a computed value.
 
 use crate::block::merge::{Tile, TileSmem, clip};
 use crate::policy::{MERGE, MergePolicy, PER_ITEM_THREADS};
+use crate::thread::carried::{Pairs, Source};
 use crate::thread::order::*;
 use crate::thread::radix_key::{Fold, KeyOrder, RadixKey, SortKey};
 use crate::thread::words::*;
@@ -37,33 +38,22 @@ pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [us
 }
 
 /// Writes, for each tile of `tile_items` items of the output, how many items of the first run precede it;
-/// `MERGE.split_lanes` lanes per tile. Values are empty if there are none.
+/// `MERGE.split_lanes` lanes per tile.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instances(K = [u32, u64], V = [NoValue, u32], O = [Ascending])]
 #[instances(K = [f32, f64], V = [u32], O = [SuperKey])]
 #[instance(Bits128, NoValue, Ascending)]
 pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
-    first_keys: Slice<K>,
-    first_values: Slice<V>,
-    second_keys: Slice<K>,
-    second_values: Slice<V>,
+    first: Source<'_, K, V>,
+    second: Source<'_, K, V>,
     splits: SliceMut<u64>,
     tile_items: u64,
-    negative: u64,
-    flip: u64,
-    coords: Slice<K>,
-    dims: u32,
-    axis: u32,
+    fold: Fold,
+    lookup: Lookup<'_, K>,
 ) {
-    let fold = Fold { negative, flip };
-    let first = Run { keys: first_keys, values: first_values, fold };
-    let second = Run { keys: second_keys, values: second_values, fold };
     let tile = tile_to_split(splits.len());
-    Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).partition(
-        splits,
-        tile,
-        tile * tile_items as usize,
-    )
+    let pair = Pair::<_, _, O>::new(first, second, fold, lookup);
+    pair.partition(splits, tile, tile * tile_items as usize)
 }
 
 /// Merges two sorted runs; a block per tile of the output. If `splits`, the begins of the tiles, is empty, blocks
@@ -78,30 +68,16 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
-    first_keys: Slice<K>,
-    first_values: Slice<V>,
-    second_keys: Slice<K>,
-    second_values: Slice<V>,
-    keys_out: SliceMut<K>,
-    values_out: SliceMut<V>,
+    first: Source<'_, K, V>,
+    second: Source<'_, K, V>,
+    output: Pairs<'_, K, V>,
     splits: Slice<u64>,
-    negative: u64,
-    flip: u64,
-    coords: Slice<K>,
-    dims: u32,
-    axis: u32,
+    fold: Fold,
+    lookup: Lookup<'_, K>,
 ) {
-    let fold = Fold { negative, flip };
-    let first = Run { keys: first_keys, values: first_values, fold };
-    let second = Run { keys: second_keys, values: second_values, fold };
-    let output = RunMut { keys: keys_out, values: values_out, fold };
     let tile = thread::block_idx_x() as usize;
-    Pair::<_, _, O>::new(first, second, Lookup { coords, dims, axis }).merge_tile::<ITEMS>(
-        output,
-        splits,
-        tile,
-        tile * THREADS * ITEMS,
-    )
+    let pair = Pair::<_, _, O>::new(first, second, fold, lookup);
+    pair.merge_tile::<ITEMS>(output, fold, splits, tile, tile * THREADS * ITEMS)
 }
 
 /// Orders that have kernels. Numbers are folded to unsigned ones of the same order, so that one kernel serves all types
@@ -131,7 +107,6 @@ macro_rules! merge_orders {
 }
 merge_orders! {
     Ascending, NoValue: Bits128;
-    SuperKey, u32: f32, f64;
 }
 
 macro_rules! merge_numbers {
@@ -148,70 +123,25 @@ merge_numbers! {
     Descending, DESCENDING: NoValue, u32;
 }
 
-/// A run of keys and values.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a, K, V> {
-    pub(super) keys: Slice<'a, K>,
-    pub(super) values: Slice<'a, V>,
-    /// The folding of keys when they are loaded.
-    pub(super) fold: Fold,
-}
-
-impl<K: Words, V: Carried> Run<'_, K, V> {
-    #[inline(always)]
-    pub(super) unsafe fn part(&self, begin: usize, len: usize) -> Self {
-        let values = if V::IS_CARRIED { self.values.part(begin, len) } else { self.values };
-        Self { keys: self.keys.part(begin, len), values, ..*self }
-    }
-
-    #[inline(always)]
-    pub(super) unsafe fn load<O: Order<K, V>>(&self, i: usize) -> (K, V) {
-        (self.key::<O>(i), if V::IS_CARRIED { self.values.load(i) } else { V::ANY })
-    }
-
-    #[inline(always)]
-    unsafe fn key<O: Order<K, V>>(&self, i: usize) -> K {
-        O::loaded(self.fold, self.keys.load(i))
-    }
-}
-
-/// The output of keys and values.
-#[derive(Clone, Copy)]
-pub(super) struct RunMut<'a, K, V> {
-    pub(super) keys: SliceMut<'a, K>,
-    pub(super) values: SliceMut<'a, V>,
-    /// The folding that is undone when keys are stored.
-    pub(super) fold: Fold,
-}
-
-impl<K: Words, V: Carried> RunMut<'_, K, V> {
-    #[inline(always)]
-    pub(super) unsafe fn part(&self, begin: usize, len: usize) -> Self {
-        let values = if V::IS_CARRIED { self.values.part(begin, len) } else { self.values };
-        Self { keys: self.keys.part(begin, len), values, ..*self }
-    }
-
-    #[inline(always)]
-    pub(super) unsafe fn store<O: Order<K, V>>(&self, i: usize, (key, value): (K, V)) {
-        self.keys.store(i, O::stored(self.fold, key));
-        if V::IS_CARRIED {
-            self.values.store(i, value);
-        }
-    }
-}
-
 /// Two sorted runs that are merged.
 pub(super) struct Pair<'a, K, V, O> {
-    first: Run<'a, K, V>,
-    second: Run<'a, K, V>,
+    first: Source<'a, K, V>,
+    second: Source<'a, K, V>,
+    /// The folding of keys when they are loaded.
+    fold: Fold,
     lookup: Lookup<'a, K>,
     order: PhantomData<O>,
 }
 
 impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     #[inline(always)]
-    pub(super) fn new(first: Run<'a, K, V>, second: Run<'a, K, V>, lookup: Lookup<'a, K>) -> Self {
-        Self { first, second, lookup, order: PhantomData }
+    pub(super) fn new(
+        first: Source<'a, K, V>,
+        second: Source<'a, K, V>,
+        fold: Fold,
+        lookup: Lookup<'a, K>,
+    ) -> Self {
+        Self { first, second, fold, lookup, order: PhantomData }
     }
 
     /// Returns the number of items of both runs.
@@ -248,18 +178,21 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     /// Returns true unless item `j` of the second run has to come before item `i` of the first.
     #[inline(always)]
     unsafe fn takes_first(&self, i: usize, j: usize) -> bool {
-        let (mut a, mut b) = ((self.first.key::<O>(i), V::ANY), (self.second.key::<O>(j), V::ANY));
+        let key = |run: &Source<'a, K, V>, i: usize| O::loaded(self.fold, run.keys.load(i));
+        let (mut a, mut b) = ((key(&self.first, i), V::ANY), (key(&self.second, j), V::ANY));
         if O::COMPARES_VALUES {
             (a.1, b.1) = (self.first.values.load(i), self.second.values.load(j));
         }
         !O::is_before(&self.lookup, b, a)
     }
 
-    /// Merges the tile that begins at item `diagonal` of the merge. `output` begins with the merge.
+    /// Merges the tile that begins at item `diagonal` of the merge. `output` begins with the merge; `fold` is undone when
+    /// its keys are stored.
     #[inline(always)]
     pub(super) unsafe fn merge_tile<const ITEMS: usize>(
         &self,
-        output: RunMut<'_, K, V>,
+        output: Pairs<'_, K, V>,
+        fold: Fold,
         splits: Slice<'_, u64>,
         tile: usize,
         diagonal: usize,
@@ -280,33 +213,27 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         let second = self.second.part(diagonal - from, len - first.keys.len());
         let output = output.part(diagonal, len);
         let (first_len, second_len) = (first.keys.len() as u32, second.keys.len() as u32);
+        let loaded = self.fold;
+        let load = move |run: Source<'a, K, V>, i: usize| (O::loaded(loaded, run.keys.load(i)), run.value(i));
         let item = move |i: u32, distance: usize| {
             // Per item, only a 32-bit comparison and a choice between two addresses remain.
             if i + (distance as u32) < first_len {
-                first.load::<O>(i as usize + distance)
+                load(first, i as usize + distance)
             } else {
                 // Without `distance` the index may be negative.
-                second.load::<O>((i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
+                load(second, (i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
             }
         };
 
         let tile = Tile::<K, V, O, ITEMS>::new(shared_mem::<TileSmem<K, V, THREADS, ITEMS>>(), self.lookup);
-        let is_full = len == THREADS * ITEMS;
-        if is_full {
-            tile.fill::<true>(len, item);
-        } else {
-            tile.fill::<false>(len, item);
-        }
+        tile.fill(len, THREADS, item);
         thread::sync_threads();
         let merged = tile.merge(first_len, second_len);
         // All threads have read their items before the tile is overwritten.
         thread::sync_threads();
         tile.set_own(&merged);
         warp::sync_warp(warp::FULL_MASK);
-        if is_full {
-            tile.drain::<true>(len, |i, item| output.store::<O>(i, item));
-        } else {
-            tile.drain::<false>(len, |i, item| output.store::<O>(i, item));
-        }
+        let store = |i: usize, (key, value): (K, V)| output.store(i, O::stored(fold, key), value);
+        tile.drain(len, THREADS, store);
     }
 }

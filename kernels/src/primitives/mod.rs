@@ -17,5 +17,6 @@ pub mod segmented;
 pub mod segmented_sort;
 pub mod select;
 pub mod select_two_pass;
+pub mod sort_points;
 pub mod top_k;
 pub mod unique;

@@ -6,53 +6,49 @@ use crate::thread::divisor::Divisor;
 use crate::thread::words::*;
 use cuda_std::prelude::*;
 
-/// Sets item i to item `indices[i]` of the input, which has `num_indexed` items. Items with an index out of range keep
-/// their value. The number of pieces per item is `PIECES`, or `pieces` if `PIECES` is 0.
+/// Sets item i to item `indices[i]` of the input. Items with an index out of range keep their value. The number of pieces
+/// per item is `PIECES`, or that of the argument if `PIECES` is 0.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
 #[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
-pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(
-    input: Slice<P>,
-    indices: Slice<u32>,
-    output: SliceMut<P>,
-    pieces: u32,
-    num_indexed: u64,
-) {
-    let pieces = if PIECES == 0 { pieces } else { PIECES };
-    Permute { input, indices, output, pieces, num_indexed }.run(|indexed, in_order| (indexed, in_order))
+pub unsafe fn primitives_gather<P: Words, const PIECES: u32>(permute: Permute<'_, P>) {
+    permute.with_pieces::<PIECES>().run(|indexed, in_order| (indexed, in_order))
 }
 
-/// Sets item `indices[i]` of the output, which has `num_indexed` items, to item i of the input. Indices out of range
-/// are ignored. Pieces as in `primitives_gather`.
+/// Sets item `indices[i]` of the output to item i of the input. Indices out of range are ignored. Pieces as in
+/// `primitives_gather`.
 #[kernel(family = "primitives-moves", block = PER_ITEM_THREADS, hot)]
 #[instances(P = [u32, u64, Bits128], PIECES = [1, 0])]
 #[instance(u32, 3)]
-pub unsafe fn primitives_scatter<P: Words, const PIECES: u32>(
-    input: Slice<P>,
-    indices: Slice<u32>,
-    output: SliceMut<P>,
-    pieces: u32,
-    num_indexed: u64,
-) {
-    let pieces = if PIECES == 0 { pieces } else { PIECES };
-    Permute { input, indices, output, pieces, num_indexed }.run(|indexed, in_order| (in_order, indexed))
+pub unsafe fn primitives_scatter<P: Words, const PIECES: u32>(permute: Permute<'_, P>) {
+    permute.with_pieces::<PIECES>().run(|indexed, in_order| (in_order, indexed))
 }
 
 /// Pieces that a thread moves at once.
 const BATCH: usize = PERMUTE_BLOCK_ITEMS / PER_ITEM_THREADS;
 
-/// One block's part of the permutation.
-struct Permute<'a, P> {
-    input: Slice<'a, P>,
-    indices: Slice<'a, u32>,
-    output: SliceMut<'a, P>,
+/// A permutation, of which each block handles a part.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Permute<'a, P> {
+    /// The pieces of the items.
+    pub input: Slice<'a, P>,
+    /// An index per item of the array that is in order.
+    pub indices: Slice<'a, u32>,
+    /// The pieces of the output.
+    pub output: SliceMut<'a, P>,
     /// The pieces of an item.
-    pieces: u32,
+    pub pieces: u32,
     /// The items of the indexed array.
-    num_indexed: u64,
+    pub num_indexed: u64,
 }
 
 impl<P: Words> Permute<'_, P> {
+    /// Makes the number of pieces a constant, unless it is 0.
+    #[inline(always)]
+    fn with_pieces<const PIECES: u32>(self) -> Self {
+        Self { pieces: if PIECES == 0 { self.pieces } else { PIECES }, ..self }
+    }
+
     /// Moves every piece. `addresses` returns the source and target of a piece, given its index in the indexed array
     /// and in the array in order.
     #[inline(always)]

@@ -10,35 +10,20 @@ use crate::warp::look_back::Ticket;
 use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
-/// Selects the items whose flag is not 0; a block per tile. `words` are zeros: the ticket, then the words of the
-/// look-back. Writes the number of selected items to `count`. The other items go to `others`, unless it is empty.
+/// Selects the items whose flag is not 0; a block per tile.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, u64, Bits128])]
-pub unsafe fn primitives_select_flagged<T: Words>(
-    input: Slice<T>,
-    flags: Slice<u8>,
-    kept: SliceMut<T>,
-    others: SliceMut<T>,
-    count: SliceMut<u64>,
-    words: SliceMut<u64>,
-) {
-    Select { input, kept, others, count, words }.run(Flagged { flags })
+pub unsafe fn primitives_select_flagged<T: Words>(select: Select<'_, T>, flags: Slice<u8>) {
+    select.run(Flagged { flags })
 }
 
 /// Selects the items that satisfy predicate `P`; `bound` has the bits of its bound. Otherwise like
 /// `primitives_select_flagged`.
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, i32, u64, i64, f32, f64], P = [Below, AtLeast])]
-pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(
-    input: Slice<T>,
-    bound: u64,
-    kept: SliceMut<T>,
-    others: SliceMut<T>,
-    count: SliceMut<u64>,
-    words: SliceMut<u64>,
-) {
+pub unsafe fn primitives_select_if<T: Words, P: Predicate<T>>(select: Select<'_, T>, bound: u64) {
     let bound = T::from_words(split(bound));
-    Select { input, kept, others, count, words }.run(Holds::<T, P> { bound, predicate: PhantomData })
+    select.run(Holds::<T, P> { bound, predicate: PhantomData })
 }
 
 /// Predicates that have kernels.
@@ -62,13 +47,26 @@ pub(super) trait Choice<T: Words> {
     unsafe fn choose(&self, begin: usize, len: usize, items: &Items<T, ROWS>) -> u32;
 }
 
-/// The selection of one tile.
-pub(super) struct Select<'a, T> {
-    pub(super) input: Slice<'a, T>,
-    pub(super) kept: SliceMut<'a, T>,
-    pub(super) others: SliceMut<'a, T>,
-    pub(super) count: SliceMut<'a, u64>,
-    pub(super) words: SliceMut<'a, u64>,
+/// The outputs of a selection.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Selected<'a, T> {
+    /// The output of selected items, with capacity for all items.
+    pub kept: SliceMut<'a, T>,
+    /// The output of the other items, with capacity for all items; empty if they are not needed.
+    pub others: SliceMut<'a, T>,
+    /// One word: the number of selected items.
+    pub count: SliceMut<'a, u64>,
+}
+
+/// A selection, of which each block handles one tile.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Select<'a, T> {
+    /// The items.
+    pub input: Slice<'a, T>,
+    /// The outputs.
+    pub to: crate::primitives::select::Selected<'a, T>,
+    /// Zeros: the ticket, then the words of the look-back.
+    pub words: SliceMut<'a, u64>,
 }
 
 impl<T: Words> Select<'_, T> {
@@ -80,7 +78,7 @@ impl<T: Words> Select<'_, T> {
         let items = tile::load(self.input, begin, T::ZEROS);
         let keep = choice.choose(begin, self.input.len(), &items);
         let words = self.words.part(1, self.words.len() - 1);
-        let Self { kept, others, count, .. } = self;
+        let Selected { kept, others, count } = self.to;
         Compact { kept, others, count, words, smem }.run(tile, self.input.len(), items, keep)
     }
 }

@@ -10,31 +10,18 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Compacts the flagged items of each warp's piece of `piece` items, a multiple of 32, to the same offset in
-/// `compacted`, and writes their number to `counts`, one per warp.
-#[kernel(family = "primitives-select", block = THREADS, shared = CompactSmem<T>)]
+/// Compacts the flagged items of each warp's piece to the same offset of another array, and counts them.
+#[kernel(family = "research-primitives", block = THREADS, shared = CompactSmem<T>)]
 #[instances(T = [u32, u64, Bits128])]
-pub unsafe fn primitives_select_pieces<T: Words>(
-    input: Slice<T>,
-    flags: Slice<u8>,
-    compacted: SliceMut<T>,
-    counts: SliceMut<u64>,
-    piece: u64,
-) {
-    Pieces { input, flags, compacted, counts, piece: piece as usize }.run()
+pub unsafe fn primitives_select_pieces<T: Words>(pieces: Pieces<'_, T>) {
+    pieces.run()
 }
 
-/// Moves each warp's items behind those of the earlier warps, and writes the total to `count`.
-#[kernel(family = "primitives-select", block = THREADS)]
+/// Moves each warp's items behind those of the earlier warps, and writes the total.
+#[kernel(family = "research-primitives", block = THREADS)]
 #[instances(T = [u32, u64, Bits128])]
-pub unsafe fn primitives_select_close_gaps<T: Words>(
-    compacted: Slice<T>,
-    counts: Slice<u64>,
-    kept: SliceMut<T>,
-    count: SliceMut<u64>,
-    piece: u64,
-) {
-    CloseGaps { compacted, counts, kept, count, piece: piece as usize }.run()
+pub unsafe fn primitives_select_close_gaps<T: Words>(gaps: CloseGaps<'_, T>) {
+    gaps.run()
 }
 
 /// Shared memory of the first pass.
@@ -49,13 +36,19 @@ fn warp_index() -> usize {
     (thread::index_1d_u64() / 32) as usize
 }
 
-/// The first pass of a warp.
-struct Pieces<'a, T> {
-    input: Slice<'a, T>,
-    flags: Slice<'a, u8>,
-    compacted: SliceMut<'a, T>,
-    counts: SliceMut<'a, u64>,
-    piece: usize,
+/// The first pass.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Pieces<'a, T> {
+    /// The items.
+    pub input: Slice<'a, T>,
+    /// A byte per item, not 0 for the items that are kept.
+    pub flags: Slice<'a, u8>,
+    /// The kept items of each piece, at its begin.
+    pub compacted: SliceMut<'a, T>,
+    /// The number of kept items of each warp.
+    pub counts: SliceMut<'a, u64>,
+    /// The items of a piece, a multiple of 32.
+    pub piece: u64,
 }
 
 impl<T: Words> Pieces<'_, T> {
@@ -65,8 +58,9 @@ impl<T: Words> Pieces<'_, T> {
         if warp >= self.counts.len() {
             return;
         }
-        let begin = warp * self.piece;
-        let len = if self.input.len() - begin < self.piece { self.input.len() - begin } else { self.piece };
+        let piece = self.piece as usize;
+        let begin = warp * piece;
+        let len = if self.input.len() - begin < piece { self.input.len() - begin } else { piece };
         let segments = shared_field!(shared_mem::<CompactSmem<T>>(), segments);
         let own = segments.part(warp % WARPS * BUFFER_ITEMS, BUFFER_ITEMS);
         let output = self.compacted.part(begin, len);
@@ -87,18 +81,24 @@ impl<T: Words> Pieces<'_, T> {
     }
 }
 
-/// The second pass of a warp.
-struct CloseGaps<'a, T> {
-    compacted: Slice<'a, T>,
-    counts: Slice<'a, u64>,
-    kept: SliceMut<'a, T>,
-    count: SliceMut<'a, u64>,
-    piece: usize,
+/// The second pass.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct CloseGaps<'a, T> {
+    /// The kept items of each piece, at its begin.
+    pub compacted: Slice<'a, T>,
+    /// The number of kept items of each warp.
+    pub counts: Slice<'a, u64>,
+    /// The output, with capacity for all items.
+    pub kept: SliceMut<'a, T>,
+    /// One word: the number of kept items.
+    pub count: SliceMut<'a, u64>,
+    /// The items of a piece.
+    pub piece: u64,
 }
 
 impl<T: Words> CloseGaps<'_, T> {
     #[inline(always)]
-    unsafe fn run(self) {
+    pub(crate) unsafe fn run(self) {
         let warp = warp_index();
         if warp >= self.counts.len() {
             return;
@@ -117,7 +117,7 @@ impl<T: Words> CloseGaps<'_, T> {
         }
         let mut i = lane;
         while i < own {
-            self.kept.store(before + i, self.compacted.load(warp * self.piece + i));
+            self.kept.store(before + i, self.compacted.load(warp * self.piece as usize + i));
             i += 32;
         }
     }

@@ -1,6 +1,6 @@
 //! Unique: the first item of every run of equal items, in one pass.
 
-use super::select::{Choice, Select};
+use super::select::{Choice, Select, Selected};
 use crate::block::compact::CompactSmem;
 use crate::block::tile::{self, Items, THREADS, row_begin};
 use crate::policy::{SELECT_MIN_BLOCKS, SELECT_ROWS as ROWS};
@@ -21,7 +21,8 @@ pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(
     count: SliceMut<u64>,
     words: SliceMut<u64>,
 ) {
-    Select { input, kept, others, count, words }.run(Heads::<T, R> { input, run: PhantomData })
+    let to = Selected { kept, others, count };
+    Select { input, to, words }.run(Heads::<T, R> { input, run: PhantomData })
 }
 
 /// Comparisons that have kernels.

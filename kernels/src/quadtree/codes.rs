@@ -33,12 +33,14 @@ pub unsafe fn quadtree_codes<C: Coord, const D: usize>(
 }
 
 /// The roots of a round.
-#[derive(Clone, Copy)]
-pub(super) struct Roots<'a> {
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Roots<'a> {
+    /// Their node numbers.
+    pub nodes: Slice<'a, u32>,
     /// The first point of each root in tree order.
-    pub(super) starts: Slice<'a, u32>,
+    pub starts: Slice<'a, u32>,
     /// The offset of each root's points among the points of the round.
-    pub(super) offsets: Slice<'a, u64>,
+    pub offsets: Slice<'a, u64>,
 }
 
 impl Roots<'_> {
@@ -68,16 +70,14 @@ pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     frame: Slice<u64>,
     level: u32,
     num_levels: u32,
-    starts: Slice<u32>,
-    offsets: Slice<u64>,
+    roots: Roots<'_>,
     ids: Slice<u32>,
     keys: SliceMut<u64>,
     round_ids: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < keys.len() {
-        let (frame, roots) = (Frame::<D>::load(frame), Roots { starts, offsets });
-        let root = roots.root(i);
+        let (frame, root) = (Frame::<D>::load(frame), roots.root(i));
         let id = ids.load(roots.tree_index(root, i) as usize);
         let unit = frame.unit(load_point::<C, D>(coords, id as usize, D));
         let code = frame.long_code(unit, level, num_levels);
@@ -93,13 +93,12 @@ pub unsafe fn quadtree_place(
     keys: Slice<u64>,
     round_ids: Slice<u32>,
     code_bits: u32,
-    starts: Slice<u32>,
-    offsets: Slice<u64>,
+    roots: Roots<'_>,
     ids: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < keys.len() {
         let root = (keys.load(i) >> code_bits) as usize;
-        ids.store(Roots { starts, offsets }.tree_index(root, i) as usize, round_ids.load(i));
+        ids.store(roots.tree_index(root, i) as usize, round_ids.load(i));
     }
 }

@@ -14,9 +14,9 @@
 //! Nodes without points are created only beside siblings with points, and never split, so Gluck's null nodes do not exist.
 
 pub mod blocks;
-mod children;
+pub mod children;
 mod chunk;
 mod counts;
-mod points;
+pub mod points;
 pub mod threads;
 pub mod tiles;

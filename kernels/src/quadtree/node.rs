@@ -4,6 +4,12 @@ use crate::plain::plain;
 use crate::thread::words::{Bits128, join, split};
 
 /// A node: its range of points in tree order, and its children. Memory and files have this layout.
+///
+/// ```
+/// use kauri_kernels::quadtree::node::Node;
+/// let leaf = Node { start: 2, end: 5, first_child: 0, level: 1 };
+/// assert!(leaf.is_leaf() && leaf.len() == 3);
+/// ```
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node {

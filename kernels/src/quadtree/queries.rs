@@ -88,19 +88,23 @@ pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
 }
 
 /// A tree with parents, for traversals.
-struct Tree<'a, const D: usize> {
-    frame: Frame<D>,
-    nodes: Slice<'a, Bits128>,
-    cells: Slice<'a, u32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Tree<'a> {
+    /// The nodes.
+    pub nodes: Slice<'a, Bits128>,
+    /// The low corner of each node's cell, in units.
+    pub cells: Slice<'a, u32>,
     /// The parent of each group of siblings.
-    parents: Slice<'a, u32>,
+    pub parents: Slice<'a, u32>,
+    /// The root has 2^`frame_levels` units on a side.
+    pub frame_levels: u32,
 }
 
-impl<const D: usize> Tree<'_, D> {
+impl Tree<'_> {
     /// Traverses the tree depth first, and skips the subtrees of nodes for which `enters` returns false. Calls `visit_leaf` for each leaf
     /// that is entered.
     #[inline(always)]
-    unsafe fn traverse(
+    unsafe fn traverse<const D: usize>(
         &self,
         mut enters: impl FnMut(u32, &Node) -> bool,
         mut visit_leaf: impl FnMut(u32, &Node),
@@ -115,14 +119,14 @@ impl<const D: usize> Tree<'_, D> {
                 }
                 visit_leaf(number, &node);
             }
-            number = self.next_after(number);
+            number = self.next_after::<D>(number);
         }
     }
 
     /// Returns the first and the last unit of a node's cell on each axis.
     #[inline(always)]
-    unsafe fn units(&self, number: u32, node: &Node) -> [[i64; D]; 2] {
-        let (mut ends, more, mut axis) = ([[0; D]; 2], (1 << (self.frame.levels - node.level)) - 1, 0);
+    unsafe fn units<const D: usize>(&self, number: u32, node: &Node) -> [[i64; D]; 2] {
+        let (mut ends, more, mut axis) = ([[0; D]; 2], (1 << (self.frame_levels - node.level)) - 1, 0);
         while axis < D {
             ends[0][axis] = self.cells.load(number as usize * D + axis).into();
             ends[1][axis] = ends[0][axis] + more;
@@ -133,11 +137,11 @@ impl<const D: usize> Tree<'_, D> {
 
     /// Calls `visit` for each leaf outside of a node's cell that touches it, even at a corner only.
     #[inline(always)]
-    unsafe fn for_each_adjacent_leaf(&self, target: u32, mut visit: impl FnMut(u32)) {
-        let [first, last] = self.units(target, &Node::from_bits(self.nodes.load(target as usize)));
-        self.traverse(
+    unsafe fn for_each_adjacent_leaf<const D: usize>(&self, target: u32, mut visit: impl FnMut(u32)) {
+        let [first, last] = self.units::<D>(target, &Node::from_bits(self.nodes.load(target as usize)));
+        self.traverse::<D>(
             |number, node| {
-                let ([from, to], mut touches, mut axis) = (self.units(number, node), true, 0);
+                let ([from, to], mut touches, mut axis) = (self.units::<D>(number, node), true, 0);
                 while axis < D {
                     touches &= from[axis] <= last[axis] + 1 && to[axis] + 1 >= first[axis];
                     axis += 1;
@@ -150,7 +154,7 @@ impl<const D: usize> Tree<'_, D> {
 
     /// Returns the node that follows a node's subtree in depth-first order.
     #[inline(always)]
-    unsafe fn next_after(&self, mut number: u32) -> u32 {
+    unsafe fn next_after<const D: usize>(&self, mut number: u32) -> u32 {
         while number != 0 {
             let child = (number - 1) & ((1 << D) - 1);
             if child + 1 < 1 << D {
@@ -165,19 +169,15 @@ impl<const D: usize> Tree<'_, D> {
 /// Counts the leaves adjacent to each node. One thread per node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
-pub unsafe fn quadtree_count_around<const D: usize>(
-    frame: Slice<u64>,
-    nodes: Slice<Bits128>,
-    cells: Slice<u32>,
-    parents: Slice<u32>,
-    of: Slice<u32>,
+pub unsafe fn quadtree_count_adjacent<const D: usize>(
+    tree: Tree<'_>,
+    targets: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i < counts.len() {
-        let tree = Tree::<D> { frame: Frame::load(frame), nodes, cells, parents };
         let mut count = 0;
-        tree.for_each_adjacent_leaf(of.load(i), |_| count += 1);
+        tree.for_each_adjacent_leaf::<D>(targets.load(i), |_| count += 1);
         counts.store(i, count);
     }
 }
@@ -185,21 +185,17 @@ pub unsafe fn quadtree_count_around<const D: usize>(
 /// Writes the leaves adjacent to each node in depth-first order, from the node's offset on. One thread per node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
-pub unsafe fn quadtree_emit_around<const D: usize>(
-    frame: Slice<u64>,
-    nodes: Slice<Bits128>,
-    cells: Slice<u32>,
-    parents: Slice<u32>,
-    of: Slice<u32>,
+pub unsafe fn quadtree_emit_adjacent<const D: usize>(
+    tree: Tree<'_>,
+    targets: Slice<u32>,
     offsets: Slice<u64>,
-    found: SliceMut<u32>,
+    leaves: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     if i + 1 < offsets.len() {
-        let tree = Tree::<D> { frame: Frame::load(frame), nodes, cells, parents };
         let mut to = offsets.load(i) as usize;
-        tree.for_each_adjacent_leaf(of.load(i), |leaf| {
-            found.store(to, leaf);
+        tree.for_each_adjacent_leaf::<D>(targets.load(i), |leaf| {
+            leaves.store(to, leaf);
             to += 1;
         });
     }
@@ -208,7 +204,7 @@ pub unsafe fn quadtree_emit_around<const D: usize>(
 /// Writes the sample of each node of a level, from node `first` on, as an index in tree order; [`NO_NODE`] for a node without points. One
 /// thread per node.
 ///
-/// The sample of a leaf is the point nearest to the center of its cell, or its first point if it has more than `most` points, which then
+/// The sample of a leaf is the point nearest to the center of its cell, or its first point if it has more than `leaf_points` points, which then
 /// share one unit. The sample of an inner node is the sample of a child that is nearest to its own center. A tie goes to the first in
 /// tree order.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
@@ -218,7 +214,7 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
     nodes: Slice<Bits128>,
     cells: Slice<u32>,
     coords: Slice<C>,
-    most: u32,
+    leaf_points: u32,
     first: u32,
     end: u32,
     samples: SliceMut<u32>,
@@ -248,7 +244,7 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
                 }
                 child += 1;
             }
-        } else if node.len() > most {
+        } else if node.len() > leaf_points {
             best = node.start;
         } else {
             let mut point = node.start;

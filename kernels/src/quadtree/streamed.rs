@@ -1,4 +1,4 @@
-//! Out-of-core builds: chunks of points are counted by cell, and ranked by the batch or root that their cell belongs to.
+//! Out-of-core builds: chunks of points are counted by cell, and ranked by the subtree that their cell belongs to.
 
 use super::frame::Frame;
 use crate::policy::PER_ITEM_THREADS;
@@ -32,8 +32,8 @@ pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
     }
 }
 
-/// Writes the rank of each point's cell, and the index of the point. One thread per point. The ranks are those of the cells `num_levels`
-/// below a node of level `level`, from cell `first_cell` on.
+/// Writes the rank of each point's cell, and the index of the point. One thread per point. `cell_ranks` are the ranks of the cells
+/// `num_levels` below a node of level `level`.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3])]
 pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
@@ -41,8 +41,7 @@ pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
     frame: Slice<u64>,
     level: u32,
     num_levels: u32,
-    ranks_of_cells: Slice<u32>,
-    first_cell: u32,
+    cell_ranks: Slice<u32>,
     ranks: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
@@ -50,7 +49,7 @@ pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
     if i < ranks.len() {
         let frame = Frame::<D>::load(frame);
         let cell = frame.code(frame.unit(load_point(coords, i, D)), level, num_levels);
-        ranks.store(i, ranks_of_cells.load((cell - first_cell) as usize));
+        ranks.store(i, cell_ranks.load(cell as usize));
         numbers.store(i, i as u32);
     }
 }

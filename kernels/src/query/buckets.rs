@@ -162,23 +162,14 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
     /// Loads the points from slot `first` on, a multiple of [`GROUP`]; the last group may end in padding.
     #[inline(always)]
     pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C; D]; GROUP] {
+        if D < MAX_DIMS {
+            return load_group(self.coords, first);
+        }
         let mut points = [[C::ZERO; D]; GROUP];
         let mut i = 0;
-        if D == MAX_DIMS {
-            while i < GROUP {
-                points[i] = self.point(first + i);
-                i += 1;
-            }
-            return points;
-        }
-        while i < GROUP * D {
-            let coords = load_16(self.coords, first * D + i);
-            let mut e = 0;
-            while e < C::PER_16 {
-                points[(i + e) / D][(i + e) % D] = coords[e];
-                e += 1;
-            }
-            i += C::PER_16;
+        while i < GROUP {
+            points[i] = self.point(first + i);
+            i += 1;
         }
         points
     }
@@ -188,6 +179,26 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
     pub unsafe fn point<const D: usize>(&self, i: usize) -> [C; D] {
         load_point(self.coords, i, self.dims)
     }
+}
+
+/// Loads a [`GROUP`] of points from point `first` on, a multiple of [`GROUP`], as vectors of 16 bytes. The points have `D` coordinates.
+#[inline(always)]
+pub(super) unsafe fn load_group<C: Coord, const D: usize>(
+    coords: Slice<'_, C>,
+    first: usize,
+) -> [[C; D]; GROUP] {
+    let mut points = [[C::ZERO; D]; GROUP];
+    let mut i = 0;
+    while i < GROUP * D {
+        let loaded = load_16(coords, first * D + i);
+        let mut e = 0;
+        while e < C::PER_16 {
+            points[(i + e) / D][(i + e) % D] = loaded[e];
+            e += 1;
+        }
+        i += C::PER_16;
+    }
+    points
 }
 
 /// Writes the box of each bucket to its parent's boxes, and the bucket's least id; one thread per bucket.

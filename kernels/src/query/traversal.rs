@@ -5,8 +5,7 @@
 //! pending node and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after
 //! Aila, Laine 2009, *Understanding the Efficiency of Ray Traversal on GPUs*).
 
-use super::buckets::{BucketPoints, Index, NO_POINT};
-use crate::block::tile::load_16;
+use super::buckets::{BucketPoints, Index, NO_POINT, load_group};
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -303,19 +302,8 @@ impl<'a, C: Coord, R: Region<C, D>, const D: usize> Traversal<'a, C, R, D> {
         if D == MAX_DIMS {
             return (self.distances_to_child(node, 0), self.distances_to_child(node, 1));
         }
-        // The corners of both boxes are contiguous and aligned to 16 bytes.
-        let mut corners = [[C::ZERO; D]; 4];
-        let mut i = 0;
-        while i < 4 * D {
-            let coords = load_16(self.boxes, node as usize * 4 * D + i);
-            let mut e = 0;
-            while e < C::PER_16 {
-                corners[(i + e) / D][(i + e) % D] = coords[e];
-                e += 1;
-            }
-            i += C::PER_16;
-        }
-        let [low, high, right_low, right_high] = corners;
+        // The four corners of both boxes are contiguous, as a group of points.
+        let [low, high, right_low, right_high] = load_group(self.boxes, 4 * node as usize);
         (self.distances_to_box(low, high), self.distances_to_box(right_low, right_high))
     }
 

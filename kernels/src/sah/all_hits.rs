@@ -81,13 +81,13 @@ pub unsafe fn sah_write_hits(rays: TreeRays<'_>, offsets: Slice<u64>, hits: Pack
     write::<SHORT_STACK>(rays, offsets, hits);
 }
 
-/// [`sah_count_hits`] without a stack.
+/// Counts the hits of each ray, with duplicates, by a traversal without a stack.
 #[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
 pub unsafe fn sah_count_hits_restart(rays: TreeRays<'_>, counts: SliceMut<u64>) {
     count::<0>(rays, counts);
 }
 
-/// [`sah_write_hits`] without a stack.
+/// Writes the hits of each ray from its offset on, with duplicates, by a traversal without a stack.
 #[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
 pub unsafe fn sah_write_hits_restart(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
     write::<0>(rays, offsets, hits);

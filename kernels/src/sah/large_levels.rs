@@ -3,7 +3,7 @@
 
 use super::aabb::{BOX_WORDS, Side};
 use super::chunks::load_box;
-use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, ReferenceLimit, SMALL_TRIANGLES, SplitPlan};
+use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan};
 use super::small_roots::SmallRoot;
 use super::top_nodes::{Child, TopNode};
 use crate::block::scan::exclusive_over_warps;
@@ -132,10 +132,9 @@ impl LevelNodes<'_> {
     #[inline(always)]
     unsafe fn node(&self, node: usize) -> ProcessedNode {
         let large = self.nodes.load(node);
-        let limit = if self.is_full != 0 { ReferenceLimit::Reached } else { ReferenceLimit::Open };
         let plan = SplitPlan::new(&large, load_box(self.keys, node), self.empty_space);
         let counts = [self.counts.load(node), self.counts.load(self.nodes.len() + node)];
-        let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, limit);
+        let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, self.is_full != 0);
         ProcessedNode {
             large,
             plan,

@@ -85,15 +85,6 @@ pub struct SplitPlan {
 
 plain! { SplitPlan { u32, u32, f32, Aabb } }
 
-/// Whether a tree has as many references as [`max_references`] allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReferenceLimit {
-    /// Large nodes may split.
-    Open,
-    /// Large nodes become leaves.
-    Reached,
-}
-
 /// The outcome of processing a large node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -131,7 +122,7 @@ impl SplitPlan {
     }
 
     /// Decides about the node, given the number of references on both sides of the plane. The node becomes a leaf if the
-    /// tree has reached its [reference limit](max_references).
+    /// tree `is_full`: it has reached its [reference limit](max_references).
     ///
     /// The paper always splits large nodes. But a spatial median can leave all triangles on both sides, for example copies
     /// of one triangle: then the other axes are tried.
@@ -142,9 +133,9 @@ impl SplitPlan {
         below: u32,
         above: u32,
         step_cost: f32,
-        limit: ReferenceLimit,
+        is_full: bool,
     ) -> Outcome {
-        if limit == ReferenceLimit::Reached || !self.has_plane() || self.depth(large) >= SAH_LARGE_DEPTH {
+        if is_full || !self.has_plane() || self.depth(large) >= SAH_LARGE_DEPTH {
             return Outcome::Leaf;
         }
         let cost = SplitCost::new(self.remainder, step_cost).cost(self.axis, self.plane, below, above);

@@ -1,5 +1,6 @@
 //! Writing the tree in preorder: subtree sizes from the leaves up, positions from the root down.
 
+use super::aabb::component;
 use super::large_nodes::SplitPlan;
 use super::node::Node;
 use super::top_nodes::Child;
@@ -106,25 +107,21 @@ pub struct Positions<'a> {
 /// Sides of a box.
 const SIDES: u32 = 6;
 
-/// The tree that is written, and the positions of the next level.
-struct Output<'a> {
-    tree: TreeMut<'a>,
-    positions: Positions<'a>,
-}
-
-impl Output<'_> {
-    /// Sets the position of a child.
+impl Positions<'_> {
+    /// Sets the position of a child. An empty leaf is written at once.
     #[inline(always)]
-    unsafe fn set_position(&self, child: Child, position: SubtreeSize) {
+    unsafe fn set(&self, child: Child, position: SubtreeSize, tree: TreeMut<'_>) {
         if child == Child::EMPTY {
-            self.tree.store_node(position.nodes, Node::leaf(position.references, 0));
+            tree.store_node(position.nodes, Node::leaf(position.references, 0));
         } else if let Some(number) = child.as_large() {
-            self.positions.top.store(number as usize, position);
+            self.top.store(number as usize, position);
         } else if child != Child::NONE {
-            self.positions.small.store(child.small_number() as usize, position);
+            self.small.store(child.small_number() as usize, position);
         }
     }
+}
 
+impl TreeMut<'_> {
     /// Writes the nodes of the empty-space cuts of a subtree that starts at `position`. Returns the position of the remainder.
     #[inline(always)]
     unsafe fn cut_off(&self, plan: &SplitPlan, mut position: SubtreeSize, size: SubtreeSize) -> SubtreeSize {
@@ -134,22 +131,16 @@ impl Output<'_> {
         while side < SIDES {
             if plan.cut_sides >> side & 1 == 1 {
                 let axis = side / 2;
-                let words = plan.remainder.to_words();
-                let at = if side % 2 == 0 { axis } else { 3 + axis };
-                let (mut plane, mut i) = (0.0, 0);
-                while i < SIDES {
-                    plane = if i == at { words[i as usize] } else { plane };
-                    i += 1;
-                }
-                let index = position.nodes;
-                if side % 2 == 0 {
-                    self.tree.store_node(index, Node::inner(axis, plane, index + 2));
-                    self.tree.store_node(index + 1, Node::leaf(position.references, 0));
+                let (index, is_low) = (position.nodes, side % 2 == 0);
+                let plane = component(if is_low { plan.remainder.low } else { plan.remainder.high }, axis);
+                if is_low {
+                    self.store_node(index, Node::inner(axis, plane, index + 2));
+                    self.store_node(index + 1, Node::leaf(position.references, 0));
                     position.nodes += 2;
                 } else {
                     end -= 1;
-                    self.tree.store_node(index, Node::inner(axis, plane, end));
-                    self.tree.store_node(end, Node::leaf(end_references, 0));
+                    self.store_node(index, Node::inner(axis, plane, end));
+                    self.store_node(end, Node::leaf(end_references, 0));
                     position.nodes += 1;
                 }
             }
@@ -168,15 +159,15 @@ pub unsafe fn sah_top_write(
     tree: TreeMut<'_>,
 ) {
     let Some(number) = level.number() else { return };
-    let (top, output) = (level.nodes.load(number), Output { tree, positions });
-    let position = output.cut_off(&top.plan, positions.top.load(number), sizes.load(number));
+    let top = level.nodes.load(number);
+    let position = tree.cut_off(&top.plan, positions.top.load(number), sizes.load(number));
     if top.above == Child::NONE {
-        output.set_position(top.below, position);
+        positions.set(top.below, position, tree);
         return;
     }
     let below = position.plus(SubtreeSize { nodes: 1, references: 0 });
     let above = below.plus(level.size_of_child(top.below, sizes));
-    output.set_position(top.below, below);
-    output.set_position(top.above, above);
+    positions.set(top.below, below, tree);
+    positions.set(top.above, above, tree);
     tree.store_node(position.nodes, Node::inner(top.plan.axis, top.plan.plane, above.nodes));
 }

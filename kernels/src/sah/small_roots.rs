@@ -89,12 +89,3 @@ pub unsafe fn sah_small_offsets(roots: Slice<SmallRoot>, num_kept: u32, offsets:
         offsets.store(i, if i < roots.len() { roots.load(i).begin } else { num_kept }.into());
     }
 }
-
-/// Gathers boxes into the order of the sorted references; one thread per reference.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_move_boxes(from: Slice<u32>, boxes: Slice<Aabb>, to: SliceMut<Aabb>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < to.len() {
-        to.store(i, boxes.load(from.load(i) as usize));
-    }
-}

@@ -164,13 +164,13 @@ pub unsafe fn sah_any(rays: TreeRays<'_>, hits: SliceMut<u8>) {
     any::<SHORT_STACK>(rays, hits);
 }
 
-/// [`sah_closest`] without a stack.
+/// Writes the first hit of each ray, by a traversal without a stack.
 #[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
 pub unsafe fn sah_closest_restart(rays: TreeRays<'_>, hits: HitsMut<'_>) {
     closest::<0>(rays, hits);
 }
 
-/// [`sah_any`] without a stack.
+/// Writes 1 for each ray that has a hit, 0 for the others, by a traversal without a stack.
 #[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
 pub unsafe fn sah_any_restart(rays: TreeRays<'_>, hits: SliceMut<u8>) {
     any::<0>(rays, hits);

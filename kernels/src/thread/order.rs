@@ -5,10 +5,10 @@ use super::coord::Coord;
 use super::radix_key::{Fold, SortKey};
 use super::ranked::Ranked;
 use super::words::{Bits128, Words};
-use cuda_std::mem::Slice;
+use cuda_std::prelude::*;
 
 /// Data that an order looks up while it compares: the coordinates of points. Most orders look up nothing.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, KernelArgs)]
 pub struct Lookup<'a, K> {
     /// The coordinates, `dims` per point.
     pub coords: Slice<'a, K>,

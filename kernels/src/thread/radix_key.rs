@@ -4,6 +4,7 @@ use super::carried::Carried;
 use super::words::{Words, computed};
 use crate::policy::HISTOGRAM_COPIES;
 use core::ops::{BitAnd, BitXor};
+use cuda_std::prelude::*;
 use cuda_std::shared::SharedArray;
 use cuda_std::warp::WarpShuffleValue;
 
@@ -138,58 +139,77 @@ sort_values! {
 }
 
 /// How the bits of keys are ordered: a set of flags.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeyOrder(u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, KernelArgs)]
+pub struct KeyOrder {
+    /// The flags, one bit each.
+    pub bits: u32,
+}
 
 impl KeyOrder {
     /// Unsigned numbers.
-    pub const UNSIGNED: Self = Self(0);
+    pub const UNSIGNED: Self = Self { bits: 0 };
     /// Signed numbers: the sign bit is flipped.
-    pub const SIGNED: Self = Self(1);
+    pub const SIGNED: Self = Self { bits: 1 };
     /// Floats: the other bits of negative numbers are flipped too.
-    pub const FLOAT: Self = Self(1 | 2);
+    pub const FLOAT: Self = Self { bits: 1 | 2 };
     /// Descending order. Equal keys keep the order of the input.
-    pub const DESCENDING: Self = Self(4);
+    pub const DESCENDING: Self = Self { bits: 4 };
     /// Together with [`FLOAT`](Self::FLOAT): -0.0 and 0.0 are equal.
-    pub const EQUAL_ZEROS: Self = Self(8);
+    pub const EQUAL_ZEROS: Self = Self { bits: 8 };
     /// Keys are in the caller's form, and are folded when they are loaded.
-    pub const FOLD: Self = Self(16);
+    pub const FOLD: Self = Self { bits: 16 };
     /// Keys are unfolded to the caller's form when they are stored.
-    pub const UNFOLD: Self = Self(32);
+    pub const UNFOLD: Self = Self { bits: 32 };
 
     /// Returns the union of the flags.
     #[inline(always)]
     pub const fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
-    }
-
-    /// Returns `self` without the flags of `other`.
-    #[inline(always)]
-    pub const fn without(self, other: Self) -> Self {
-        Self(self.0 & !other.0)
+        Self { bits: self.bits | other.bits }
     }
 
     /// Returns true if `self` has all flags of `other`.
     #[inline(always)]
     pub const fn has(self, other: Self) -> bool {
-        self.0 & other.0 == other.0
+        self.bits & other.bits == other.bits
+    }
+}
+
+/// The bits by which items are sorted, and the order of keys.
+#[derive(Clone, Copy, Debug, KernelArgs)]
+pub struct SortBy {
+    /// The lowest bit.
+    pub begin_bit: u32,
+    /// The bit after the highest one.
+    pub end_bit: u32,
+    /// The order of keys.
+    pub order: crate::thread::radix_key::KeyOrder,
+}
+
+impl SortBy {
+    /// Sorts unsigned keys by their lowest `bits` bits.
+    pub const fn low_bits(bits: u32) -> Self {
+        Self { begin_bit: 0, end_bit: bits, order: KeyOrder::UNSIGNED }
     }
 
-    /// Encodes the flags as a kernel argument.
-    #[inline(always)]
-    pub const fn to_bits(self) -> u32 {
-        self.0
+    /// Sorts unsigned keys below `end`, which is not 0.
+    pub const fn numbers_below(end: usize) -> Self {
+        Self::low_bits(usize::BITS - (end - 1).leading_zeros())
     }
 
-    /// Decodes a kernel argument.
+    /// Returns the number of passes of a radix sort.
+    pub const fn num_passes(&self) -> usize {
+        (self.end_bit - self.begin_bit).div_ceil(RADIX_BITS) as usize
+    }
+
+    /// Adds flags to the order of keys.
     #[inline(always)]
-    pub const fn from_bits(bits: u32) -> Self {
-        Self(bits)
+    pub const fn with(self, flags: KeyOrder) -> Self {
+        Self { order: self.order.with(flags), ..self }
     }
 }
 
 /// Maps keys to unsigned integers of the same order, and back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, KernelArgs)]
 pub struct Fold {
     /// The bits that are flipped in keys whose sign bit is set.
     pub negative: u64,
@@ -279,12 +299,12 @@ impl<K: RadixKey, const FOLDED: bool> DigitReader<K, FOLDED> {
         if FOLDED && key == self.negative_zero { digit ^ self.zero_flip & mask } else { digit }
     }
 
-    /// Returns the bits `begin..end` of a converted key, by which whole keys compare.
+    /// Returns the bits of a converted key by which whole keys compare.
     #[inline(always)]
-    pub fn compared(&self, key: K, begin: u32, end: u32) -> K {
+    pub fn compared(&self, key: K, by: SortBy) -> K {
         let is_other_zero = FOLDED && self.zero_flip != 0 && key == self.negative_zero;
         let key = if is_other_zero { key ^ K::MAX } else { key };
-        key.bits(begin, end)
+        key.bits(by.begin_bit, by.end_bit)
     }
 }
 
@@ -295,11 +315,7 @@ pub const fn digit_mask(bits: u32) -> u32 {
 }
 
 /// Returns the number by which the sort compares a key. Sorts on the host use it.
-pub fn sort_bits<K: SortKey>(key: K, order: KeyOrder, begin_bit: u32, end_bit: u32) -> u64 {
-    let reader = DigitReader::<K::Bits, true>::new(order.with(KeyOrder::FOLD));
-    if begin_bit == end_bit {
-        0
-    } else {
-        reader.compared(reader.loaded(key.to_bits()), begin_bit, end_bit).into()
-    }
+pub fn sort_bits<K: SortKey>(key: K, by: SortBy) -> u64 {
+    let reader = DigitReader::<K::Bits, true>::new(by.order.with(KeyOrder::FOLD));
+    if by.begin_bit == by.end_bit { 0 } else { reader.compared(reader.loaded(key.to_bits()), by).into() }
 }

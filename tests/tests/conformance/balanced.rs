@@ -1,7 +1,8 @@
 //! Balanced trees against a naive build and across devices.
 
-use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm, Node, Removed};
+use kauri::balanced::{BalancedKdTree, BalancedOptions, Node, Removed};
 use kauri::query::QueryOptions;
+use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for_shape, for_each_dims, oracle};
@@ -9,18 +10,21 @@ use rayon::prelude::*;
 
 const SIZES: [usize; 12] = [0, 1, 2, 3, 4, 5, 31, 32, 33, 100, 1000, 1025];
 
+/// Builds a tree and verifies it. Builds it on a GPU with every algorithm.
 fn build<P: Point>(device: &Device, points: &[P], options: &BalancedOptions) -> BalancedKdTree<P> {
-    let what = format!("{} points, {options:?} on {device}", points.len());
-    let tree =
-        BalancedKdTree::build(device, points, options).unwrap_or_else(|error| panic!("{what}: {error}"));
-    tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
-    if !device.is_cpu() && options.algorithm == BuildAlgorithm::Paths {
-        let other = build(device, points, &options.clone().algorithm(BuildAlgorithm::Robinson));
-        assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by Robinson's");
-        let mut renumbered = options.clone();
-        renumbered.renumber = true;
-        let other = BalancedKdTree::build(device, points, &renumbered).unwrap();
-        assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another by renumbered points");
+    let verified = |options: &BalancedOptions| {
+        let what = format!("{} points, {options:?} on {device}", points.len());
+        let tree = BalancedKdTree::build(device, points, options).unwrap_or_else(|e| panic!("{what}: {e}"));
+        tree.verify().unwrap_or_else(|e| panic!("{what}: {e}"));
+        (tree, what)
+    };
+    let (tree, _) = verified(options);
+    if !device.is_cpu() {
+        let robinson = options.clone().algorithm(BuildAlgorithm::Robinson);
+        for options in [robinson, options.clone().renumber(true)] {
+            let (other, what) = verified(&options);
+            assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another tree");
+        }
     }
     tree
 }

@@ -1,6 +1,7 @@
 //! Balanced trees on several GPUs, or in halves on one, against the tree of one device.
 
-use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Device, Point};
 use kauri_tests::generate::Shape;
 use kauri_tests::{devices, devices_for, devices_for_shape};

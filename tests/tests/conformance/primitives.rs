@@ -103,7 +103,7 @@ fn selections() {
         let flags = upload(stream, &flags);
         select::flagged(stream, &mut workspace, &items, &flags, k, c).unwrap();
         expect(k, c, &above);
-        select::flagged_two_pass(stream, &mut workspace, &items, &flags, k, c).unwrap();
+        kauri::research::primitives::flagged_two_pass(stream, &mut workspace, &items, &flags, k, c).unwrap();
         expect(k, c, &above);
 
         let mut sorted = input.clone();

@@ -6,6 +6,7 @@ use kauri::primitives::generate::{iota, splitmix64};
 use kauri::primitives::order::{Ascending, Descending, NoValue, Order};
 use kauri::primitives::top_k::{Best, RankKey};
 use kauri::primitives::{cpu, expand, merge, merge_sort, search, top_k};
+use kauri::research::primitives as research;
 use kauri::{Device, Error, Result};
 use kauri_kernels::thread::ranked::RankBits;
 use rayon::prelude::*;
@@ -90,8 +91,8 @@ fn merges_and_sorts() {
         let device_points = upload(stream, &points);
         for axis in [0, 2] {
             let (s, o) = (&mut sorted, &mut order);
-            merge_sort::sort_points(stream, &mut workspace, &device_points, axis, s, o).unwrap();
-            let expected = cpu::merge_sort::sort_points(&points, axis);
+            research::sort_points(stream, &mut workspace, &device_points, axis, s, o).unwrap();
+            let expected = research::cpu::sort_points(&points, axis);
             assert_eq!(order.to_vec(stream).unwrap(), expected.1, "axis {axis}");
             assert_eq!(sorted.to_vec(stream).unwrap(), expected.0);
         }
@@ -204,7 +205,7 @@ fn wrong_shapes_are_errors() {
         is_shape(top_k::top_k_segmented(stream, &mut workspace, &keys, &none, 1, Best::Smallest, b, i));
         let points = upload(stream, &vec![[0.0f32; 2]; n]);
         let mut coords = uninitialized(stream, n);
-        is_shape(merge_sort::sort_points(stream, &mut workspace, &points, 2, &mut coords, &mut same));
+        is_shape(research::sort_points(stream, &mut workspace, &points, 2, &mut coords, &mut same));
     });
 }
 

@@ -1,9 +1,10 @@
-//! Quadtrees and octrees against a naive recursive build, and across devices.
+//! Quadtrees and octrees: compared with a naive recursive build, with k-d trees, and across devices.
 
 use kauri::quadtree::{
-    BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
+    CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
 };
 use kauri::query::{Neighbors, Norm, PointMask, Queries, QueryOptions};
+use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
@@ -98,7 +99,7 @@ where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
     let mut expected = None;
-    let algorithms = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
+    let algorithms = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS];
     let devices = devices_for_shape(shape, points.len());
     for (device, algorithm) in
         devices.iter().flat_map(|device| algorithms.map(|algorithm| (device, algorithm)))
@@ -162,7 +163,7 @@ fn octrees_equal_the_naive_build_f64() {
     equal_to_the_naive_build::<f64, 3>();
 }
 
-/// Degenerate input: deep trees, points at one place, points on borders of cells.
+/// Degenerate input: deep trees, equal points, points on borders of cells.
 #[test]
 fn degenerate_points() {
     let options = QuadtreeOptions::default().leaf_points(3);
@@ -192,19 +193,16 @@ fn launch_parameters_of_level_by_level_builds() {
     let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
     for device in devices_for_shape(Shape::Clustered, 1000) {
         for (i, threads) in [4, 8, 16, 32, 64, 128, 256, 512].into_iter().enumerate() {
-            let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
-            options.levels.threads = Some(threads);
-            options.levels.block_points = [u32::MAX, 200][i % 2];
-            options.levels.thread_points = [0, 30, 100, u32::MAX][i % 4];
+            let levels = LevelsOptions {
+                threads: Some(threads),
+                block_points: [u32::MAX, 200][i % 2],
+                thread_points: [0, 30, 100, u32::MAX][i % 4],
+            };
+            let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
             let tree = Quadtree::build(&device, &points, &options).unwrap();
-            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{:?} on {device}", options.levels);
-            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{:?} on {device}", options.levels);
-            assert_eq!(
-                tree.coords().unwrap(),
-                expected.coords().unwrap(),
-                "{:?} on {device}",
-                options.levels
-            );
+            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{levels:?} on {device}");
+            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{levels:?} on {device}");
+            assert_eq!(tree.coords().unwrap(), expected.coords().unwrap(), "{levels:?} on {device}");
             let in_space = Octree::build(&device, &in_space, &options);
             assert_eq!(in_space.is_ok(), (32..=128).contains(&threads) || device.is_cpu());
         }
@@ -223,7 +221,7 @@ fn leaves_of_many_points() {
     }
 }
 
-fn queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+fn check_cell_queries<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -288,15 +286,19 @@ where
 fn leaves_and_samples() {
     let options = QuadtreeOptions::default();
     for shape in Shape::ALL {
-        queries(&shape.points::<f32, 2>(900, 1), shape, &options);
-        queries(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
-        queries(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
-        queries(&shape.points::<f32, 3>(33, 4), shape, &options.clone().leaf_points(2));
-        queries(&shape.points::<f32, 2>(0, 5), shape, &options);
+        check_cell_queries(&shape.points::<f32, 2>(900, 1), shape, &options);
+        check_cell_queries(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
+        check_cell_queries(
+            &shape.points::<f64, 2>(33, 3),
+            shape,
+            &options.clone().leaf_points(1).max_depth(9),
+        );
+        check_cell_queries(&shape.points::<f32, 3>(33, 4), shape, &options.clone().leaf_points(2));
+        check_cell_queries(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
 }
 
-fn answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+fn check_answers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -375,20 +377,20 @@ where
 }
 
 #[test]
-fn answers_are_those_of_a_kd_tree() {
+fn answers_equal_those_of_a_kd_tree() {
     let options = QuadtreeOptions::default();
     for shape in Shape::ALL {
-        answers(&shape.points::<f32, 2>(900, 1), shape, &options);
-        answers(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
-        answers(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
-        answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
-        answers(&shape.points::<f32, 2>(0, 5), shape, &options);
+        check_answers(&shape.points::<f32, 2>(900, 1), shape, &options);
+        check_answers(&shape.points::<f64, 3>(500, 2), shape, &options.clone().leaf_points(3));
+        check_answers(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
+        check_answers(&shape.points::<f32, 3>(70, 4), shape, &options.clone().leaf_points(2));
+        check_answers(&shape.points::<f32, 2>(0, 5), shape, &options);
     }
     // Enough queries for a GPU to sort them.
-    answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
+    check_answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
 }
 
-fn out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+fn check_out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -396,7 +398,7 @@ where
     for gpu in devices_for_shape(shape, points.len()).iter().filter_map(Device::gpu) {
         for (limit, algorithm) in [
             (300_000, BuildAlgorithm::Codes),
-            (400_000, BuildAlgorithm::Levels),
+            (400_000, BuildAlgorithm::LEVELS),
             (1 << 30, BuildAlgorithm::Codes),
         ] {
             for out_of_core in [OutOfCore::Streamed, OutOfCore::CpuTop] {
@@ -437,10 +439,10 @@ fn trees_out_of_core() {
     let options = QuadtreeOptions::default();
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let n = [0, 1, 100, 3000, 4001][i % 5];
-        out_of_core(&shape.points::<f32, 2>(n, 1), shape, &options);
-        out_of_core(&shape.points::<f64, 3>(2500, 2), shape, &options.clone().leaf_points(3));
+        check_out_of_core(&shape.points::<f32, 2>(n, 1), shape, &options);
+        check_out_of_core(&shape.points::<f64, 3>(2500, 2), shape, &options.clone().leaf_points(3));
     }
-    out_of_core(&Shape::Clustered.points::<f32, 2>(9000, 6), Shape::Clustered, &options.max_depth(6));
+    check_out_of_core(&Shape::Clustered.points::<f32, 2>(9000, 6), Shape::Clustered, &options.max_depth(6));
 }
 
 #[test]
@@ -490,7 +492,7 @@ fn cells_that_reach_beyond_the_period() {
     let options = QueryOptions::default().periods([0.0, 2.0 * FAR]);
     let queries = [[0.0, FAR], [0.0, -FAR]];
     for device in kauri_tests::devices_for(points.len()) {
-        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
             let tree =
                 Quadtree::build(&device, &points, &QuadtreeOptions::default().algorithm(algorithm)).unwrap();
             let counts = tree.count_within(Queries::Points(&queries), 0.5, &options).unwrap();
@@ -522,7 +524,7 @@ fn tiny_coordinates_are_on_their_side_of_zero() {
             [low, high]
         });
         for device in kauri_tests::devices_for(points.len()) {
-            for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+            for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
                 for leaf_points in [1, 4] {
                     let what = format!("{tiny:e} and {far:e}, {D}-D {} on {device}, {algorithm:?}", C::NAME);
                     let options = QuadtreeOptions::default().leaf_points(leaf_points).algorithm(algorithm);

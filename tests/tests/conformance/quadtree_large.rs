@@ -1,6 +1,7 @@
 //! Quadtrees of more than 2^31 points. Needs a GPU with 120 GB of free memory, and 110 GB on the host.
 
-use kauri::quadtree::{BuildAlgorithm, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, Result};
 use kauri_tests::generate::Random;
 use rayon::prelude::*;
@@ -19,7 +20,7 @@ fn more_than_31_bits_of_points_in_a_quadtree() -> Result<()> {
     tree.verify()?;
     let (nodes, ids) = (tree.nodes()?.into_owned(), tree.ids()?.into_owned());
     drop(tree);
-    let tree = Quadtree::build(&device, &points, &options.clone().algorithm(BuildAlgorithm::Levels))?;
+    let tree = Quadtree::build(&device, &points, &options.clone().algorithm(BuildAlgorithm::LEVELS))?;
     assert!(*tree.nodes()? == nodes && *tree.ids()? == ids);
     drop(tree);
     // Neither points nor nodes fit.

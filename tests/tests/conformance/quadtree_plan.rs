@@ -1,8 +1,7 @@
 //! Memory plans of quadtrees and octrees against the memory that builds take.
 
-use kauri::quadtree::{
-    BuildAlgorithm, CartesianPoint, CellTree, Octree, OutOfCore, Quadtree, QuadtreeOptions,
-};
+use kauri::quadtree::{CartesianPoint, CellTree, Octree, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, MAX_POINTS, MemoryPlan};
 use kauri_tests::devices_for;
 use kauri_tests::generate::{Scalar, Shape};
@@ -49,7 +48,7 @@ where
 
 #[test]
 fn builds_take_what_their_plans_say() {
-    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
         let options = QuadtreeOptions::default().algorithm(algorithm);
         for n in [0, 1, 33, 300, 1000, 5000] {
             check(&Shape::Uniform.points::<f32, 2>(n, 1), Shape::Uniform, &options);
@@ -59,9 +58,9 @@ fn builds_take_what_their_plans_say() {
 }
 
 #[test]
-fn plans_cover_points_that_are_not_even() {
+fn plans_cover_uneven_points() {
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
-        let algorithm = [BuildAlgorithm::Codes, BuildAlgorithm::Levels][i % 2];
+        let algorithm = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS][i % 2];
         let options = QuadtreeOptions::default().algorithm(algorithm);
         for n in [33, 1000] {
             check(&shape.points::<f32, 2>(n, 3), shape, &options.clone().leaf_points(2));

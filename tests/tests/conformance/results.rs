@@ -5,8 +5,8 @@ use kauri::join::{Scored, TopKDistanceJoin};
 use kauri::query::{NearestBatch, Queries, QueryOptions};
 use kauri::sah::{Ray, SahOptions, SahTree};
 use kauri::{
-    Batches, Device, DistanceJoin, KdTree, KdTreeOptions, Neighbor, Point, Quadtree, QuadtreeOptions, Rows,
-    RowsBatch, SpatialIndex,
+    Batches, Device, DistanceJoin, KdTree, KdTreeOptions, Neighbor, Octree, Point, Quadtree, QuadtreeOptions,
+    Rows, RowsBatch, SpatialIndex,
 };
 use kauri_tests::generate::{Shape, queries};
 use kauri_tests::{devices, devices_for};
@@ -211,6 +211,11 @@ fn trees_are_built_over_points_of_items() {
             let by = BalancedKdTree::build_by(&device, &items, |item| item.at, &options).unwrap();
             let tree = BalancedKdTree::build(&device, &points, &options).unwrap();
             assert!(by.nodes().unwrap() == tree.nodes().unwrap(), "{num} items on {device}");
+            let options = QuadtreeOptions::default();
+            let by = Octree::build_by(&device, &items, |item| item.at, &options).unwrap();
+            let tree = Octree::build(&device, &points, &options).unwrap();
+            assert!(by.nodes().unwrap() == tree.nodes().unwrap(), "{num} items on {device}");
+            assert!(by.ids().unwrap() == tree.ids().unwrap(), "{num} items on {device}");
         }
     }
     let unusable = KdTree::build_by(&Device::cpu(), &[1.0, f32::NAN], |&x| [x], &KdTreeOptions::default());

@@ -3,8 +3,9 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::SplitRule;
 use kauri::mesh::Mesh;
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::query::{Queries, QueryOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::sah::{Quality, Ray, SahOptions, SahTree};
 use kauri::{Cartesian, Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar};
@@ -193,7 +194,7 @@ where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
     let device = Device::cpu();
-    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
         let options = QuadtreeOptions::default().algorithm(algorithm);
         let what = format!("quadtree by {algorithm:?}");
         check(&what, |_| FACTOR, |points: &[[C; D]]| CellTree::build(&device, points, &options).unwrap());

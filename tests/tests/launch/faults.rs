@@ -2,7 +2,7 @@
 //! object remains usable.
 
 use crate::{noise, on_cuda};
-use kauri::balanced::{self, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
 use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanceJoin};
 use kauri::kdtree::BuildAlgorithm;
@@ -11,13 +11,12 @@ use kauri::primitives::radix_sort::{
     RadixSortOptions, {self},
 };
 use kauri::primitives::segmented_sort;
-use kauri::quadtree::{
-    OutOfCore, Quadtree, QuadtreeOptions, {self},
-};
+use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
+use kauri::research::balanced;
 use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
-use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex};
+use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, research};
 use std::ops::ControlFlow;
 
 const CALLS: [FaultCall; 6] = [
@@ -438,7 +437,9 @@ fn every_call_of_a_quadtree_may_fail() {
         });
     };
     for out_of_core in [OutOfCore::WhereNeeded, OutOfCore::Streamed, OutOfCore::CpuTop] {
-        for algorithm in [quadtree::BuildAlgorithm::Codes, quadtree::BuildAlgorithm::Levels] {
+        for algorithm in
+            [research::quadtree::BuildAlgorithm::Codes, research::quadtree::BuildAlgorithm::LEVELS]
+        {
             let options = QuadtreeOptions::default().out_of_core(out_of_core).algorithm(algorithm);
             simulated(&options);
             on_cuda(|gpu, _| {

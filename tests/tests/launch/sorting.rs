@@ -3,8 +3,9 @@
 use crate::{on_cuda, on_each_gpu, zeros};
 use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
 use kauri::primitives::generate::splitmix64;
-use kauri::primitives::radix_sort::{self, RadixSortOptions, RadixSortPolicy, sort_keys, sort_pairs};
+use kauri::primitives::radix_sort::{self, RadixSortOptions, sort_keys, sort_pairs};
 use kauri::primitives::{cpu, segmented_sort};
+use kauri::research::primitives::RadixSortPolicy;
 use kauri_test_kernels::large::{test_keys_modulo, test_sorted_modulo};
 
 fn uninitialized<T: cust_core::DeviceCopy>(gpu: &Gpu, len: usize) -> Buffer<T> {
@@ -67,13 +68,13 @@ fn pairs_of_many_sizes_and_shapes() {
                 check::<u32>(stream, n, mask, &options());
                 check::<u64>(stream, n, mask, &options());
             }
-            let folded = RadixSortOptions { descending: true, ..options() };
+            let folded = options().descending(true);
             check::<u32>(stream, n, u64::MAX, &folded);
-            check::<u64>(stream, n, u64::MAX, &RadixSortOptions { wide: true, ..folded });
+            check::<u64>(stream, n, u64::MAX, &folded.wide(true));
         }
         for (warps, items) in [(12, 28), (12, 16), (8, 4)] {
-            let policy = Some(RadixSortPolicy { warps, items });
-            check::<u32>(stream, 3_000_001, u64::MAX, &RadixSortOptions { policy, ..options() });
+            let policy = RadixSortPolicy { warps, items };
+            check::<u32>(stream, 3_000_001, u64::MAX, &options().policy(policy));
         }
     });
 }
@@ -90,7 +91,7 @@ fn segments_of_many_lengths() {
         let (mut sorted, mut sorted_ids) = (uninitialized::<u32>(gpu, n), uninitialized::<u32>(gpu, n));
         let begins = Buffer::from_slice(stream, &offsets, "offsets").unwrap();
         let workspace = &mut Workspace::new(gpu);
-        let options = RadixSortOptions { descending: true, ..options() };
+        let options = options().descending(true);
         let (k, v) = (&mut sorted, &mut sorted_ids);
         segmented_sort::sort_pairs(stream, workspace, &buffer, &ids, &begins, k, v, &options).unwrap();
         let values = ids.to_vec(stream).unwrap();
@@ -177,7 +178,7 @@ fn sort_by_closed_form(stream: &Stream, n: usize, with_values: bool, options: &R
 #[test]
 fn sorts_match_the_closed_form() {
     on_each_gpu(|_, stream| {
-        let few = RadixSortOptions { bits: Some(0..10), ..options() };
+        let few = options().bits(0..10);
         sort_by_closed_form(stream, 2500, true, &few);
         sort_by_closed_form(stream, 1700, false, &few);
     });

@@ -3,7 +3,8 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, SelfPairs, TopKDistanceJoin};
 use kauri::kdtree::SplitRule;
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point, SpatialIndex};
 use kauri_tests::generate::{Random, Shape};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -120,7 +121,7 @@ fn trees_of<P: Point>(what: &str, points: &[P]) {
 /// Compares builds of quadtrees or octrees with their plans.
 fn cell_trees_of<P: CartesianPoint<D>, const D: usize>(what: &str, points: &[P]) {
     let device = Device::cpu();
-    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
         let options = QuadtreeOptions::default().algorithm(algorithm);
         let plan = CellTree::<P, D>::plan(&device, points.len(), &options);
         let (tree, peak) = peak_of(|| CellTree::<P, D>::build(&device, points, &options));

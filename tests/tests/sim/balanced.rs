@@ -1,12 +1,16 @@
 //! Builds and checks of balanced k-d trees on simulated devices, by every partitioner, against the CPU.
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn, uninitialized, upload};
-use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Stream};
 use kauri::query::{Norm, Queries, QueryOptions, Traversal};
+use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Point, SpatialIndex};
-use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
+use kauri_kernels::balanced::Tree;
+use kauri_kernels::balanced::distinct::{Pieces, balanced_distinct_pieces};
 use kauri_kernels::balanced::verify::{balanced_verify, wrong};
+use kauri_kernels::thread::carried::Source;
+use kauri_kernels::thread::order::Lookup;
 
 fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) -> Vec<[C; D]> {
     let numbers = noise(n * D, n as u64);
@@ -19,8 +23,7 @@ fn same_as_on_the_cpu<P: Point>(device: &Device, points: &[P], warps: u32) {
     for (algorithm, renumber) in
         [(BuildAlgorithm::Robinson, false), (BuildAlgorithm::Paths, false), (BuildAlgorithm::Paths, true)]
     {
-        let mut options = options.clone().algorithm(algorithm);
-        options.renumber = renumber;
+        let options = options.clone().algorithm(algorithm).renumber(renumber);
         let what = format!("{} points, {options:?}", points.len());
         let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(tree.medians().unwrap(), expected.medians().unwrap(), "{what}");
@@ -93,10 +96,12 @@ fn a_wrong_sort_is_noticed() {
                 (uninitialized::<u32>(stream, 4), uninitialized::<u64>(stream, 1));
             let mut failed = upload(stream, &[u64::MAX]);
             let outputs = (compacted.slice_mut(), counts.slice_mut(), failed.slice_mut());
-            let (keys, ids, coords) = (keys.slice(), ids.slice(), coords.slice());
-            let args = (keys, ids, coords, 1, 0, outputs.0, outputs.1, outputs.2, 32);
+            let sorted = Source { keys: keys.slice(), values: ids.slice() };
+            let points = Lookup { coords: coords.slice(), dims: 1, axis: 0 };
+            let (compacted, counts, failed_out) = outputs;
+            let pieces = Pieces { sorted, points, compacted, counts, failed: failed_out, piece: 32 };
             // SAFETY: the buffers live until the result has been copied.
-            unsafe { stream.launch_items::<balanced_distinct_pieces<f32>>(32, args) }.unwrap();
+            unsafe { stream.launch_items::<balanced_distinct_pieces<f32>>(32, (pieces,)) }.unwrap();
             failed.to_vec(stream).unwrap()[0]
         };
         assert_eq!(failed_at([0, 1, 2, 3]), u64::MAX);
@@ -137,8 +142,8 @@ fn wrong_sides_across_blocks_are_found() {
             let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
             let mut count = upload(stream, &[0_u64]);
             let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
-            let (coords, medians) = (coords.slice(), medians.slice());
-            let args = (coords, 3, 1, medians, children.slice(), 3, 1, 2, outputs.0, outputs.1, outputs.2);
+            let tree = Tree { coords: coords.slice(), dims: 1, medians: medians.slice(), num_nodes: 3 };
+            let args = (tree, 3, children.slice(), 1, 2, outputs.0, outputs.1, outputs.2);
             // SAFETY: the buffers live until the results have been copied.
             unsafe { stream.launch::<balanced_verify<f32>>(2, args) }.unwrap();
             assert_eq!(count.to_vec(stream).unwrap(), [2]);
@@ -157,8 +162,8 @@ fn verify(stream: &Stream, coords: &[f32], medians: [u32; 3], children: [u32; 6]
     let (mut seen, mut finding) = (upload(stream, &[0_u32]), upload(stream, &[u64::MAX]));
     let mut count = upload(stream, &[0_u64]);
     let outputs = (seen.slice_mut(), finding.slice_mut(), count.slice_mut());
-    let (coords, medians, children) = (coords.slice(), medians.slice(), children.slice());
-    let args = (coords, 3, 1, medians, children, 3, 0, 2, outputs.0, outputs.1, outputs.2);
+    let tree = Tree { coords: coords.slice(), dims: 1, medians: medians.slice(), num_nodes: 3 };
+    let args = (tree, 3, children.slice(), 0, 2, outputs.0, outputs.1, outputs.2);
     // SAFETY: the buffers live until the finding has been copied.
     unsafe { stream.launch::<balanced_verify<f32>>(1, args) }.unwrap();
     let finding = finding.to_vec(stream).unwrap()[0];

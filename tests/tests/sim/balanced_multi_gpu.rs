@@ -1,9 +1,10 @@
 //! Balanced k-d trees on several simulated devices with separate memories, against the CPU.
 
 use crate::{noise, on_each_schedule, upload};
-use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Device, Gpu, SimOptions, Stream};
 use kauri::query::{Norm, PointMask, Queries, QueryOptions};
+use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Batches, Error, LonLat, Point, SpatialIndex};
 use kauri_kernels::balanced::multi_gpu::balanced_verify_sides;
 use std::ops::ControlFlow;

@@ -9,11 +9,14 @@ use kauri::primitives::merge::MergeOrder;
 use kauri::primitives::order::{Ascending, ByKey, Descending, NoValue, Order};
 use kauri::primitives::radix_sort::SortKey;
 use kauri::primitives::{cpu, merge, merge_sort};
+use kauri::research::primitives as research;
 use kauri_kernels::policy::MERGE;
 use kauri_kernels::primitives::merge::primitives_merge_partition;
+use kauri_kernels::thread::carried::Source;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::merge_path::split;
-use kauri_kernels::thread::order::SuperKey;
+use kauri_kernels::thread::order::Lookup;
+use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 use std::cmp::Ordering;
 use std::ptr::dangling;
@@ -113,10 +116,9 @@ fn patterns_and_sixteen_bytes() {
     });
 }
 
-fn sort_points<C: Coord + Words, const D: usize>(stream: &Stream, points: &[[C; D]], axis: usize)
+fn sort_points<C: Coord, const D: usize>(stream: &Stream, points: &[[C; D]], axis: usize)
 where
     [C; D]: cust_core::DeviceCopy,
-    SuperKey: MergeOrder<C, u32>,
 {
     let gpu = stream.gpu();
     let mut workspace = Workspace::new(gpu);
@@ -124,8 +126,8 @@ where
     let mut coords = Buffer::uninitialized(gpu, points.len(), "coords").unwrap();
     let mut ids = Buffer::uninitialized(gpu, points.len(), "ids").unwrap();
     let (c, i) = (&mut coords, &mut ids);
-    merge_sort::sort_points(stream, &mut workspace, &device_points, axis, c, i).unwrap();
-    let expected = cpu::merge_sort::sort_points(points, axis);
+    research::sort_points(stream, &mut workspace, &device_points, axis, c, i).unwrap();
+    let expected = research::cpu::sort_points(points, axis);
     assert_eq!(ids.to_vec(stream).unwrap(), expected.1, "{} points, axis {axis}", points.len());
     assert_eq!(bits(&coords.to_vec(stream).unwrap()), bits(&expected.0));
 }
@@ -228,10 +230,9 @@ fn splits_of_many_tiles() {
         let lanes = (num_tiles * MERGE.split_lanes(num_tiles)) as u64;
         // SAFETY: there are no values and nothing is looked up; the buffers live until the splits have been copied.
         let found = unsafe {
-            let (values, coords) =
-                (Slice::from_raw_parts(dangling(), 0), Slice::from_raw_parts(dangling(), 0));
-            let (a, b, splits_out) = (keys[0].slice(), keys[1].slice(), splits.slice_mut());
-            let args = (a, values, b, values, splits_out, tile_items as u64, 0, 0, coords, 0, 0);
+            let lookup = Lookup { coords: Slice::from_raw_parts(dangling(), 0), dims: 0, axis: 0 };
+            let [first, second] = [0, 1].map(|run| Source::of_keys(keys[run].slice()));
+            let args = (first, second, splits.slice_mut(), tile_items as u64, Fold::NONE, lookup);
             stream.launch_items::<primitives_merge_partition<K, NoValue, Ascending>>(lanes, args).unwrap();
             splits.to_vec(stream).unwrap()
         };

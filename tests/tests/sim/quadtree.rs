@@ -1,8 +1,9 @@
-//! Quadtrees and octrees in the simulator: equal to those that the CPU builds.
+//! Quadtrees and octrees in the simulator equal the trees that the CPU builds.
 
 use crate::on_each_schedule_in_turn;
 use kauri::device::Gpu;
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Device, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 
@@ -10,8 +11,20 @@ fn check<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &Quad
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
+    check_with(gpu, points, options, LevelsOptions::default());
+}
+
+/// Builds by codes, and level by level with these launch parameters.
+fn check_with<C: Scalar, const D: usize>(
+    gpu: &Gpu,
+    points: &[[C; D]],
+    options: &QuadtreeOptions,
+    levels: LevelsOptions,
+) where
+    [C; D]: CartesianPoint<D, Coord = C>,
+{
     let cpu = CellTree::build(&Device::cpu(), points, options).unwrap();
-    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels] {
+    for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::Levels(levels)] {
         let options = options.clone().algorithm(algorithm);
         let sim = CellTree::build(&Device::from_gpu(gpu.clone()), points, &options).unwrap();
         sim.verify().unwrap();
@@ -36,8 +49,7 @@ where
 #[test]
 fn trees_of_every_shape() {
     let options = QuadtreeOptions::default();
-    let mut by_blocks = options.clone();
-    (by_blocks.levels.threads, by_blocks.levels.block_points) = (Some(32), u32::MAX);
+    let by_blocks = LevelsOptions { threads: Some(32), block_points: u32::MAX, ..LevelsOptions::default() };
     on_each_schedule_in_turn(12, |gpu, _, turn| match turn {
         0 => check(gpu, &Shape::Uniform.points::<f32, 2>(1500, 1), &options),
         1 => check(gpu, &Shape::Clustered.points::<f32, 3>(400, 2), &options.clone().leaf_points(1)),
@@ -48,13 +60,13 @@ fn trees_of_every_shape() {
         6 => check(gpu, &Shape::Lattice.points::<f64, 2>(200, 7), &options.clone().max_depth(2)),
         7 => check(gpu, &Shape::Subnormal.points::<f64, 3>(100, 8), &options.clone().leaf_points(1)),
         10 => check(gpu, &Shape::Uniform.points::<f32, 2>(3000, 10), &options.clone().leaf_points(700)),
-        11 => check(gpu, &Shape::Clustered.points::<f32, 2>(900, 11), &by_blocks),
+        11 => check_with(gpu, &Shape::Clustered.points::<f32, 2>(900, 11), &options, by_blocks),
         8 => check(gpu, &Shape::Largest.points::<f64, 2>(70, 9), &options.clone().leaf_points(33)),
         _ => check(gpu, &Shape::Uniform.points::<f32, 2>(21, 10), &options.clone().max_depth(0)),
     });
 }
 
-/// With less memory than the tree takes: several batches, and batches whose nodes do not fit.
+/// The device has less memory than the tree takes: there are several batches, and the nodes of some do not fit.
 #[test]
 fn trees_out_of_core() {
     on_each_schedule_in_turn(6, |gpu, _, turn| {
@@ -64,7 +76,7 @@ fn trees_out_of_core() {
             (Shape::AllEqual, 1100, 200_000),
             (Shape::Scales, 1200, 200_000),
         ][turn % 4];
-        let algorithm = [BuildAlgorithm::Codes, BuildAlgorithm::Levels][turn % 2];
+        let algorithm = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS][turn % 2];
         let out_of_core = if turn % 3 == 0 { OutOfCore::CpuTop } else { OutOfCore::Streamed };
         let options = QuadtreeOptions::default().algorithm(algorithm).out_of_core(out_of_core);
         check_out_of_core(gpu, &shape.points::<f32, 2>(n, 1), &options, limit);
@@ -72,10 +84,10 @@ fn trees_out_of_core() {
     });
 }
 
-/// With batches of several roots that have to be cut: the kernels of the trees above, and many launches.
+/// Batches of several roots are halved. This takes many launches of the kernels that the other tests check.
 #[test]
-fn batches_without_room() {
-    let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels).leaf_points(3);
+fn batches_whose_nodes_do_not_fit() {
+    let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS).leaf_points(3);
     let options = options.out_of_core(OutOfCore::Streamed);
     let points = Shape::Lattice.points::<f64, 3>(2500, 2);
     on_each_schedule_in_turn(4, |gpu, _, turn| {

@@ -5,10 +5,9 @@ use cust_core::DeviceCopy;
 use kauri::Error;
 use kauri::device::{Device, SimOptions, Stream, Workspace};
 use kauri::primitives::cpu::radix_sort as cpu;
-use kauri::primitives::radix_sort::{
-    RadixSortOptions, RadixSortPolicy, SortKey, SortValue, sort_keys, sort_pairs,
-};
+use kauri::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue, sort_keys, sort_pairs};
 use kauri::primitives::segmented_sort;
+use kauri::research::primitives::RadixSortPolicy;
 use std::fmt::Debug;
 
 /// The items of a tile in sorts of few items.
@@ -61,7 +60,7 @@ fn options() -> RadixSortOptions {
 }
 
 fn bits(bits: std::ops::Range<u32>) -> RadixSortOptions {
-    RadixSortOptions { bits: Some(bits), ..options() }
+    options().bits(bits)
 }
 
 fn words(len: usize, seed: u64) -> Vec<u32> {
@@ -106,9 +105,9 @@ fn keys_of_every_type() {
     };
     let orders = [
         options(),
-        RadixSortOptions { descending: true, ..options() },
-        RadixSortOptions { equal_zeros: true, ..options() },
-        RadixSortOptions { equal_zeros: true, descending: true, ..options() },
+        options().descending(true),
+        options().equal_zeros(true),
+        options().equal_zeros(true).descending(true),
     ];
     on_each_schedule(|_, stream| {
         for (i, by) in orders.iter().enumerate() {
@@ -124,7 +123,7 @@ fn keys_of_every_type() {
             }
         }
         // Few bits of folded keys.
-        let by = RadixSortOptions { descending: true, ..bits(21..32) };
+        let by = bits(21..32).descending(true);
         check(stream, &floats(SMALL_TILE + 3), |i| i as u32, &by);
     });
 }
@@ -136,7 +135,7 @@ fn zeros_by_hand() {
     let (equal, total) = ([3, 0, 1, 4, 5, 2], [3, 1, 4, 0, 5, 2]);
     on_each_schedule(|_, stream| {
         for (equal_zeros, expected) in [(true, equal), (false, total)] {
-            let by = RadixSortOptions { equal_zeros, ..options() };
+            let by = options().equal_zeros(equal_zeros);
             let (input, ids) = (upload(stream, &keys), upload(stream, &[0u32, 1, 2, 3, 4, 5]));
             let (mut sorted, mut sorted_ids) =
                 (uninitialized::<f32>(stream, 6), uninitialized::<u32>(stream, 6));
@@ -169,12 +168,12 @@ fn large_tiles_and_wide_counts() {
     on_each_schedule(|_, stream| {
         for (warps, items) in [(12, 16), (12, 28)] {
             let tile = 32 * warps * items;
-            let policy = Some(RadixSortPolicy { warps, items });
-            check(stream, &words(tile + 1, 15), |i| i as u32, &RadixSortOptions { policy, ..bits(0..8) });
+            let policy = RadixSortPolicy { warps, items };
+            check(stream, &words(tile + 1, 15), |i| i as u32, &bits(0..8).policy(policy));
         }
-        let policy = Some(RadixSortPolicy { warps: 8, items: 4 });
-        let wide = RadixSortOptions { policy, wide: true, descending: true, ..bits(3..17) };
-        for n in [1, SMALL_TILE, 6 * SMALL_TILE + 1] {
+        let wide = bits(3..17).wide(true).descending(true);
+        let wide_tile = 32 * 12 * 20;
+        for n in [1, wide_tile, 2 * wide_tile + 1] {
             check(stream, &words(n, 16), |i| i as u32, &wide);
         }
     });
@@ -195,8 +194,8 @@ fn no_bits_no_change_and_wrong_calls() {
     assert!(matches!(error, Err(Error::Shape { expected: 10, got: 9, .. })), "{error:?}");
     let error = sort_keys(stream, workspace, &keys, &mut sorted, &bits(3..33));
     assert!(matches!(error, Err(Error::InvalidBits { begin: 3, end: 33, bits: 32 })), "{error:?}");
-    let policy = Some(RadixSortPolicy { warps: 3, items: 5 });
-    let error = sort_keys(stream, workspace, &keys, &mut sorted, &RadixSortOptions { policy, ..options() });
+    let policy = RadixSortPolicy { warps: 3, items: 5 };
+    let error = sort_keys(stream, workspace, &keys, &mut sorted, &options().policy(policy));
     assert!(matches!(error, Err(Error::InvalidLaunch { .. })), "{error:?}");
     let other = Device::sim(SimOptions::default()).unwrap();
     let other = Stream::new(other.gpu().unwrap()).unwrap();

@@ -45,7 +45,7 @@ fn check<K: SortKey + PartialEq + Debug, V: SortValue + PartialEq + Debug>(
 }
 
 fn bits(bits: std::ops::Range<u32>) -> RadixSortOptions {
-    RadixSortOptions { bits: Some(bits), ..RadixSortOptions::default() }
+    RadixSortOptions::default().bits(bits)
 }
 
 #[test]
@@ -70,9 +70,9 @@ fn keys_with_signs() {
     on_each_schedule(|_, stream| {
         let lengths = [7, 20, 300, 700];
         for descending in [false, true] {
-            let options = RadixSortOptions { descending, ..RadixSortOptions::default() };
+            let options = RadixSortOptions::default().descending(descending);
             check(stream, &lengths, |x| x as i32 >> 20, |i| i as u32, &options);
-            let zeros = RadixSortOptions { equal_zeros: true, ..options };
+            let zeros = options.equal_zeros(true);
             check(
                 stream,
                 &lengths,

@@ -7,9 +7,10 @@ use kauri::primitives::predicate::{AtLeast, Below, EqualBits, EqualHigh};
 use kauri::primitives::select::SelectPredicate;
 use kauri::primitives::unique::UniqueRun;
 use kauri::primitives::{cpu, select, unique};
+use kauri::research::primitives::flagged_two_pass;
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::SELECT_ROWS;
-use kauri_kernels::primitives::select::primitives_select_flagged;
+use kauri_kernels::primitives::select::{Select, Selected, primitives_select_flagged};
 use kauri_kernels::thread::words::Words;
 use std::fmt::Debug;
 
@@ -55,8 +56,7 @@ fn check_flagged<T: Item + PartialEq + Debug>(stream: &Stream, input: &[T], flag
     out.expect_kept(stream, &kept);
 
     let mut out = Out::new(stream, input.len());
-    select::flagged_two_pass(stream, &mut workspace, &items, &device_flags, &mut out.kept, &mut out.count)
-        .unwrap();
+    flagged_two_pass(stream, &mut workspace, &items, &device_flags, &mut out.kept, &mut out.count).unwrap();
     out.expect_kept(stream, &kept);
 }
 
@@ -181,7 +181,8 @@ fn parts_that_begin_anywhere() {
                 let (input, flags) =
                     (items.slice().part(offset, len), device_flags.slice().part(offset, len));
                 let (kept, others) = (out.kept.slice_mut(), out.others.slice_mut());
-                let args = (input, flags, kept, others, out.count.slice_mut(), words.slice_mut());
+                let to = Selected { kept, others, count: out.count.slice_mut() };
+                let args = (Select { input, to, words: words.slice_mut() }, flags);
                 stream.launch::<primitives_select_flagged<u32>>(2, args).unwrap();
             }
             out.expect_kept(stream, &cpu::select::flagged(&input[offset..], &chosen[offset..]));

@@ -177,20 +177,20 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "onesweep: tiles by block index instead of tickets",
         kernel: ONESWEEP,
-        from: "let tile = self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);",
+        from: "let tile = self.pass.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);",
         to: "let tile = thread::block_idx_x();",
     },
     Mutant {
         what: "onesweep: does not clear the words of the next pass",
         kernel: ONESWEEP,
-        from: "self.next_words.store(word, N::ZERO);",
+        from: "self.pass.next_words.store(word, N::ZERO);",
         to: "let _ = word;",
     },
     Mutant {
         what: "onesweep: padding that sorts first",
         kernel: ONESWEEP,
-        from: "self.load(self.keys, tile, len, self.reader.padding())",
-        to: "self.load(self.keys, tile, len, K::ZERO)",
+        from: "self.load(self.pass.source.keys, tile, len, self.reader.padding())",
+        to: "self.load(self.pass.source.keys, tile, len, K::ZERO)",
     },
     Mutant {
         what: "onesweep: no barrier before the counts are summed",
@@ -585,8 +585,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "multi-GPU: ids are not permuted",
         kernel: MULTI_GPU,
-        from: "new_names.store(position, names.load(id));",
-        to: "new_names.store(position, names.load(position));",
+        from: "new_ids.store(position, ids.load(id));",
+        to: "new_ids.store(position, ids.load(position));",
     },
     Mutant {
         what: "multi-GPU: columns are not rotated all the way around",
@@ -660,12 +660,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
         from: "!O::is_before(&self.lookup, b, a)",
         to: "O::is_before(&self.lookup, a, b)",
     },
-    Mutant {
-        what: "merge: keys are not unfolded",
-        kernel: MERGE,
-        from: "O::stored(self.fold, key)",
-        to: "key",
-    },
+    Mutant { what: "merge: keys are not unfolded", kernel: MERGE, from: "O::stored(fold, key)", to: "key" },
     Mutant {
         what: "merge: no barrier before items are replaced",
         kernel: MERGE,
@@ -759,8 +754,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: the point behind the last is looked at",
         kernel: QUADTREE_SPLITS,
-        from: "len - i <= self.leaf_points {",
-        to: "len - i < self.leaf_points {",
+        from: "len - i <= leaf_points {",
+        to: "len - i < leaf_points {",
     },
     Mutant {
         what: "quadtree: a parent that begins before its child is not found",
@@ -771,8 +766,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: a child with as many points as a leaf may have splits",
         kernel: QUADTREE_CHILDREN,
-        from: "if end - begin > self.keys.leaf_points && level",
-        to: "if end - begin >= self.keys.leaf_points && level",
+        from: "if (end - begin) as u32 > self.keys.leaf_points && level",
+        to: "if (end - begin) as u32 >= self.keys.leaf_points && level",
     },
     Mutant {
         what: "quadtree: roots that begin within a warp are not found",

@@ -7,10 +7,8 @@ use std::collections::BTreeSet;
 const BUILDING_BLOCKS: [&str; 3] = ["thread", "warp", "block"];
 
 /// Kernel files and folders that a host file of another name launches, and why.
-const EXCEPTIONS: [(&str, &str); 2] = [
-    ("balanced/subtrees", "the last step of the partition, which balanced/gpu/paths.rs launches"),
-    ("primitives/select_two_pass", "a variant of select, which primitives/select.rs launches"),
-];
+const EXCEPTIONS: [(&str, &str); 1] =
+    [("balanced/subtrees", "the last step of the partition, which balanced/gpu/paths.rs launches")];
 
 pub(super) fn check(files: &[File]) -> Vec<Finding> {
     let mut findings = folders(files);

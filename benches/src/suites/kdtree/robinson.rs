@@ -4,7 +4,8 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy};
-use kauri::balanced::{BalancedKdTree, BalancedOptions, BuildAlgorithm};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Error, Result, Stats};
 use std::time::Duration;
 

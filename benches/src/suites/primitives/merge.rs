@@ -6,6 +6,7 @@ use kauri::Result;
 use kauri::device::Buffer;
 use kauri::primitives::order::Ascending;
 use kauri::primitives::{cpu, expand, merge, merge_sort, search};
+use kauri::research::primitives as research;
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     merges(bench)?;
@@ -69,12 +70,12 @@ fn super_keys(bench: &mut Bench<'_>) -> Result<()> {
         let points =
             bench.make(n, |i| [0, 1, 2, 3].map(|axis| (noise(4 * i + axis) >> (64 - bits)) as f32))?;
         let (mut coords, mut ids) = (bench.uninitialized(n)?, bench.uninitialized(n)?);
-        let temp = merge_sort::plan_pairs::<f32>(n);
+        let temp = research::plan_points::<f32>(n);
         bench.time("super key sort", name, 24 * n, temp, |stream, workspace| {
-            merge_sort::sort_points(stream, workspace, &points, 0, &mut coords, &mut ids)
+            research::sort_points(stream, workspace, &points, 0, &mut coords, &mut ids)
         })?;
         if bench.is_checked() {
-            let expected = cpu::merge_sort::sort_points(&points.to_vec(&bench.stream)?, 0);
+            let expected = research::cpu::sort_points(&points.to_vec(&bench.stream)?, 0);
             expect("super key sort", &ids.to_vec(&bench.stream)?, &expected.1);
         }
     }

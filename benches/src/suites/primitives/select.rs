@@ -6,6 +6,7 @@ use kauri::Result;
 use kauri::device::Buffer;
 use kauri::primitives::predicate::{Below, EqualBits};
 use kauri::primitives::{cpu, partition, select, unique};
+use kauri::research::primitives::{flagged_two_pass, plan_two_pass};
 
 pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
     let noise = bench.noise();
@@ -42,15 +43,13 @@ pub(super) fn run(bench: &mut Bench<'_>) -> Result<()> {
             |items| cpu::select::matching::<u32, Below>(items, bound),
             &items,
         )?;
-        let two_pass = select::plan_two_pass::<u32>(bench.n);
+        let two_pass = plan_two_pass::<u32>(bench.n);
         bench.time(
             "select flagged, two passes",
             &input,
             5 * bench.n + 12 * share,
             two_pass,
-            |stream, workspace| {
-                select::flagged_two_pass(stream, workspace, &items, &flags, &mut kept, &mut count)
-            },
+            |stream, workspace| flagged_two_pass(stream, workspace, &items, &flags, &mut kept, &mut count),
         )?;
         check(
             bench,

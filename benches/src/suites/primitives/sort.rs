@@ -3,8 +3,9 @@
 use super::{Bench, expect};
 use kauri::Result;
 use kauri::device::Buffer;
-use kauri::primitives::radix_sort::{self, RadixSortOptions, RadixSortPolicy, SortKey};
+use kauri::primitives::radix_sort::{self, RadixSortOptions, SortKey};
 use kauri::primitives::{cpu, segmented_sort};
+use kauri::research::primitives::RadixSortPolicy;
 
 /// Masks keys to two values per digit.
 const FEW_DISTINCT: u64 = 0x1010_1010_1010_1010;
@@ -25,10 +26,9 @@ pub(super) fn shapes(bench: &mut Bench<'_>) -> Result<()> {
         let digits = if bits.is_none() { "" } else { ", one digit" };
         let shapes = |policy: RadixSortPolicy| {
             let what = format!(" by {} x {}{digits}", policy.warps, policy.items);
-            (
-                what,
-                RadixSortOptions { policy: Some(policy), bits: bits.clone(), ..RadixSortOptions::default() },
-            )
+            let mut options = RadixSortOptions::default().policy(policy);
+            options.bits = bits.clone();
+            (what, options)
         };
         for (warps, items) in [(12, 28), (12, 16), (8, 4)] {
             let (what, options) = shapes(RadixSortPolicy { warps, items });

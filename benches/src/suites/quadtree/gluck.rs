@@ -8,7 +8,8 @@ use crate::report::{Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::lidar::Lidar;
-use kauri::quadtree::{BuildAlgorithm, OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Device, Error, Result};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             })?;
             Ok((row(work, n, Some(timing)), by_cpu))
         };
-        let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
+        let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS);
         let (mut one_core, _) = build(&Device::cpu(), &levels, "level by level, one core")?;
         let one_core_ms = median(&one_core);
         one_core.figure_points.push(FigurePoint::new("figure 5", "", "one core", across));
@@ -144,14 +145,14 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
         Ok(())
     };
     for threads in THREADS.into_iter().filter(|_| n <= MOST_OF_ONE_BLOCK) {
-        let mut options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels);
-        options.levels.threads = Some(threads);
-        options.levels.block_points = u32::MAX;
+        let levels =
+            LevelsOptions { threads: Some(threads), block_points: u32::MAX, ..LevelsOptions::default() };
+        let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
         let point = FigurePoint::new("figure 9", "", &format!("{threads} threads"), n as f64);
         build(&options, &format!("level by level, a block of {threads} threads a node"), point)?;
     }
     for z in LEAF_POINTS {
-        let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels).leaf_points(z);
+        let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS).leaf_points(z);
         let point = FigurePoint::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
         build(&options, &format!("level by level, {z} points a leaf"), point)?;
     }

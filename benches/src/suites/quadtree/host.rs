@@ -4,7 +4,8 @@ use crate::points::{self, Number};
 use crate::report::{Phase, Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream};
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, Error, Result};
 
 /// Device memory of out-of-core builds, in bytes.
@@ -62,7 +63,7 @@ where
             options.clone().out_of_core(OutOfCore::CpuTop),
         ),
         ("build by all cores", of_cpu, &Device::cpu(), options.clone()),
-        ("build by one core", of_cpu, &Device::cpu(), options.algorithm(BuildAlgorithm::Levels)),
+        ("build by one core", of_cpu, &Device::cpu(), options.algorithm(BuildAlgorithm::LEVELS)),
     ];
     for (work, most, device, options) in cases {
         if points.len() > most {

@@ -1,8 +1,8 @@
 //! Removal of equal points from sorted arrays, in two passes.
 
 use cuda_std::mem::SliceMut;
-use kauri_kernels::balanced::distinct::balanced_distinct_pieces;
-use kauri_kernels::primitives::select_two_pass::primitives_select_close_gaps;
+use kauri_kernels::balanced::distinct::{Pieces, balanced_distinct_close_gaps, balanced_distinct_pieces};
+use kauri_kernels::primitives::select_two_pass::CloseGaps;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::gpu::plan::BuildContext;
@@ -17,14 +17,14 @@ pub(crate) struct Distinct {
     /// The output of the first pass.
     pub(crate) compacted: Region<u32>,
     /// The number of points that each warp keeps.
-    kept: Region<u64>,
+    counts: Region<u64>,
 }
 
 impl Distinct {
     /// Plans for `len` points and at most `warps` warps.
     pub(crate) fn plan(layout: &mut Layout, len: usize, warps: u32) -> Self {
         let piece = len.div_ceil(warps as usize).next_multiple_of(32).max(32);
-        Self { piece, compacted: layout.reserve(len), kept: layout.reserve(len.div_ceil(piece)) }
+        Self { piece, compacted: layout.reserve(len), counts: layout.reserve(len.div_ceil(piece)) }
     }
 
     /// Keeps the first of equal points of an array that is sorted by the super key of an axis. Returns the number of kept points. `words`
@@ -37,19 +37,20 @@ impl Distinct {
         to: SliceMut<'_, u32>,
         words: &mut Buffer<u64>,
     ) -> Result<usize> {
-        let BuildContext { stream, temp, coords, dims } = context;
-        let (compacted, kept) = (temp.view(self.compacted), temp.view(self.kept));
-        let (threads, piece) = (32 * kept.len() as u64, self.piece as u64);
+        let BuildContext { stream, temp, .. } = context;
+        let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
+        let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
         words.fill_bytes(stream, 0xff)?;
         // SAFETY: the arrays of a plan do not overlap, there is one warp per piece, and `words` has two items.
         unsafe {
             let all = words.slice_mut();
             let (count, failed) = (all.part(0, 1), all.part(1, 1));
-            let Source { keys, values } = sorted;
-            let args = (keys, values, coords, dims as u32, axis as u32, compacted, kept, failed, piece);
-            stream.launch_items::<balanced_distinct_pieces<C>>(threads, args)?;
-            let args = (compacted.read_only(), kept.read_only(), to, count, piece);
-            stream.launch_items::<primitives_select_close_gaps<u32>>(threads, args)?;
+            let points = context.points(axis);
+            let pieces = Pieces { sorted, points, compacted, counts, failed, piece };
+            stream.launch_items::<balanced_distinct_pieces<C>>(threads, (pieces,))?;
+            let (compacted, counts) = (compacted.read_only(), counts.read_only());
+            let gaps = CloseGaps { compacted, counts, kept: to, count, piece };
+            stream.launch_items::<balanced_distinct_close_gaps>(threads, (gaps,))?;
         }
         match words.to_vec(stream)?[..] {
             [count, u64::MAX] => Ok(count as usize),

@@ -6,35 +6,25 @@ use crate::memory;
 use crate::point::MAX_POINTS;
 use crate::query::gpu::{BucketIndex, NodesMut};
 use cuda_std::mem::Slice;
+use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::in_order::{balanced_put_in_order, bucket_len, num_slots};
 use kauri_kernels::query::buckets::BucketLayout;
 use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use std::sync::Arc;
 
-/// A balanced tree, or a subtree of one.
-pub(crate) struct TreeView<'a, C> {
-    pub(crate) dims: usize,
-    /// One point after another; the columns of a point are the axes from `first_axis` on, cyclically.
-    pub(crate) coords: Slice<'a, C>,
-    /// The split axis of the root.
-    pub(crate) first_axis: usize,
-    /// The ids of the points; empty if point `i` has id `i`.
-    pub(crate) ids: Slice<'a, u32>,
-    pub(crate) medians: Slice<'a, u32>,
-    pub(crate) num_nodes: usize,
-}
-
-/// Builds the bucket index of a balanced tree. `input` has the coordinates of the input points by id; `None` if no query needs them.
+/// Builds the bucket index of a balanced tree, or of a subtree. `first_axis` is the split axis of its root: the columns of a point are the
+/// axes from it on, cyclically. `ids` are the ids of the points; if it is empty, point `i` has id `i`. `input` has the coordinates of the
+/// input points by id; `None` if no query needs them.
 pub(crate) fn bucket_index<C: Coord>(
     gpu: &Gpu,
-    tree: &TreeView<'_, C>,
+    tree: Tree<'_, C>,
+    first_axis: usize,
+    ids: Slice<'_, u32>,
     input: Option<Arc<Buffer<C>>>,
 ) -> Result<BucketIndex<C>> {
-    let &TreeView { dims, coords, first_axis, ids, medians, num_nodes } = tree;
-    let n = num_nodes as u32;
-    let too_many =
-        |_| Error::TooManyItems { what: "points", count: num_nodes as u64, max: MAX_POINTS / 16 * 15 };
+    let (dims, n) = (tree.dims as usize, tree.num_nodes);
+    let too_many = |_| Error::TooManyItems { what: "points", count: n.into(), max: MAX_POINTS / 16 * 15 };
     let num_slots = u32::try_from(num_slots(n)).map_err(too_many)?;
     let (bucket_len, stream) = (bucket_len(n), Stream::new(gpu)?);
     let levels = BucketLayout::equal(num_slots, bucket_len).levels;
@@ -48,8 +38,7 @@ pub(crate) fn bucket_index<C: Coord>(
     // SAFETY: the index has a slot for each point, and the stream is synchronized.
     unsafe {
         let slots = NodesMut::new(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
-        let (num_dims, first_axis) = (dims as u32, first_axis as u32);
-        let args = (coords, num_dims, first_axis, ids, medians, n, bucket_len, slots.coords, slots.ids);
+        let args = (tree, first_axis as u32, ids, bucket_len, slots.coords, slots.ids);
         stream.launch_items::<balanced_put_in_order<C>>(u64::from(num_slots), args)?;
         index.build_boxes(&stream)?;
     }

@@ -4,8 +4,8 @@
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::balanced::coordinate_sort::balanced_find_equal;
 use kauri_kernels::balanced::paths::{
-    CLASSES, MAX_PENDING, TILE, balanced_begin_paths, balanced_number_anew, balanced_number_points,
-    balanced_partition_by_paths, balanced_put_numbers, pending,
+    CLASSES, MAX_PENDING, NumberedPoints, Pass, TILE, balanced_begin_paths, balanced_number_points,
+    balanced_partition_by_paths, balanced_put_numbers, balanced_renumber, pending,
 };
 use kauri_kernels::balanced::subtrees::{balanced_subtrees, capacity, rows};
 use kauri_kernels::policy::{RENUMBER_MAX_RUN, RENUMBER_MIN_POINTS};
@@ -58,18 +58,6 @@ fn longest_run(num_points: usize, level: u32) -> usize {
 struct Points<'a> {
     ids: SliceMut<'a, u32>,
     paths: SliceMut<'a, u8>,
-}
-
-/// A pass that partitions an array by path codes.
-struct Pass<'a> {
-    /// The input and the output.
-    arrays: [SliceMut<'a, u32>; 2],
-    /// The level whose runs the input is partitioned into.
-    level: u32,
-    /// The number of levels that the pass adds.
-    pending: u32,
-    /// Receives the medians of the output level if that level splits on the axis of the array; else empty.
-    medians: SliceMut<'a, u32>,
 }
 
 impl<C: Coord> Paths<C> {
@@ -137,7 +125,7 @@ impl<C: Coord> Paths<C> {
         Ok(num_equal[0] as usize)
     }
 
-    /// Partitions an array by path codes, as the kernel `balanced_partition_by_paths` describes.
+    /// Partitions an array by path codes.
     fn pass(
         &self,
         context: BuildContext<'_, C>,
@@ -146,28 +134,18 @@ impl<C: Coord> Paths<C> {
         pass: Pass<'_>,
     ) -> Result<()> {
         let BuildContext { stream, temp, .. } = context;
-        let Pass { arrays: [from, to], level, pending, medians } = pass;
-        let longest = if level == 0 { from.len() } else { longest_run(num_nodes, level) };
+        let longest = if pass.level == 0 { pass.from.len() } else { longest_run(num_nodes, pass.level) };
         let tiles_per_run = longest.div_ceil(TILE);
-        let num_tiles = tiles_per_run << level;
+        let num_tiles = tiles_per_run << pass.level;
         // SAFETY: the plan has words for the tiles of any level.
         let look_back = unsafe { temp.view(self.look_back).part(0, 1 + CLASSES * num_tiles) };
+        let points = NumberedPoints { ids: points.ids.read_only(), paths: points.paths };
+        let args = (pass, points, num_nodes as u32, tiles_per_run as u32, look_back);
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-        unsafe { stream.fill_bytes(look_back, 0)? };
-        let args = (
-            from.read_only(),
-            to,
-            num_nodes as u32,
-            level,
-            pending,
-            points.paths,
-            points.ids.read_only(),
-            medians,
-            tiles_per_run as u32,
-            look_back,
-        );
-        // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-        unsafe { stream.launch::<balanced_partition_by_paths>(num_tiles as u64, args) }
+        unsafe {
+            stream.fill_bytes(look_back, 0)?;
+            stream.launch::<balanced_partition_by_paths>(num_tiles as u64, args)
+        }
     }
 }
 
@@ -188,7 +166,8 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
                 unsafe { stream.copy(points.ids, all.read_only())? };
                 return Ok((n, None));
             }
-            let pass = Pass { arrays: [all, points.ids], level: 0, pending: 0, medians: empty_view() };
+            let (from, to) = (all.read_only(), points.ids);
+            let pass = Pass { from, to, level: 0, pending: 0, medians: empty_view() };
             self.pass(context, num_nodes, points, pass)?;
             // SAFETY: `num_nodes` is at most the number of points.
             let kept = unsafe { points.ids.part(0, num_nodes) };
@@ -210,10 +189,6 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
             stream.synchronize()
         })?;
         Ok((num_nodes, representatives))
-    }
-
-    fn writes_children(&self) -> bool {
-        false
     }
 
     fn partition(
@@ -248,8 +223,8 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
             for axis in others.chain(primary) {
                 let medians = if Some(axis) == primary { medians } else { empty_view() };
                 let (pending, slot) = (pending(level, axis, num_dims, 0), &mut slots[axis as usize]);
-                let pass =
-                    Pass { arrays: [array(*slot), array(spare)], level: level - pending, pending, medians };
+                let (from, to) = (array(*slot).read_only(), array(spare));
+                let pass = Pass { from, to, level: level - pending, pending, medians };
                 self.pass(context, num_nodes, points, pass)?;
                 std::mem::swap(slot, &mut spare);
             }
@@ -262,7 +237,7 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
                 // SAFETY: the arrays of a plan do not overlap; a key has at least as many bytes as a number.
                 unsafe {
                     stream.fill_bytes(new_numbers, 0xff)?;
-                    stream.launch_items::<balanced_number_anew>(num_nodes as u64, args)?;
+                    stream.launch_items::<balanced_renumber>(num_nodes as u64, args)?;
                     for other in (0..dims).filter(|&other| other != primary as usize) {
                         let args = (new_numbers.read_only(), array(slots[other]));
                         stream.launch_items::<balanced_put_numbers>(num_nodes as u64, args)?;

@@ -4,8 +4,9 @@ use crate::device::{Buffer, Stream, Temp};
 use crate::error::Result;
 use crate::stats::Stats;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::balanced::distinct::balanced_stays;
+use kauri_kernels::balanced::distinct::balanced_representatives;
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::order::Lookup;
 
 /// The stream, scratch memory and points of a running build. There is at least one point.
 #[derive(Clone, Copy)]
@@ -16,15 +17,20 @@ pub(crate) struct BuildContext<'a, C> {
     pub(crate) dims: usize,
 }
 
-impl<C: Coord> BuildContext<'_, C> {
+impl<'a, C: Coord> BuildContext<'a, C> {
+    /// Returns the points by the super key of an axis.
+    pub(crate) fn points(&self, axis: usize) -> Lookup<'a, C> {
+        Lookup { coords: self.coords, dims: self.dims as u32, axis: axis as u32 }
+    }
+
     /// Returns the representative of each point: the first point that equals it. `ids` is sorted on the first axis; `kept` is the
     /// subsequence of the representatives.
     pub(crate) fn representatives(&self, ids: Slice<'_, u32>, kept: Slice<'_, u32>) -> Result<Buffer<u32>> {
         let label = "representatives of the points";
         let mut representatives = Buffer::uninitialized(self.stream.gpu(), ids.len(), label)?;
-        let args = (ids, kept, self.coords, self.dims as u32, representatives.slice_mut());
+        let args = (self.points(0), ids, kept, representatives.slice_mut());
         // SAFETY: the buffer waits for the device before it is freed, and the others belong to a plan.
-        unsafe { self.stream.launch_items::<balanced_stays<C>>(ids.len() as u64, args)? };
+        unsafe { self.stream.launch_items::<balanced_representatives<C>>(ids.len() as u64, args)? };
         Ok(representatives)
     }
 }
@@ -36,7 +42,9 @@ pub(crate) trait BuildPlan<C: Coord> {
     fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)>;
 
     /// Returns true if the algorithm writes the children of the nodes in addition to the medians.
-    fn writes_children(&self) -> bool;
+    fn writes_children(&self) -> bool {
+        false
+    }
 
     /// Writes the nodes. Medians and children are initialized to none.
     fn partition(

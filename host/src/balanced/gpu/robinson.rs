@@ -3,11 +3,13 @@
 
 use cuda_std::mem::SliceMut;
 use kauri_kernels::balanced::num_partitions;
+use kauri_kernels::balanced::robinson::Nodes;
 use kauri_kernels::balanced::robinson::finish::balanced_finish_runs;
 use kauri_kernels::balanced::robinson::partition::{
-    balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs,
+    Level, balanced_partition_close_gaps, balanced_partition_pieces, balanced_partition_runs,
     balanced_partition_small_runs,
 };
+use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::gpu::distinct::Distinct;
@@ -15,8 +17,8 @@ use crate::balanced::gpu::plan::{BuildContext, BuildPlan};
 use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Layout, Region};
 use crate::error::{Error, Result};
-use crate::primitives::merge_sort::SortPoints;
 use crate::primitives::pairs::{Pairs, Source, empty_view};
+use crate::primitives::sort_points::SortPoints;
 use crate::stats::Stats;
 
 /// Maximum length of a run that shares a warp with other runs.
@@ -40,7 +42,7 @@ impl<C: Coord> Robinson<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
         // A warp takes at least 32 points.
         let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
-        let warps = options.warps.clamp(1, useful).next_power_of_two();
+        let warps = options.warps.unwrap_or(BALANCED_WARPS).clamp(1, useful).next_power_of_two();
         Self {
             warps,
             sort: SortPoints::plan(layout, n),
@@ -55,10 +57,10 @@ impl<C: Coord> Robinson<C> {
 
     /// Sorts the points on an axis by super key.
     fn sort_axis<'a>(&self, context: BuildContext<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { stream, temp, .. } = context;
         let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-        unsafe { self.sort.run(stream, temp, coords, dims, axis, output)? };
+        unsafe { self.sort.run(stream, temp, context.points(axis), output)? };
         Ok(output.read_only())
     }
 }
@@ -106,12 +108,12 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
         medians: SliceMut<'_, u32>,
         children: SliceMut<'_, u32>,
     ) -> Result<()> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { stream, temp, dims, .. } = context;
         // SAFETY: the arrays are planned for all points, and `num_nodes` is at most their number.
         let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
         let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
         let (mut spare, less, greater) = (part(self.spare), part(self.sorted), part(self.distinct.compacted));
-        let (halves, num_dims, warps) = (temp.view(self.halves), dims as u32, self.warps);
+        let (halves, warps) = (temp.view(self.halves), self.warps);
         let threads = 32 * u64::from(warps);
         let last = num_partitions(num_nodes as u32);
         for level in 0..last {
@@ -120,7 +122,8 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
             // The lengths of the runs of a level differ by at most one.
             let longest = (num_nodes as u64 + 1).div_ceil(1 << level) as u32 - 1;
             // The first partition writes the nodes. With one dimension there is no other array, so an empty one is partitioned.
-            let mut medians = medians;
+            let nodes = Nodes { medians, children };
+            let mut partition = Level { points: context.points(axis), primary, level, nodes };
             let others: Vec<_> = (0..dims).filter(|&other| other != axis).map(Some).collect();
             let others = if others.is_empty() { vec![None] } else { others };
             for other in others {
@@ -129,10 +132,7 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
                 // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
                 unsafe {
                     if 1 << level < warps {
-                        let args = (
-                            coords, num_dims, primary, level, from, less, greater, halves, medians, children,
-                            warps,
-                        );
+                        let args = (partition, from, less, greater, halves, warps);
                         stream.launch_items::<balanced_partition_pieces<C>>(threads, args)?;
                         if !array.is_empty() {
                             let (less, greater) = (less.read_only(), greater.read_only());
@@ -140,21 +140,21 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
                             stream.launch_items::<balanced_partition_close_gaps>(threads, args)?;
                         }
                     } else if longest > MAX_SMALL_RUN {
-                        let args = (coords, num_dims, primary, level, from, spare, medians, children, warps);
+                        let args = (partition, from, spare, warps);
                         stream.launch_items::<balanced_partition_runs<C>>(threads, args)?;
                         if let Some(other) = other {
                             std::mem::swap(&mut arrays[other], &mut spare);
                         }
                     } else {
                         let lanes = longest.next_power_of_two();
-                        let args = (coords, num_dims, primary, level, array, medians, children, lanes, warps);
+                        let args = (partition, array, lanes, warps);
                         stream.launch_items::<balanced_partition_small_runs<C>>(threads, args)?;
                     }
                 }
-                medians = empty_view();
+                partition.nodes.medians = empty_view();
             }
         }
-        let args = (arrays[last as usize % dims].read_only(), last, medians, children);
+        let args = (arrays[last as usize % dims].read_only(), last, Nodes { medians, children });
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
         unsafe { stream.launch_items::<balanced_finish_runs>(1 << last, args) }
     }

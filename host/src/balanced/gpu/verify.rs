@@ -1,6 +1,7 @@
 //! The check of a tree in device memory.
 
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::verify::{LEVELS, balanced_verify, wrong};
 use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
@@ -12,15 +13,8 @@ use crate::error::{Error, Result};
 const NUM_COUNTERS: usize = 64;
 
 /// Checks the shape, the ids, the children if there are any, and every node against its ancestors. There is at least one node.
-pub(super) fn verify<C: Coord>(
-    stream: &Stream,
-    coords: Slice<'_, C>,
-    dims: usize,
-    medians: Slice<'_, u32>,
-    children: Slice<'_, u32>,
-    num_nodes: u32,
-) -> Result<()> {
-    let num_points = coords.len() / dims;
+pub(super) fn verify<C: Coord>(stream: &Stream, tree: Tree<'_, C>, children: Slice<'_, u32>) -> Result<()> {
+    let (num_nodes, num_points) = (tree.num_nodes, tree.coords.len() / tree.dims as usize);
     let num_words = num_points.div_ceil(64);
     let mut words = Buffer::<u64>::uninitialized(stream.gpu(), 1 + NUM_COUNTERS + num_words, "seen ids")?;
     let all = words.slice_mut();
@@ -43,19 +37,7 @@ pub(super) fn verify<C: Coord>(
     let mut end = num_levels(num_nodes);
     while end > 0 {
         let begin = end.saturating_sub(LEVELS);
-        let args = (
-            coords,
-            num_points as u32,
-            dims as u32,
-            medians,
-            children,
-            num_nodes,
-            begin,
-            end,
-            seen,
-            finding,
-            counts,
-        );
+        let args = (tree, num_points as u32, children, begin, end, seen, finding, counts);
         // SAFETY: the buffers live until the finding has been copied.
         unsafe { stream.launch::<balanced_verify<C>>(1 << begin, args)? };
         end = begin;

@@ -6,13 +6,14 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
-use crate::balanced::multi_gpu::part::{self, Part, RemovedPoint};
-use crate::balanced::multi_gpu::ranks::{compare, cuts, extend_to_equal_points};
+use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
+use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
 use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
 use crate::balanced::options::BalancedOptions;
+use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, MemoryPlan};
 use crate::stats::Stats;
 use crate::threads::{both, each};
 
@@ -43,13 +44,18 @@ impl NodeAddress {
 }
 
 /// Returns the most points that a part holds, if all points are distinct: those of the largest subtree.
-pub(crate) fn most_points(num_points: usize, num_gpus: usize) -> usize {
+fn most_points(num_points: usize, num_gpus: usize) -> usize {
     num_points.div_ceil(1 << num_gpus.max(2).ilog2())
 }
 
-/// Returns the temporary bytes of a part of `num_points` points.
-pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &BalancedOptions) -> u64 {
-    part::temp_bytes::<C>(num_points, dims, options)
+/// Returns the bytes of the largest part. More than [`MAX_PARTS`] GPUs count as [`MAX_PARTS`].
+pub(crate) fn memory_plan<C: Coord>(
+    num_points: usize,
+    num_gpus: usize,
+    dims: usize,
+    options: &BalancedOptions,
+) -> MemoryPlan {
+    part::memory_plan::<C>(most_points(num_points, num_gpus.min(MAX_PARTS)), dims, options)
 }
 
 impl<C: Coord> MultiGpuTree<C> {

@@ -9,17 +9,17 @@ use kauri_kernels::thread::coord::Coord;
 use crate::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::balanced::gpu::distinct::Distinct;
 use crate::balanced::gpu::plan::BuildContext;
-use crate::balanced::gpu::{GpuTree, plan, temp_bytes as tree_temp_bytes};
+use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
 use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::memory::{self, MemoryPlan};
 use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
-use crate::primitives::order::Lookup;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, permute_parts};
+use crate::primitives::planned::{bytes_of, carve};
 use crate::stats::Stats;
 
 /// Maximum number of parts of a tree.
@@ -53,11 +53,12 @@ struct Output<C> {
     rotation: u32,
 }
 
-/// Scratch memory of the first sort of a part.
-struct DistinctSort<C: Coord> {
+/// Scratch memory of a sort of a part.
+struct Sort<C: Coord> {
     sort: CoordinateSort<C>,
     buffers: [Region<u32>; 2],
-    distinct: Distinct,
+    /// For the sort that also removes equal points.
+    distinct: Option<Distinct>,
 }
 
 /// Scratch memory of the merge of the pieces that a part has received.
@@ -67,11 +68,12 @@ struct DistinctMerge<C> {
     distinct: Distinct,
 }
 
-impl<C: Coord> DistinctSort<C> {
-    fn plan(layout: &mut Layout, len: usize) -> Self {
+impl<C: Coord> Sort<C> {
+    fn plan(layout: &mut Layout, len: usize, removes_equal: bool) -> Self {
         let sort = CoordinateSort::plan(layout, len);
         let buffers = [layout.reserve(len), layout.reserve(len)];
-        Self { sort, buffers, distinct: Distinct::plan(layout, len, warps(len)) }
+        let distinct = removes_equal.then(|| Distinct::plan(layout, len, warps(len)));
+        Self { sort, buffers, distinct }
     }
 }
 
@@ -86,14 +88,16 @@ impl<C: Coord> DistinctMerge<C> {
 /// The most points that the first exchange adds to a part: one per other part that equals the last point, and one by rounding.
 const MAX_ADDED: usize = MAX_PARTS;
 
-/// Returns the temporary bytes of a part of at most `len` points: two copies of the points, in addition to the tree, and the scratch
-/// memory.
-pub(crate) fn temp_bytes<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> u64 {
-    let (len, mut sort, mut merge) = (len + MAX_ADDED, Layout::new(), Layout::new());
-    DistinctSort::<C>::plan(&mut sort, len);
-    DistinctMerge::<C>::plan(&mut merge, len);
-    let scratch = sort.bytes().max(merge.bytes()).max(tree_temp_bytes::<C>(len, dims, options));
-    scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64
+/// Returns the bytes of a part of at most `len` points. Its tree also stores the ids of the points. Temporary are two copies of the points,
+/// and the scratch memory.
+pub(crate) fn memory_plan<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
+    let tree_bytes = tree_memory_plan::<C>(len, dims, options).tree_bytes + (len * size_of::<u32>()) as u64;
+    let len = len + MAX_ADDED;
+    let sort = bytes_of(|layout| Sort::<C>::plan(layout, len, true));
+    let merge = bytes_of(|layout| DistinctMerge::<C>::plan(layout, len));
+    let scratch = sort.max(merge).max(tree_memory_plan::<C>(len, dims, options).temp_bytes);
+    let temp_bytes = scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64;
+    MemoryPlan { tree_bytes, temp_bytes }
 }
 
 impl<C: Coord> Part<C> {
@@ -114,7 +118,7 @@ impl<C: Coord> Part<C> {
         let mut points = points?.truncate(n);
         let mut workspace = Workspace::new(gpu);
         let (mut sort, mut merge) = (Layout::new(), Layout::new());
-        DistinctSort::<C>::plan(&mut sort, n);
+        Sort::<C>::plan(&mut sort, n, true);
         DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
         let mut build = Layout::new();
         plan::<C>(&mut build, subtree_len, dims, options);
@@ -191,10 +195,12 @@ impl<C: Coord> Part<C> {
 
     /// Copies the coordinates of the points at some positions to the host.
     pub(crate) fn read_points(&mut self, positions: &[u32]) -> Result<Vec<C>> {
-        let (mut layout, stream, dims) = (Layout::new(), &self.stream, self.dims);
-        let regions = (layout.reserve(positions.len()), layout.reserve(positions.len() * dims));
-        let temp = self.workspace.carve(stream, &layout, "points of a part")?;
-        let (at, coords) = (temp.view::<u32>(regions.0), temp.view::<C>(regions.1));
+        let (stream, dims) = (&self.stream, self.dims);
+        let plan = |layout: &mut Layout| {
+            (layout.reserve::<u32>(positions.len()), layout.reserve::<C>(positions.len() * dims))
+        };
+        let (regions, temp) = carve(stream, &mut self.workspace, "points of a part", plan)?;
+        let (at, coords) = (temp.view(regions.0), temp.view(regions.1));
         temp.upload(stream, at, positions)?;
         // SAFETY: positions are less than the number of points, and the arrays of a plan do not overlap.
         unsafe {
@@ -205,49 +211,38 @@ impl<C: Coord> Part<C> {
 
     /// Sorts the points by the super key of the first column, and rotates the columns to those of the next level.
     pub(crate) fn sort(&mut self) -> Result<()> {
-        let n = self.len();
-        if n == 0 {
-            return Ok(());
-        }
-        let to = Output { points: self.next_points(n)?, rotation: 1 };
-        let (dims, stream) = (self.dims, &self.stream);
-        let mut layout = Layout::new();
-        let sort = CoordinateSort::<C>::plan(&mut layout, n);
-        let buffers = [layout.reserve(n), layout.reserve(n)];
-        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
-        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
-        let buffers = buffers.map(|buffer| temp.view::<u32>(buffer));
-        sort.by_super_key(context, buffers)?;
-        let points = context.permute(self.points.ids(), buffers[0].read_only(), to)?;
-        self.replace(points);
-        Ok(())
+        self.sort_by_first_column(1, false)
     }
 
     /// Sorts the points by the super key of the first axis, and removes equal ones.
     pub(crate) fn sort_distinct(&mut self) -> Result<()> {
+        self.sort_by_first_column(0, true)
+    }
+
+    fn sort_by_first_column(&mut self, rotation: u32, removes_equal: bool) -> Result<()> {
         let n = self.len();
         if n == 0 {
             return Ok(());
         }
-        let to = Output { points: self.next_points(n)?, rotation: 0 };
+        let to = Output { points: self.next_points(n)?, rotation };
         let (dims, stream) = (self.dims, &self.stream);
-        let mut layout = Layout::new();
-        let DistinctSort { sort, buffers, distinct } = DistinctSort::<C>::plan(&mut layout, n);
-        let temp = self.workspace.carve(stream, &layout, "a sort of a part")?;
+        let plan = |layout: &mut _| Sort::<C>::plan(layout, n, removes_equal);
+        let (Sort { sort, buffers, distinct }, temp) =
+            carve(stream, &mut self.workspace, "a sort of a part", plan)?;
         let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
         let [order, other] = buffers.map(|buffer| temp.view::<u32>(buffer));
         let (_, may_be_equal) = sort.by_super_key(context, [order, other])?;
-        if !may_be_equal {
-            let points = context.permute(self.points.ids(), order.read_only(), to)?;
-            self.replace(points);
-            return Ok(());
-        }
-        let keys = temp.view(sort.keys[1].of_type::<C>());
-        let args = (context.coords, dims as u32, order.read_only(), keys);
-        // SAFETY: the arrays of a plan do not overlap, there is one key per id, and the sort has finished with its keys.
-        unsafe { stream.launch_items::<balanced_first_coordinates<C>>(n as u64, args)? };
-        let sorted = Pairs { keys, values: order }.read_only();
-        let (points, removed) = context.keep_distinct(&distinct, sorted, other, self.points.ids(), to)?;
+        let (points, removed) = match distinct.filter(|_| may_be_equal) {
+            None => (context.permute(self.points.ids(), order.read_only(), to)?, Vec::new()),
+            Some(distinct) => {
+                let keys = temp.view(sort.keys[1].of_type::<C>());
+                let args = (context.coords, dims as u32, order.read_only(), keys);
+                // SAFETY: the arrays of a plan do not overlap, there is one key per id, and the sort has finished with its keys.
+                unsafe { stream.launch_items::<balanced_first_coordinates<C>>(n as u64, args)? };
+                let sorted = Pairs { keys, values: order }.read_only();
+                context.keep_distinct(&distinct, sorted, other, self.points.ids(), to)?
+            }
+        };
         self.replace(points);
         self.removed = removed;
         Ok(())
@@ -262,31 +257,29 @@ impl<C: Coord> Part<C> {
         }
         let to = Output { points: self.next_points(n)?, rotation: 1 };
         let (dims, stream) = (self.dims, &self.stream);
-        let mut layout = Layout::new();
-        let DistinctMerge { merge, buffers, distinct } = DistinctMerge::<C>::plan(&mut layout, n);
-        let temp = self.workspace.carve(stream, &layout, "a merge of a part")?;
+        let plan = |layout: &mut _| DistinctMerge::<C>::plan(layout, n);
+        let (DistinctMerge { merge, buffers, distinct }, temp) =
+            carve(stream, &mut self.workspace, "a merge of a part", plan)?;
         let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
         let [mut sorted, mut other] =
             buffers.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
-        let args = (context.coords, dims as u32, 0, sorted.keys, sorted.values);
         // SAFETY: the arrays of a plan do not overlap.
-        unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, args)? };
-        let lookup = Lookup { coords: context.coords, dims: dims as u32, axis: 0 };
-        let mut ends: Vec<_> = lens
-            .scan(0, |sum, len| {
-                *sum += len;
-                Some(*sum)
-            })
-            .collect();
+        unsafe { stream.launch_items::<primitives_super_keys<C>>(n as u64, (context.points(0), sorted))? };
+        let mut sum = 0;
+        let add = |len| {
+            sum += len;
+            sum
+        };
+        let mut ends: Vec<_> = lens.map(add).collect();
         while ends.len() > 1 {
             let mut begin = 0;
             for pair in ends.chunks(2) {
                 let (middle, end) = (pair[0], pair[pair.len() - 1]);
                 // SAFETY: runs are within the arrays, which do not overlap.
                 unsafe {
-                    let run = |begin: usize, end: usize| part(sorted, begin, end).read_only();
-                    let runs = [run(begin, middle), run(middle, end)];
-                    merge.run(stream, &temp, runs, part(other, begin, end), lookup)?;
+                    let run = |begin: usize, end: usize| sorted.part(begin, end - begin).read_only();
+                    let (runs, to) = ([run(begin, middle), run(middle, end)], other.part(begin, end - begin));
+                    merge.run(stream, &temp, runs, to, context.points(0))?;
                 }
                 begin = end;
             }
@@ -319,15 +312,6 @@ impl<C: Coord> Part<C> {
 /// Returns the number of warps that remove equal points; a warp takes at least 32 points.
 fn warps(len: usize) -> u32 {
     len.div_ceil(32).clamp(1, BALANCED_WARPS as usize) as u32
-}
-
-/// Returns a range of pairs.
-///
-/// # Safety
-/// The range is within the arrays.
-unsafe fn part<'a, C>(all: Pairs<'a, C, u32>, begin: usize, end: usize) -> Pairs<'a, C, u32> {
-    // SAFETY: passed on to the caller.
-    unsafe { Pairs { keys: all.keys.part(begin, end - begin), values: all.values.part(begin, end - begin) } }
 }
 
 impl<C: Coord> BuildContext<'_, C> {

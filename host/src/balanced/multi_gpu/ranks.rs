@@ -5,7 +5,6 @@
 //! rank, the cut is Robinson's pivot: it exchanges the largest points of the first list for as many of the smallest points of the second
 //! list.
 
-use kauri_kernels::thread::coord::Coord;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -17,13 +16,6 @@ pub(crate) const SAMPLES: usize = 256;
 /// Compares two points, given by their coordinates.
 pub(crate) trait Compare<C>: Fn(&[C], &[C]) -> Ordering {}
 impl<C, F: Fn(&[C], &[C]) -> Ordering> Compare<C> for F {}
-
-/// Compares two points by the super key that begins with a column.
-pub(crate) fn compare<C: Coord>(a: &[C], b: &[C], column: usize) -> Ordering {
-    let columns = (column..a.len()).chain(0..column);
-    let by_column = |column: usize| a[column].key().cmp(&b[column].key());
-    columns.map(by_column).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
-}
 
 /// Sample points of a list, in order.
 struct Samples<C> {

@@ -8,11 +8,11 @@ use kauri_kernels::thread::coord::Coord;
 use crate::balanced::backend::Backend;
 use crate::balanced::cpu::index::of_point;
 use crate::balanced::gpu::GpuTree;
-use crate::balanced::gpu::in_order::{TreeView, bucket_index};
+use crate::balanced::gpu::in_order::bucket_index;
 use crate::balanced::multi_gpu::part::MAX_PARTS;
-use crate::balanced::multi_gpu::ranks::compare;
 #[cfg(feature = "io")]
 use crate::balanced::sections::Sections;
+use crate::balanced::super_key::compare;
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -78,15 +78,8 @@ impl<C> From<Nodes<C>> for MultiGpuTree<C> {
 impl<C: Coord> Subtree<C> {
     /// Builds the index that answers queries, with the ids of the whole tree.
     fn index(&self, dims: usize) -> Result<BucketIndex<C>> {
-        let tree = TreeView {
-            dims,
-            coords: self.tree.coords.slice(),
-            first_axis: self.level as usize % dims,
-            ids: self.ids.slice(),
-            medians: self.tree.medians.slice(),
-            num_nodes: self.tree.num_nodes,
-        };
-        bucket_index(self.ids.gpu(), &tree, None)
+        let first_axis = self.level as usize % dims;
+        bucket_index(self.ids.gpu(), self.tree.view(), first_axis, self.ids.slice(), None)
     }
 
     /// Returns the index in the medians of the whole tree of an index in the medians of this subtree.

@@ -1,7 +1,6 @@
 //! Merge sort on the CPU; see [the GPU version](crate::primitives::merge_sort).
 
 use crate::primitives::merge::no_lookup;
-use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::order::{ByKey, Carried, NoValue, Order};
 use kauri_kernels::thread::words::Words;
 use rayon::prelude::*;
@@ -31,20 +30,4 @@ pub fn sort_pairs<K: Words, O: Order<K, u32> + ByKey>(keys: &[K], values: &[u32]
     let mut sorted: Vec<(K, u32)> = keys.iter().copied().zip(values.iter().copied()).collect();
     sorted.par_sort_by(compare::<K, u32, O>);
     sorted.into_iter().unzip()
-}
-
-/// Sorts points by the super key that begins on axis `axis`. Returns their coordinates on this axis, and their ids.
-///
-/// # Panics
-/// Panics if there is no such axis, or if there are 2^32 points or more.
-pub fn sort_points<C: Coord, const D: usize>(points: &[[C; D]], axis: usize) -> (Vec<C>, Vec<u32>) {
-    assert!(axis < D, "axis {axis} does not exist: points have {D} coordinates");
-    let end = u32::try_from(points.len()).expect("at most 2^32 - 1 points");
-    let mut ids: Vec<u32> = (0..end).collect();
-    let key = |id: u32, offset: usize| points[id as usize][(axis + offset) % D].key();
-    ids.par_sort_unstable_by(|&a, &b| {
-        let by_axes = (0..D).map(|offset| key(a, offset).cmp(&key(b, offset)));
-        by_axes.fold(Ordering::Equal, Ordering::then).then(a.cmp(&b))
-    });
-    (ids.iter().map(|&id| points[id as usize][axis]).collect(), ids)
 }

@@ -37,5 +37,7 @@ pub mod search;
 pub mod segmented;
 pub mod segmented_sort;
 pub mod select;
+#[cfg(feature = "research")]
+pub(crate) mod sort_points;
 pub mod top_k;
 pub mod unique;

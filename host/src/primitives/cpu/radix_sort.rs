@@ -12,8 +12,7 @@ use rayon::prelude::*;
 /// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`OutOfMemory`](Error::OutOfMemory).
 pub fn sort_keys<K: SortKey>(keys: &[K], sorted: &mut [K], options: &RadixSortOptions) -> Result<()> {
     check("sorted keys", sorted.len(), keys.len())?;
-    let ranked = ranked(keys, options)?;
-    sorted.par_iter_mut().zip(&ranked).for_each(|(to, &(_, i))| *to = keys[i]);
+    write_in_order(&ranked(keys, options)?, keys, sorted);
     Ok(())
 }
 
@@ -32,17 +31,28 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     check("sorted keys", sorted_keys.len(), keys.len())?;
     check("sorted values", sorted_values.len(), keys.len())?;
     let ranked = ranked(keys, options)?;
-    let sorted = sorted_keys.par_iter_mut().zip(sorted_values);
-    sorted.zip(&ranked).for_each(|((key, value), &(_, i))| (*key, *value) = (keys[i], values[i]));
+    write_in_order(&ranked, keys, sorted_keys);
+    write_in_order(&ranked, values, sorted_values);
     Ok(())
+}
+
+/// Writes items in the order of ranked keys.
+pub(super) fn write_in_order<T: Copy + Send + Sync>(ranked: &[(u64, usize)], items: &[T], sorted: &mut [T]) {
+    sorted.par_iter_mut().zip(ranked).for_each(|(to, &(_, i))| *to = items[i]);
+}
+
+/// Returns the compared bits and the index of each key.
+pub(super) fn unsorted<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
+    let by = options.sort_by::<K>()?;
+    let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
+    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by), i);
+    keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
+    Ok(ranked)
 }
 
 /// Returns the compared bits and the index of each key, in the order of the keys.
 fn ranked<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
-    let by = options.sort_by::<K>()?;
-    let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
-    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by.order, by.begin_bit, by.end_bit), i);
-    keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
+    let mut ranked = unsorted(keys, options)?;
     // All pairs differ, so an unstable sort gives a stable order.
     ranked.par_sort_unstable();
     Ok(ranked)

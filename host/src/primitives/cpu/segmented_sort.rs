@@ -1,10 +1,9 @@
 //! Stable sorts of segments by key on the CPU; see [the GPU version](crate::primitives::segmented_sort).
 
-use super::radix_sort::check;
+use super::radix_sort::{check, unsorted, write_in_order};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
-use kauri_kernels::thread::radix_key::sort_bits;
 use rayon::prelude::*;
 
 /// Sorts the `keys` of each segment into the same segment of `sorted`. Segment i has the items `offsets[i]..offsets[i +
@@ -20,8 +19,7 @@ pub fn sort_keys<K: SortKey>(
     options: &RadixSortOptions,
 ) -> Result<()> {
     check("sorted keys", sorted.len(), keys.len())?;
-    let ranked = ranked(keys, offsets, options)?;
-    sorted.par_iter_mut().zip(&ranked).for_each(|(to, &(_, i))| *to = keys[i]);
+    write_in_order(&ranked(keys, offsets, options)?, keys, sorted);
     Ok(())
 }
 
@@ -41,18 +39,14 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     check("sorted keys", sorted_keys.len(), keys.len())?;
     check("sorted values", sorted_values.len(), keys.len())?;
     let ranked = ranked(keys, offsets, options)?;
-    let sorted = sorted_keys.par_iter_mut().zip(sorted_values);
-    sorted.zip(&ranked).for_each(|((key, value), &(_, i))| (*key, *value) = (keys[i], values[i]));
+    write_in_order(&ranked, keys, sorted_keys);
+    write_in_order(&ranked, values, sorted_values);
     Ok(())
 }
 
 /// Returns the compared bits and the index of each key, in the order of segments and keys.
 fn ranked<K: SortKey>(keys: &[K], offsets: &[u64], options: &RadixSortOptions) -> Result<Vec<(u64, usize)>> {
-    let by = options.sort_by::<K>()?;
-    let mut ranked = memory::vec_with_capacity(keys.len(), "keys to sort")?;
-    let bits = |(i, &key): (usize, &K)| (sort_bits(key, by.order, by.begin_bit, by.end_bit), i);
-    keys.par_iter().enumerate().map(bits).collect_into_vec(&mut ranked);
-
+    let mut ranked = unsorted(keys, options)?;
     let mut segments = memory::vec_with_capacity(offsets.len(), "segments to sort")?;
     let (mut rest, mut begin) = (&mut ranked[..], 0);
     for &end in offsets {

@@ -7,9 +7,9 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::look_back::LookBackWord;
 use kauri_kernels::policy::{self, HISTOGRAM_MAX_BLOCKS, RADIX_SORT_NARROW_ITEMS, RadixSortPolicy};
 use kauri_kernels::primitives::radix_sort::histogram::primitives_radix_sort_histogram;
-use kauri_kernels::primitives::radix_sort::onesweep::primitives_radix_sort_onesweep;
+use kauri_kernels::primitives::radix_sort::onesweep::{Pass as OnesweepPass, primitives_radix_sort_onesweep};
 use kauri_kernels::thread::carried::{Carried, NoValue};
-use kauri_kernels::thread::radix_key::{KeyOrder, RADIX, RADIX_BITS, RadixKey};
+use kauri_kernels::thread::radix_key::{KeyOrder, RADIX, RADIX_BITS, RadixKey, SortBy};
 
 /// The most digits of a key.
 const MAX_DIGITS: usize = 8;
@@ -18,31 +18,6 @@ const MAX_DIGITS: usize = 8;
 const BEGIN_WORDS: usize = 2 * MAX_DIGITS * RADIX;
 const TICKETS: usize = 1 + MAX_DIGITS;
 const HEAD: usize = BEGIN_WORDS + TICKETS.next_multiple_of(2);
-
-/// The bits by which items are sorted, and the order of keys.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct SortBy {
-    pub(crate) begin_bit: u32,
-    pub(crate) end_bit: u32,
-    pub(crate) order: KeyOrder,
-}
-
-impl SortBy {
-    /// Sorts unsigned keys by their lowest `bits` bits.
-    pub(crate) fn low_bits(bits: u32) -> Self {
-        Self { begin_bit: 0, end_bit: bits, order: KeyOrder::UNSIGNED }
-    }
-
-    /// Sorts unsigned keys below `end`, which is not 0.
-    pub(crate) fn numbers_below(end: usize) -> Self {
-        Self::low_bits(usize::BITS - (end - 1).leading_zeros())
-    }
-
-    /// Returns the number of passes.
-    pub(crate) fn num_passes(&self) -> usize {
-        (self.end_bit - self.begin_bit).div_ceil(RADIX_BITS) as usize
-    }
-}
 
 /// The tile shape, and whether items are counted in 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,12 +138,12 @@ impl<'a> Scratch<'a> {
         num_passes: usize,
     ) -> Result<()> {
         let tiles = keys.len().div_ceil(policy::histogram_tile(size_of::<K>())) as u64;
-        let (blocks, order) = (tiles.min(HISTOGRAM_MAX_BLOCKS), by.order.with(KeyOrder::FOLD).to_bits());
+        let blocks = tiles.min(HISTOGRAM_MAX_BLOCKS);
         let digit_begins = self.digit_begins(0, num_passes);
         // SAFETY: passed on to the caller; the histogram uses the first ticket.
         unsafe {
             stream.fill_bytes(self.cleared, 0)?;
-            let args = (keys, digit_begins, self.tickets.part(0, 1), by.begin_bit, by.end_bit, order);
+            let args = (keys, digit_begins, self.tickets.part(0, 1), by.with(KeyOrder::FOLD));
             if by.order == KeyOrder::UNSIGNED {
                 stream.launch::<primitives_radix_sort_histogram<K, false>>(blocks, args)
             } else {
@@ -244,20 +219,18 @@ impl<'p, 'a, K: RadixKey, V: Carried> Pass<'p, 'a, K, V> {
         // SAFETY: passed on to the caller; there is a ticket and a row of digit begins per pass.
         unsafe {
             let next_words = if self.is_last() { next_words.part(0, 0) } else { next_words };
-            let args = (
-                source.keys,
-                source.values,
-                target.keys,
-                target.values,
-                scratch.digit_begins(pass, 1).read_only(),
-                scratch.words::<N>(pass),
+            let pass = OnesweepPass {
+                source,
+                target,
+                digit_begins: scratch.digit_begins(pass, 1).read_only(),
+                words: scratch.words::<N>(pass),
                 next_words,
-                scratch.tickets.part(1 + pass, 1),
+                ticket: scratch.tickets.part(1 + pass, 1),
                 shift,
-                by.end_bit - shift,
-                self.order().to_bits(),
-            );
-            stream.launch::<primitives_radix_sort_onesweep<K, V, N, FOLDED, WARPS, ITEMS>>(tiles, args)
+                digit_bits: by.end_bit - shift,
+                order: self.order(),
+            };
+            stream.launch::<primitives_radix_sort_onesweep<K, V, N, FOLDED, WARPS, ITEMS>>(tiles, (pass,))
         }
     }
 
@@ -305,7 +278,7 @@ macro_rules! kernels {
 }
 kernels! {
     u32, NoValue, 4, 0: 12 x 28 12 x 16 8 x 4; 12 x 20;
-    u32, u32, 4, 4: 12 x 28 12 x 16 8 x 4; 12 x 20 8 x 4;
+    u32, u32, 4, 4: 12 x 28 12 x 16 8 x 4; 12 x 20;
     u32, u64, 4, 8: 12 x 12; 12 x 10;
     u32, u128, 4, 16: 8 x 8; 8 x 8;
     u64, NoValue, 8, 0: 12 x 18 8 x 4; 12 x 14;

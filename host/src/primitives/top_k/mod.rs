@@ -26,6 +26,7 @@ use super::merge::OrderArgs;
 use super::merge_sort::MergeSort;
 use super::order::{Ascending, NoValue, Order};
 use super::pairs::Pairs;
+use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
@@ -33,6 +34,7 @@ use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::{STREAM_ROWS, TOP_K};
 use kauri_kernels::primitives::top_k::State;
 use kauri_kernels::primitives::top_k::filter::primitives_top_k_filter;
+pub(crate) use kauri_kernels::primitives::top_k::rank::TopKOutput;
 use kauri_kernels::primitives::top_k::rank::{BLOCK_ITEMS, primitives_top_k_rank, primitives_top_k_write};
 use kauri_kernels::primitives::top_k::sample::primitives_top_k_sample;
 use kauri_kernels::primitives::top_k::select::primitives_top_k_select;
@@ -46,6 +48,15 @@ pub use segmented::{plan_segmented, top_k_segmented};
 const MAX_KEYS: u64 = u32::MAX as u64;
 
 /// The keys that count as best.
+///
+/// ```
+/// use kauri::primitives::cpu::top_k::top_k;
+/// use kauri::primitives::top_k::Best;
+///
+/// let keys = [5u32, 1, 4, 2];
+/// assert_eq!(top_k(&keys, 2, Best::Smallest).0, [1, 2]);
+/// assert_eq!(top_k(&keys, 2, Best::Largest).0, [5, 4]);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Best {
     /// The smallest keys.
@@ -62,13 +73,6 @@ impl Best {
             Best::Largest => K::ORDER.with(KeyOrder::DESCENDING),
         }
     }
-}
-
-/// The output of top-k.
-#[derive(Clone, Copy)]
-pub(crate) struct TopKOutput<'a, B> {
-    pub(crate) keys: SliceMut<'a, B>,
-    pub(crate) ids: SliceMut<'a, u32>,
 }
 
 /// The temporary memory of top-k of up to a number of keys.
@@ -111,7 +115,6 @@ where
     ) -> Result<()> {
         temp.clear(stream, self.state)?;
         let (state, candidates) = (temp.view(self.state), temp.view(self.candidates));
-        let order = order.to_bits();
         let num_tiles = keys.len().div_ceil(tile_items::<B, STREAM_ROWS>());
         // SAFETY: passed on to the caller; the state is zeros.
         unsafe {
@@ -146,22 +149,15 @@ where
         temp: &Temp<'_>,
         candidates: SliceMut<'_, B::Ranked>,
         count: Slice<'_, u64>,
-        order: u32,
+        order: KeyOrder,
         out: TopKOutput<'_, B>,
     ) -> Result<()> {
-        let args = (candidates.read_only(), count, out.keys, out.ids, order);
+        let args = (candidates.read_only(), count, out, order);
         // SAFETY: passed on to the caller.
         unsafe {
             if let Some(sort) = &self.sort {
-                let items = Pairs::of_keys(candidates);
-                sort.run::<Ascending>(
-                    stream,
-                    temp,
-                    items.read_only(),
-                    items,
-                    count,
-                    OrderArgs::by_key(Fold::NONE),
-                )?;
+                let (items, by_key) = (Pairs::of_keys(candidates), OrderArgs::by_key(Fold::NONE));
+                sort.run::<Ascending>(stream, temp, items.read_only(), items, count, by_key)?;
                 stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
             } else {
                 // At least one block, which writes the padding.
@@ -177,9 +173,7 @@ pub fn plan<K: RankKey>(len: usize, k: usize) -> u64
 where
     Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
-    let mut layout = Layout::new();
-    TopK::<K::Bits>::plan(&mut layout, len, k);
-    layout.bytes()
+    bytes_of(|layout| TopK::<K::Bits>::plan(layout, len, k))
 }
 
 /// Writes the k best keys in order to `best_keys`, and their indices to `ids`; k is the length of both. If there are
@@ -200,17 +194,15 @@ pub fn top_k<K: RankKey>(
 where
     Ascending: Order<<K::Bits as RankBits>::Ranked, NoValue>,
 {
-    best_keys.check_items("best keys", ids.len())?;
     keys.check_device(stream)?;
-    best_keys.check_device(stream)?;
+    best_keys.check(stream, "best keys", ids.len())?;
     ids.check_device(stream)?;
     check_count(keys.len())?;
     if ids.is_empty() {
         return Ok(());
     }
-    let mut layout = Layout::new();
-    let top_k = TopK::<K::Bits>::plan(&mut layout, keys.len(), ids.len());
-    let temp = workspace.carve(stream, &layout, "top-k")?;
+    let plan = |layout: &mut _| TopK::<K::Bits>::plan(layout, keys.len(), ids.len());
+    let (top_k, temp) = carve(stream, workspace, "top-k", plan)?;
     let out = TopKOutput { keys: best_keys.bits_mut(), ids: ids.slice_mut() };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { top_k.run(stream, &temp, keys.bits(), best.order::<K>(), out) }

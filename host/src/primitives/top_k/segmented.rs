@@ -7,6 +7,7 @@ use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::planned::{bytes_of, carve};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::TOP_K;
 use kauri_kernels::primitives::top_k::segments::{
@@ -59,9 +60,8 @@ impl Method {
         Ascending: Order<B::Ranked, NoValue>,
     {
         let Segments { keys, offsets, k } = segments;
-        let order = order.to_bits();
         let num_segments = offsets.len() - 1;
-        let args = (keys, offsets, out.keys, out.ids, order, k);
+        let args = (keys, offsets, out, order, k);
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
@@ -75,15 +75,9 @@ impl Method {
                     let args = (keys, starts, composed, order);
                     stream.launch_items::<primitives_top_k_compose<B>>(keys.len() as u64, args)?;
                     let (items, all) = (Pairs::of_keys(composed), empty_view().read_only());
-                    sort.run::<Ascending>(
-                        stream,
-                        temp,
-                        items.read_only(),
-                        items,
-                        all,
-                        OrderArgs::by_key(Fold::NONE),
-                    )?;
-                    let args = (composed.read_only(), offsets, out.keys, out.ids, order, k);
+                    let by_key = OrderArgs::by_key(Fold::NONE);
+                    sort.run::<Ascending>(stream, temp, items.read_only(), items, all, by_key)?;
+                    let args = (composed.read_only(), offsets, out, order, k);
                     stream.launch_items::<primitives_top_k_pick<B>>(out.ids.len() as u64, args)
                 }
             }
@@ -93,9 +87,7 @@ impl Method {
 
 /// Returns the bytes of temporary memory for the `k` best keys of each segment: 0 for k up to 1024.
 pub fn plan_segmented(len: usize, num_segments: usize, k: usize) -> u64 {
-    let mut layout = Layout::new();
-    Method::plan(&mut layout, len, num_segments, k);
-    layout.bytes()
+    bytes_of(|layout| Method::plan(layout, len, num_segments, k))
 }
 
 /// Writes the `k` best keys of every segment, in order, to its row of `best_keys`, and their indices in `keys` to its
@@ -126,18 +118,15 @@ where
         return Err(Error::Shape { what: "offsets, one more than segments", expected: 1, got: 0 });
     };
     [keys.len(), num_segments, k].into_iter().try_for_each(check_count)?;
-    ids.check_items("indices of the best keys", num_segments.saturating_mul(k))?;
-    best_keys.check_items("best keys", ids.len())?;
     keys.check_device(stream)?;
     offsets.check_device(stream)?;
-    best_keys.check_device(stream)?;
-    ids.check_device(stream)?;
+    ids.check(stream, "indices of the best keys", num_segments.saturating_mul(k))?;
+    best_keys.check(stream, "best keys", ids.len())?;
     if ids.is_empty() {
         return Ok(());
     }
-    let mut layout = Layout::new();
-    let method = Method::plan(&mut layout, keys.len(), num_segments, k);
-    let temp = workspace.carve(stream, &layout, "top-k of segments")?;
+    let plan = |layout: &mut _| Method::plan(layout, keys.len(), num_segments, k);
+    let (method, temp) = carve(stream, workspace, "top-k of segments", plan)?;
     let out = TopKOutput { keys: best_keys.bits_mut::<K::Bits>(), ids: ids.slice_mut() };
     let segments = Segments { keys: keys.bits(), offsets: offsets.slice(), k: k as u32 };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.

@@ -2,13 +2,14 @@
 
 use crate::error::Result;
 use crate::memory;
-use crate::quadtree::node::check_num_nodes;
-use crate::quadtree::part::{OrderedPoints, Part, PartAndSplits, child_corner};
+use crate::quadtree::node::{OrderedPoints, Part};
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
-use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
+
+/// Most children of a node.
+const MAX_CHILDREN: usize = 8;
 
 /// A Morton code: the child number on each level, from the root down, the first level in the highest bits.
 pub(crate) trait Code: Copy + Ord + Send + Sync {
@@ -44,7 +45,7 @@ pub(crate) fn build<C: Coord, K: Code, const D: usize>(
     depth: u32,
     leaf_points: u32,
     stats: &mut Stats,
-) -> Result<(PartAndSplits<D>, OrderedPoints<C>)> {
+) -> Result<(Part<D>, OrderedPoints<C>)> {
     let n = points.len();
     let mut keyed: Vec<(K, u32)> = memory::vec_with_capacity(n, "codes of points")?;
     stats.temp_bytes = (n * size_of::<(K, u32)>()) as u64;
@@ -56,7 +57,7 @@ pub(crate) fn build<C: Coord, K: Code, const D: usize>(
     });
     // Ids differ, so an unstable sort gives one order.
     stats.phase("sort", || keyed.par_sort_unstable());
-    let (part, splits) = stats.phase("cut", || cut(&keyed, frame, depth, leaf_points))?;
+    let part = stats.phase("cut", || cut(&keyed, frame, depth, leaf_points))?;
     stats.phase("order", || {
         keyed.par_iter().map(|&(_, id)| id).collect_into_vec(&mut ids);
         // One slice of ids per leaf, in tree order.
@@ -71,7 +72,7 @@ pub(crate) fn build<C: Coord, K: Code, const D: usize>(
         leaves.into_par_iter().for_each(|leaf| leaf.sort_unstable());
         coords.par_extend(ids.par_iter().flat_map_iter(|&id| points[id as usize]));
     });
-    Ok(((part, splits), OrderedPoints { coords, ids }))
+    Ok((part, OrderedPoints { coords, ids }))
 }
 
 /// Returns the code of a unit over all levels down to `depth`.
@@ -91,45 +92,29 @@ fn cut<K: Code, const D: usize>(
     frame: &Frame<D>,
     depth: u32,
     leaf_points: u32,
-) -> Result<PartAndSplits<D>> {
-    let root = Node { start: 0, end: keyed.len() as u32, first_child: 0, level: 0 };
-    let (Part { mut nodes, mut corners }, mut splits) = (Part::of_node(root, [0; D]), Vec::new());
-    let mut level_begin = 0;
+) -> Result<Part<D>> {
+    let (mut part, mut level_begin) = (Part::of_root(keyed.len()), 0);
     for level in 0..depth {
-        let level_end = nodes.len();
-        let parents: Vec<_> = (level_begin..level_end).filter(|&i| nodes[i].len() > leaf_points).collect();
+        let level_end = part.nodes.len();
+        let parents: Vec<_> =
+            (level_begin..level_end).filter(|&i| part.nodes[i].len() > leaf_points).collect();
         if parents.is_empty() {
             break;
         }
-        check_num_nodes(nodes.len(), parents.len() as u64, D)?;
-        let num_children = parents.len() << D;
-        memory::reserve(&mut nodes, num_children, "nodes of a quadtree")?;
-        memory::reserve(&mut corners, num_children, "cells of a quadtree")?;
-        let (shift, side) = (D as u32 * (depth - level - 1), 1 << (frame.levels - level - 1));
-        let children: Vec<_> = parents
-            .par_iter()
-            .flat_map_iter(|&i| {
-                let (node, corner) = (nodes[i], corners[i]);
-                let keyed = &keyed[node.start as usize..node.end as usize];
-                let end_of =
-                    move |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;
-                (0..1 << D).map(move |child: u32| {
-                    let start = if child == 0 { 0 } else { end_of(child - 1) };
-                    let [start, end] = [start, end_of(child)].map(|offset| node.start + offset);
-                    let child_node = Node { start, end, first_child: 0, level: level + 1 };
-                    (child_node, child_corner(corner, child as usize, side))
-                })
-            })
-            .collect();
-        for (k, &i) in parents.iter().enumerate() {
-            nodes[i].first_child = (level_end + (k << D)) as u32;
+        part.reserve(parents.len())?;
+        let shift = D as u32 * (depth - level - 1);
+        // The end of each child's codes among the codes of its parent.
+        let ends_of_children = |&i: &usize| -> [u32; MAX_CHILDREN] {
+            let keyed = &keyed[part.nodes[i].start as usize..part.nodes[i].end as usize];
+            let end_of = |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;
+            std::array::from_fn(|child| if child < 1 << D { end_of(child as u32) } else { 0 })
+        };
+        let ends: Vec<_> = parents.par_iter().map(ends_of_children).collect();
+        for (&i, ends) in parents.iter().zip(ends) {
+            let begin_of = |child: usize| if child == 0 { 0 } else { ends[child - 1] };
+            part.push_children(i, frame.levels, |child| ends[child] - begin_of(child))?;
         }
-        for (node, corner) in children {
-            nodes.push(node);
-            corners.push(corner);
-        }
-        splits.push(parents.len() as u32);
         level_begin = level_end;
     }
-    Ok((Part { nodes, corners }, splits))
+    Ok(part)
 }

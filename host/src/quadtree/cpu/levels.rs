@@ -2,9 +2,8 @@
 
 use crate::error::Result;
 use crate::memory;
-use crate::quadtree::part::{OrderedPoints, Part, PartAndSplits};
+use crate::quadtree::node::{OrderedPoints, Part};
 use kauri_kernels::quadtree::frame::Frame;
-use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 
 /// Most children of a node.
@@ -18,7 +17,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     depth: u32,
     leaf_points: u32,
     max_points: u32,
-) -> Result<(PartAndSplits<D>, OrderedPoints<C>)> {
+) -> Result<(Part<D>, OrderedPoints<C>)> {
     let n = points.len();
     let mut ids: Vec<u32> = memory::vec_with_capacity(n, "ids of points")?;
     let mut in_order: Vec<[C; D]> = memory::vec_with_capacity(n, "points in the order of a quadtree")?;
@@ -29,21 +28,17 @@ pub(crate) fn build<C: Coord, const D: usize>(
     sorted_ids.resize(n, 0);
     sorted.extend_from_slice(points);
 
-    let root = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
-    let (mut part, mut splits) = (Part::of_node(root, [0; D]), Vec::new());
-    let mut level_begin = 0;
+    let (mut part, mut level_begin) = (Part::of_root(n), 0);
     for level in 0..depth {
         let level_end = part.nodes.len();
-        if part.nodes[level_begin..].iter().all(|node| node.len() <= max_points) {
+        if part.nodes[level_begin..].iter().all(|node| node.len() <= max_points.max(leaf_points)) {
             break;
         }
-        let mut num_splits = 0;
         for i in level_begin..level_end {
             let node = part.nodes[i];
             if node.len() <= leaf_points {
                 continue;
             }
-            num_splits += 1;
             let range = node.start as usize..node.end as usize;
             let child_of = |point: [C; D]| frame.code(frame.unit(point), level, 1) as usize;
             // Histogram of the children, shifted by one, and its prefix sums.
@@ -64,16 +59,11 @@ pub(crate) fn build<C: Coord, const D: usize>(
             in_order[range.clone()].copy_from_slice(&sorted[range.clone()]);
             ids[range.clone()].copy_from_slice(&sorted_ids[range]);
 
-            let side = 1 << (frame.levels - level - 1);
-            part.push_children(i, side, |child| (begins[child + 1] - begins[child]) as u32)?;
+            part.push_children(i, frame.levels, |child| (begins[child + 1] - begins[child]) as u32)?;
         }
-        if num_splits == 0 {
-            break;
-        }
-        splits.push(num_splits);
         level_begin = level_end;
     }
-    Ok(((part, splits), OrderedPoints { coords: in_order.into_flattened(), ids }))
+    Ok((part, OrderedPoints { coords: in_order.into_flattened(), ids }))
 }
 
 /// Returns the temporary bytes per point: a second copy of the point and its id.

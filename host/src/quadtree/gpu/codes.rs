@@ -8,22 +8,20 @@ mod plan;
 
 pub(crate) use plan::{TEMP_BYTES, TEMP_SPLIT_BYTES, workspace_bytes};
 
-use crate::device::{Buffer, Layout, Temp, Workspace};
+use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::reduce::Reduce;
 use crate::primitives::scan::{Scan, ScanKind};
-use crate::quadtree::gpu::build_input::BuildInput;
-use crate::quadtree::gpu::node_buffers::NodeBuffers;
+use crate::quadtree::gpu::build::Build;
 use crate::quadtree::node::check_num_nodes;
-use cuda_std::mem::{Slice, SliceMut};
+use cuda_std::mem::SliceMut;
 use kauri_kernels::policy::{QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
-use kauri_kernels::quadtree::codes::children::quadtree_children;
+use kauri_kernels::quadtree::codes::children::{NextRoots, Splits, quadtree_children};
 use kauri_kernels::quadtree::codes::order::quadtree_order;
-use kauri_kernels::quadtree::codes::splits::{quadtree_count, quadtree_rows, quadtree_splits};
-use kauri_kernels::quadtree::codes::{quadtree_codes, quadtree_deep_codes, quadtree_place};
-use kauri_kernels::quadtree::node::Node;
+use kauri_kernels::quadtree::codes::splits::{Keys, quadtree_count, quadtree_rows, quadtree_splits};
+use kauri_kernels::quadtree::codes::{Roots, quadtree_codes, quadtree_deep_codes, quadtree_place};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::{Max, Sum};
 use kauri_kernels::thread::radix_key::RadixKey;
@@ -33,175 +31,143 @@ use plan::{
     later_round_levels,
 };
 
-/// Builds the tree. Returns the number of nodes that split on each level.
+/// Builds the subtrees. Returns the number of nodes that split on each level, from that of the roots on.
 ///
 /// # Safety
-/// Nothing else uses the buffers until the stream has done the work.
+/// As [`Build::run`].
 pub(crate) unsafe fn build<C: Coord, const D: usize>(
-    input: &BuildInput<'_, C>,
+    build: &mut Build<'_, C, D>,
     workspace: &mut Workspace,
-    ids: &mut Buffer<u32>,
-    nodes: &mut NodeBuffers<D>,
 ) -> Result<Vec<u32>> {
-    let num_levels = first_round_levels(ids.len(), D, input.leaf_points, input.depth);
-    let mut builder = RoundBuilder { input, ids, nodes, splits: Vec::new(), round_ends: 0 };
+    let first_level = build.roots[0].level;
+    let mut builder = RoundBuilder { build, splits: Vec::new(), round_ends: 0 };
     // SAFETY: the caller's promise.
     unsafe {
-        let roots = builder.first_round(workspace, num_levels)?;
-        builder.later_rounds(workspace, num_levels, roots)?;
+        let (mut level, mut roots) = match first_level {
+            0 => builder.first_round(workspace)?,
+            level => (level, Some(RootBuffers::of_build(builder.build)?)),
+        };
+        while let Some(round_roots) = roots {
+            (level, roots) = builder.later_round(workspace, round_roots, level)?;
+        }
+        builder.order_leaves(workspace)?;
     }
     Ok(builder.splits)
 }
 
-/// Builds the subtrees of `roots`, which are all the nodes there are; they are on level `level` and have too many points. Returns the
-/// number of nodes that split on each level from `level` on. `ids` are in the order of the roots.
-///
-/// # Safety
-/// As [`build`].
-pub(crate) unsafe fn build_below<C: Coord, const D: usize>(
-    input: &BuildInput<'_, C>,
-    workspace: &mut Workspace,
-    ids: &mut Buffer<u32>,
-    nodes: &mut NodeBuffers<D>,
-    level: u32,
-    roots: &[Node],
-) -> Result<Vec<u32>> {
-    let stream = input.stream;
-    let numbers: Vec<u32> = (0..roots.len() as u32).collect();
-    let starts: Vec<u32> = roots.iter().map(|root| root.start).collect();
-    let lens: Vec<u64> = roots.iter().map(|root| root.len().into()).chain([0]).collect();
-    let roots = Roots {
-        nodes: Buffer::from_slice(stream, &numbers, "nodes of a quadtree")?,
-        starts: Buffer::from_slice(stream, &starts, "nodes of a quadtree")?,
-        lens: Buffer::from_slice(stream, &lens, "nodes of a quadtree")?,
-    };
-    let mut builder = RoundBuilder { input, ids, nodes, splits: Vec::new(), round_ends: 0 };
-    // SAFETY: the caller's promise.
-    unsafe { builder.later_rounds(workspace, level, Some(roots))? };
-    Ok(builder.splits)
-}
-
 /// The roots of a later round.
-struct Roots {
+struct RootBuffers {
     /// Their node numbers.
     nodes: Buffer<u32>,
-    /// The first point of each.
+    /// The first point of each in tree order.
     starts: Buffer<u32>,
     /// The number of points of each, and a 0 at the end.
     lens: Buffer<u64>,
 }
 
-/// The roots of a round as kernel arguments.
-#[derive(Clone, Copy)]
-struct RootsView<'a> {
-    nodes: Slice<'a, u32>,
-    starts: Slice<'a, u32>,
-    /// The offsets of their points among the points of the round.
-    offsets: Slice<'a, u64>,
+impl RootBuffers {
+    /// Copies the roots of a build to the device.
+    fn of_build<C, const D: usize>(build: &Build<'_, C, D>) -> Result<Self> {
+        let (stream, roots) = (build.stream, build.roots);
+        let numbers: Vec<u32> = (0..roots.len() as u32).collect();
+        let starts: Vec<u32> = roots.iter().map(|root| root.start).collect();
+        let lens: Vec<u64> = roots.iter().map(|root| root.len().into()).chain([0]).collect();
+        Ok(Self {
+            nodes: Buffer::from_slice(stream, &numbers, "nodes of a quadtree")?,
+            starts: Buffer::from_slice(stream, &starts, "nodes of a quadtree")?,
+            lens: Buffer::from_slice(stream, &lens, "nodes of a quadtree")?,
+        })
+    }
+
+    /// Allocates memory for the roots of the next round.
+    fn with_len(stream: &Stream, len: usize) -> Result<Self> {
+        let gpu = stream.gpu();
+        let mut lens = Buffer::uninitialized(gpu, len + 1, "nodes of a quadtree")?;
+        lens.fill_bytes(stream, 0)?;
+        Ok(Self {
+            nodes: Buffer::uninitialized(gpu, len, "nodes of a quadtree")?,
+            starts: Buffer::uninitialized(gpu, len, "nodes of a quadtree")?,
+            lens,
+        })
+    }
 }
 
 /// A build in progress.
-struct RoundBuilder<'a, C, const D: usize> {
-    input: &'a BuildInput<'a, C>,
-    ids: &'a mut Buffer<u32>,
-    nodes: &'a mut NodeBuffers<D>,
+struct RoundBuilder<'a, 'b, C, const D: usize> {
+    build: &'a mut Build<'b, C, D>,
     /// The number of nodes that split on each level so far.
     splits: Vec<u32>,
     /// A bit for each level that a round ended with.
     round_ends: u64,
 }
 
-impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
-    /// Runs the first round, from the root on. Returns the roots of the next.
+impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
+    /// Runs the first round, from the root of the tree on. Returns the level and the roots of the next.
     ///
     /// # Safety
-    /// Nothing else uses the buffers until the stream has done the work.
-    unsafe fn first_round(&mut self, workspace: &mut Workspace, num_levels: u32) -> Result<Option<Roots>> {
-        let (stream, n) = (self.input.stream, self.ids.len());
+    /// As [`Build::run`].
+    unsafe fn first_round(&mut self, workspace: &mut Workspace) -> Result<(u32, Option<RootBuffers>)> {
+        let &mut Build { stream, coords, leaf_points, depth, ref frame, ref ids, .. } = self.build;
+        let n = ids.len();
+        let num_levels = first_round_levels(n, D, leaf_points, depth);
         let mut layout = Layout::new();
         let FirstRound { round, sort, zeros } = FirstRound::plan(&mut layout, n, num_levels);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         temp.clear(stream, zeros)?;
         let zero = temp.view(zeros.of_type::<u32>()).read_only();
-        let roots = RootsView { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
+        let roots = Roots { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
         let by = SortBy::low_bits(num_levels * D as u32);
         let [keys, other_keys] = round.keys.map(|keys| temp.view(keys));
         // The last pass must write to the tree's ids. A sort may read the second of the buffers that it writes.
         // SAFETY: the whole buffer, which is neither moved nor freed during the call.
-        let ids = unsafe { SliceMut::from_raw_parts(self.ids.as_raw() as *mut u32, n) };
+        let ids = unsafe { SliceMut::from_raw_parts(ids.as_raw() as *mut u32, n) };
         let in_tree = Pairs { keys, values: ids };
         let in_temp = Pairs { keys: other_keys, values: temp.view(round.ids[1]) };
         let to = if by.num_passes() % 2 == 1 { [in_tree, in_temp] } else { [in_temp, in_tree] };
         // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
-            let args = (self.input.coords, self.input.frame.slice(), num_levels, to[1].keys, to[1].values);
+            let args = (coords, frame.slice(), num_levels, to[1].keys, to[1].values);
             stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
             let [sorted, free] = sort.run(stream, &temp, by, to[1].read_only(), to)?;
-            self.cut(&temp, &round, sorted.keys.read_only(), free.keys, roots, 0, num_levels)
-        }
-    }
-
-    /// Runs rounds from level `level` on until no node has too many points, then brings the points of leaves into input order.
-    ///
-    /// # Safety
-    /// As [`first_round`](Self::first_round).
-    unsafe fn later_rounds(
-        &mut self,
-        workspace: &mut Workspace,
-        mut level: u32,
-        mut roots: Option<Roots>,
-    ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            while let Some(round_roots) = roots {
-                (level, roots) = self.later_round(workspace, round_roots, level)?;
-            }
-            self.order_leaves(workspace)
+            let keys = Keys { keys: sorted.keys.read_only(), num_levels, leaf_points };
+            Ok((num_levels, self.cut(&temp, &round, keys, free.keys, roots, 0)?))
         }
     }
 
     /// Runs a round from level `level` on. Returns the level and the roots of the next.
     ///
     /// # Safety
-    /// As [`first_round`](Self::first_round).
+    /// As [`Build::run`].
     unsafe fn later_round(
         &mut self,
         workspace: &mut Workspace,
-        roots: Roots,
+        roots: RootBuffers,
         level: u32,
-    ) -> Result<(u32, Option<Roots>)> {
-        let stream = self.input.stream;
+    ) -> Result<(u32, Option<RootBuffers>)> {
+        let &mut Build { stream, coords, leaf_points, depth, .. } = self.build;
         let num_roots = roots.nodes.len();
-        let (offsets, [len, largest]) = self.offsets(workspace, &roots.lens)?;
+        let (offsets, [len, largest]) = offsets(stream, workspace, &roots.lens)?;
         let by_segment = largest as usize <= SEGMENT_SHORT_ITEMS;
         let (len, root_bits) = (len as usize, num_roots.next_power_of_two().ilog2());
         let num_levels = if by_segment {
             MAX_ROUND_LEVELS.min((u64::BITS - root_bits) / D as u32)
         } else {
-            later_round_levels(len / num_roots, root_bits, D, self.input.leaf_points)
+            later_round_levels(len / num_roots, root_bits, D, leaf_points)
         };
-        let num_levels = num_levels.min(self.input.depth - level);
+        let num_levels = num_levels.min(depth - level);
         let mut layout = Layout::new();
         let LaterRound { round, sort } = LaterRound::plan(&mut layout, len, num_levels, by_segment);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         // SAFETY: the buffer has one element more.
         let begins = unsafe { offsets.slice().part(0, num_roots) };
-        let roots = RootsView { nodes: roots.nodes.slice(), starts: roots.starts.slice(), offsets: begins };
+        let roots = Roots { nodes: roots.nodes.slice(), starts: roots.starts.slice(), offsets: begins };
         let code_bits = num_levels * D as u32;
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(round.keys[i]), values: temp.view(round.ids[i]) });
         // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
-            let args = (
-                self.input.coords,
-                self.input.frame.slice(),
-                level,
-                num_levels,
-                roots.starts,
-                roots.offsets,
-                self.ids.slice(),
-                pairs[1].keys,
-                pairs[1].values,
-            );
+            let (frame, ids) = (self.build.frame.slice(), self.build.ids.slice());
+            let Pairs { keys, values } = pairs[1];
+            let args = (coords, frame, level, num_levels, roots, ids, keys, values);
             stream.launch_items::<quadtree_deep_codes<C, D>>(len as u64, args)?;
             let from = pairs[1].read_only();
             let [sorted, free] = match sort {
@@ -215,30 +181,10 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
                 }
             };
             let sorted = sorted.read_only();
-            let args =
-                (sorted.keys, sorted.values, code_bits, roots.starts, roots.offsets, self.ids.slice_mut());
+            let args = (sorted.keys, sorted.values, code_bits, roots, self.build.ids.slice_mut());
             stream.launch_items::<quadtree_place>(len as u64, args)?;
-            let next = self.cut(&temp, &round, sorted.keys, free.keys, roots, level, num_levels)?;
-            Ok((level + num_levels, next))
-        }
-    }
-
-    /// Scans the lengths of roots, which end with a 0. Returns the offsets, and on the host the sum and the maximum of the lengths.
-    fn offsets(&self, workspace: &mut Workspace, lens: &Buffer<u64>) -> Result<(Buffer<u64>, [u64; 2])> {
-        let (stream, num) = (self.input.stream, lens.len());
-        let mut layout = Layout::new();
-        let scan = Scan::plan::<u64, Decoupled>(&mut layout, num);
-        let (reduce, max) = (Reduce::<u64>::plan(&mut layout, num), layout.reserve::<u64>(1));
-        let temp = workspace.carve(stream, &layout, "quadtree")?;
-        let mut offsets = Buffer::uninitialized(stream.gpu(), num, "points of a quadtree")?;
-        // SAFETY: the buffers have one length, and wait for the device before they are freed.
-        unsafe {
-            let (from, to) = (lens.slice(), offsets.slice_mut());
-            scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, ScanKind::Exclusive)?;
-            reduce.run::<Max>(stream, &temp, from, temp.view(max))?;
-            let sum = stream.read(to.part(num - 1, 1).read_only())?[0];
-            let max = stream.read(temp.view(max).read_only())?[0];
-            Ok((offsets, [sum, max]))
+            let keys = Keys { keys: sorted.keys, num_levels, leaf_points };
+            Ok((level + num_levels, self.cut(&temp, &round, keys, free.keys, roots, level)?))
         }
     }
 
@@ -246,30 +192,26 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
     /// that is the last level. `free_keys` is scratch memory as long as the keys.
     ///
     /// # Safety
-    /// As [`first_round`](Self::first_round).
-    #[allow(clippy::too_many_arguments)]
+    /// As [`Build::run`].
     unsafe fn cut<K: RadixKey>(
         &mut self,
         temp: &Temp<'_>,
         round: &Round<K>,
-        keys: Slice<'_, K>,
+        keys: Keys<'_, K>,
         free_keys: SliceMut<'_, K>,
-        roots: RootsView<'_>,
+        roots: Roots<'_>,
         level: u32,
-        num_levels: u32,
-    ) -> Result<Option<Roots>> {
-        let &BuildInput { stream, leaf_points, .. } = self.input;
-        let gpu = stream.gpu();
-        let (counts, rows) = (temp.view(round.counts), temp.view(round.rows));
+    ) -> Result<Option<RootBuffers>> {
+        let &mut Build { stream, frame_levels, depth, ref mut nodes, .. } = self.build;
+        let (counts, rows, num_levels) = (temp.view(round.counts), temp.view(round.rows), keys.num_levels);
         self.round_ends |= 1 << (level + num_levels);
-        let num_threads = 32 * keys.len().div_ceil(QUADTREE_WARP_POINTS) as u64;
+        let num_threads = 32 * keys.keys.len().div_ceil(QUADTREE_WARP_POINTS) as u64;
         // SAFETY: rows and counts are as long as planned, the other arrays as long as counted; the rest is the caller's promise.
         unsafe {
-            stream
-                .launch_items::<quadtree_count<K, D>>(num_threads, (keys, num_levels, leaf_points, counts))?;
+            stream.launch_items::<quadtree_count<K, D>>(num_threads, (keys, counts))?;
             let from = counts.read_only();
             round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
-            stream.launch::<quadtree_rows>(1, (counts.read_only(), rows))?;
+            stream.launch::<quadtree_rows>(1, (from, rows))?;
             let begins = stream.read(rows.read_only())?;
             let (num_inner, num_splits) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
             // The count of a level fits in 32 bits, but the sums in `begins` may wrap around.
@@ -277,48 +219,28 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
             let sum = |splits: &[u32]| splits.iter().map(|&num| u64::from(num)).sum();
             check_num_nodes(0, sum(&level_splits), 0)?;
             let level_splits = &level_splits[..num_levels as usize];
-            check_num_nodes(self.nodes.nodes.len(), sum(level_splits), D)?;
+            check_num_nodes(nodes.nodes.len(), sum(level_splits), D)?;
             self.splits.extend(level_splits);
             // The list of nodes that split fits in the free keys, except for very small leaves.
-            let free_words = size_of::<K>() / size_of::<u32>() * free_keys.len();
-            let own;
-            let splits = if num_splits as usize <= free_words {
+            let (mut own, free_words) = (None, size_of::<K>() / size_of::<u32>() * free_keys.len());
+            let positions = if num_splits as usize <= free_words {
                 SliceMut::from_raw_parts(free_keys.as_ptr().cast::<u32>(), num_splits as usize)
             } else {
-                own =
-                    Buffer::<u32>::uninitialized(gpu, num_splits as usize, "nodes of a quadtree that split")?;
-                SliceMut::from_raw_parts(own.slice().as_ptr().cast_mut(), num_splits as usize)
+                let label = "nodes of a quadtree that split";
+                own.insert(Buffer::uninitialized(stream.gpu(), num_splits as usize, label)?).slice_mut()
             };
-            let args = (keys, num_levels, leaf_points, counts.read_only(), splits);
-            stream.launch_items::<quadtree_splits<K, D>>(num_threads, args)?;
-            let first_node = self.nodes.grow(stream, (num_inner as usize) << D)?;
-            let is_last = level + num_levels == self.input.depth;
+            stream.launch_items::<quadtree_splits<K, D>>(num_threads, (keys, from, positions))?;
+            let first_node = nodes.grow(stream, (num_inner as usize) << D)?;
+            let is_last = level + num_levels == depth;
             let num_next = if is_last { 0 } else { (num_splits - num_inner) as usize };
-            let mut next = Roots {
-                nodes: Buffer::uninitialized(gpu, num_next, "nodes of a quadtree")?,
-                starts: Buffer::uninitialized(gpu, num_next, "nodes of a quadtree")?,
-                lens: Buffer::uninitialized(gpu, num_next + 1, "nodes of a quadtree")?,
+            let mut next = RootBuffers::with_len(stream, num_next)?;
+            let splits = Splits { positions: positions.read_only(), counts: from, rows: rows.read_only() };
+            let next_roots = NextRoots {
+                nodes: next.nodes.slice_mut(),
+                starts: next.starts.slice_mut(),
+                lens: next.lens.slice_mut(),
             };
-            next.lens.fill_bytes(stream, 0)?;
-            let args = (
-                keys,
-                num_levels,
-                leaf_points,
-                self.input.frame.slice(),
-                level,
-                counts.read_only(),
-                splits.read_only(),
-                rows.read_only(),
-                roots.nodes,
-                roots.starts,
-                roots.offsets,
-                first_node,
-                self.nodes.nodes.slice_mut(),
-                self.nodes.cells.slice_mut(),
-                next.nodes.slice_mut(),
-                next.starts.slice_mut(),
-                next.lens.slice_mut(),
-            );
+            let args = (keys, splits, roots, level, frame_levels, first_node, nodes.view(), next_roots);
             let num_threads = u64::from(num_splits).next_multiple_of(32);
             stream.launch_items::<quadtree_children<K, D>>(num_threads, args)?;
             Ok((num_next > 0).then_some(next))
@@ -328,19 +250,18 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
     /// Brings the points of each leaf into input order.
     ///
     /// # Safety
-    /// As [`first_round`](Self::first_round).
+    /// As [`Build::run`].
     unsafe fn order_leaves(&mut self, workspace: &mut Workspace) -> Result<()> {
-        let &BuildInput { stream, leaf_points, .. } = self.input;
-        let (num, mut layout) = (self.ids.len(), Layout::new());
+        let &mut Build { stream, leaf_points, ref nodes, ids: ref mut tree_ids, .. } = self.build;
+        let (num, mut layout) = (tree_ids.len(), Layout::new());
         let LeafOrder { ids, offsets, max_listed, listed } = LeafOrder::plan(&mut layout, num, leaf_points);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
         let ([short, long], num_listed) = listed.clear(stream, &temp)?;
         // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
-            stream.copy(ids, self.ids.slice())?;
-            let (from, to) = (ids.read_only(), self.ids.slice_mut());
-            let nodes = self.nodes.nodes.slice();
+            stream.copy(ids, tree_ids.slice())?;
+            let (from, to, nodes) = (ids.read_only(), tree_ids.slice_mut(), nodes.nodes.bits());
             let args = (nodes, leaf_points, self.round_ends, from, to, offsets, short, long, num_listed);
             stream.launch_items::<quadtree_order>(nodes.len().next_multiple_of(32) as u64, args)?;
             if max_listed[0] > 0 {
@@ -350,5 +271,28 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, C, D> {
             }
             Ok(())
         }
+    }
+}
+
+/// Scans the lengths of roots, which end with a 0. Returns the offsets, and on the host the sum and the maximum of the lengths.
+fn offsets(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    lens: &Buffer<u64>,
+) -> Result<(Buffer<u64>, [u64; 2])> {
+    let (num, mut layout) = (lens.len(), Layout::new());
+    let scan = Scan::plan::<u64, Decoupled>(&mut layout, num);
+    let (reduce, max) = (Reduce::<u64>::plan(&mut layout, num), layout.reserve::<u64>(1));
+    let temp = workspace.carve(stream, &layout, "quadtree")?;
+    let (mut offsets, max) =
+        (Buffer::uninitialized(stream.gpu(), num, "points of a quadtree")?, temp.view(max));
+    // SAFETY: the buffers have one length, and wait for the device before they are freed.
+    unsafe {
+        let (from, to) = (lens.slice(), offsets.slice_mut());
+        scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, ScanKind::Exclusive)?;
+        reduce.run::<Max>(stream, &temp, from, max)?;
+        let sum = stream.read(to.part(num - 1, 1).read_only())?[0];
+        let max = stream.read(max.read_only())?[0];
+        Ok((offsets, [sum, max]))
     }
 }

@@ -7,17 +7,17 @@ use crate::error::Result;
 use crate::quadtree::dims::with_2_or_3;
 use crate::query::gpu::{BucketIndex, Locate, Locator, NodesMut};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::quadtree::queries::quadtree_query_buckets;
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::words::Bits128;
 use std::sync::Arc;
 
 /// The cells of a quadtree, which locate queries.
 pub(crate) struct Cells {
     /// The frame's words.
     pub(crate) frame: Buffer<u64>,
-    pub(crate) nodes: Arc<Buffer<Bits128>>,
+    pub(crate) nodes: Arc<Buffer<Node>>,
     pub(crate) dims: usize,
     pub(crate) num_points: u32,
 }
@@ -30,7 +30,7 @@ impl<C: Coord> Locate<C> for Cells {
         buckets: SliceMut<'_, u32>,
         numbers: SliceMut<'_, u32>,
     ) -> Result<()> {
-        let args = (self.frame.slice(), self.nodes.slice(), self.num_points, queries, buckets, numbers);
+        let args = (self.frame.slice(), self.nodes.bits(), self.num_points, queries, buckets, numbers);
         // SAFETY: passed on to the caller.
         with_2_or_3!(self.dims, D => unsafe {
             stream.launch_items::<quadtree_query_buckets<C, D>>(numbers.len() as u64, args)

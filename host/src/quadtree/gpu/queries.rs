@@ -7,7 +7,8 @@ use crate::quadtree::gpu::GpuTree;
 use crate::rows::Rows;
 use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::quadtree::queries::{
-    quadtree_count_around, quadtree_emit_around, quadtree_leaves, quadtree_parents, quadtree_samples,
+    Tree, quadtree_count_adjacent, quadtree_emit_adjacent, quadtree_leaves, quadtree_parents,
+    quadtree_samples,
 };
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::operator::Sum;
@@ -17,13 +18,13 @@ impl<C: Coord> GpuTree<C> {
     /// Returns the leaf of each query.
     pub(super) fn leaf_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
         let stream = Stream::new(self.gpu())?;
-        let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
+        let frame = self.frame_on(&stream)?;
         let queries = Buffer::from_slice(&stream, queries.as_flattened(), "queries")?;
         let num_queries = queries.len() / D;
         let mut leaves = Buffer::uninitialized(self.gpu(), num_queries, "leaves of points")?;
         // SAFETY: the buffers are borrowed or owned here, and wait for the device before they are freed.
         unsafe {
-            let args = (frame.slice(), self.nodes.slice(), queries.slice(), leaves.slice_mut());
+            let args = (frame.slice(), self.nodes.bits(), queries.slice(), leaves.slice_mut());
             stream.launch_items::<quadtree_leaves<C, D>>(num_queries as u64, args)?;
         }
         leaves.to_vec(&stream)
@@ -33,7 +34,6 @@ impl<C: Coord> GpuTree<C> {
     pub(super) fn adjacent_leaves<const D: usize>(&self, targets: &[u32]) -> Result<Rows<u32>> {
         let (gpu, num_rows) = (self.gpu(), targets.len());
         let stream = Stream::new(gpu)?;
-        let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
         let targets = Buffer::from_slice(&stream, targets, "nodes")?;
         let mut parents =
             Buffer::<u32>::uninitialized(gpu, (self.nodes.len() - 1) >> D, "parents of a quadtree")?;
@@ -44,34 +44,26 @@ impl<C: Coord> GpuTree<C> {
         let mut workspace = Workspace::new(gpu);
         let temp = workspace.carve(&stream, &layout, "adjacent leaves")?;
         let counts = temp.view(counts);
-        let (nodes, cells) = (self.nodes.slice(), self.cells.slice());
+        let nodes = self.nodes.bits();
         // SAFETY: the buffers are borrowed or owned here, and wait for the device before they are freed; `leaves` is as long as the
         // counts add up to.
         let leaves = unsafe {
             let args = (nodes, D as u32, parents.slice_mut());
             stream.launch_items::<quadtree_parents>(nodes.len() as u64, args)?;
-            let args = (frame.slice(), nodes, cells, parents.slice(), targets.slice(), counts);
-            stream.launch_items::<quadtree_count_around<D>>(num_rows as u64, args)?;
+            let (cells, frame_levels) = (self.cells.slice(), self.outline.frame::<D>().levels);
+            let tree = Tree { nodes, cells, parents: parents.slice(), frame_levels };
+            let args = (tree, targets.slice(), counts);
+            stream.launch_items::<quadtree_count_adjacent<D>>(num_rows as u64, args)?;
             let begins = offsets.slice_mut();
-            stream.launch_items::<primitives_expand_counts>(
-                num_rows as u64 + 1,
-                (counts.read_only(), begins),
-            )?;
+            let args = (counts.read_only(), begins);
+            stream.launch_items::<primitives_expand_counts>(num_rows as u64 + 1, args)?;
             scan.run::<u64, Sum, Decoupled>(&stream, &temp, begins.read_only(), begins, ScanKind::Exclusive)?;
             let total = offsets.part_to_vec(&stream, num_rows..num_rows + 1)?[0];
             let too_large = |error: Error| error.of_result(total, 4 * total);
             let mut leaves =
                 Buffer::uninitialized(gpu, total as usize, "adjacent leaves").map_err(too_large)?;
-            let args = (
-                frame.slice(),
-                nodes,
-                cells,
-                parents.slice(),
-                targets.slice(),
-                offsets.slice(),
-                leaves.slice_mut(),
-            );
-            stream.launch_items::<quadtree_emit_around<D>>(num_rows as u64, args)?;
+            let args = (tree, targets.slice(), offsets.slice(), leaves.slice_mut());
+            stream.launch_items::<quadtree_emit_adjacent<D>>(num_rows as u64, args)?;
             leaves
         };
         Ok(Rows::new(offsets.to_vec(&stream)?, leaves.to_vec(&stream)?))
@@ -80,15 +72,15 @@ impl<C: Coord> GpuTree<C> {
     /// Returns the sample of each node, as an index in tree order. Goes from the last level up, since samples of children come first.
     pub(super) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
         let stream = Stream::new(self.gpu())?;
-        let frame = Buffer::from_slice(&stream, &self.frame, "quadtree frame")?;
+        let frame = self.frame_on(&stream)?;
         let mut samples = Buffer::uninitialized(self.gpu(), self.nodes.len(), "samples of nodes")?;
-        for level in self.level_begins.windows(2).rev() {
+        for level in self.outline.level_begins.windows(2).rev() {
             let args = (
                 frame.slice(),
-                self.nodes.slice(),
+                self.nodes.bits(),
                 self.cells.slice(),
                 self.coords.slice(),
-                self.options.leaf_points,
+                self.outline.options.leaf_points,
                 level[0],
                 level[1],
                 samples.slice_mut(),

@@ -1,41 +1,43 @@
 //! Out-of-core builds: points and nodes stay in host memory, and the device works on parts of them.
 //!
 //! 1. Count: the points stream through the device chunk by chunk, and are counted by the cells of an upper level. The counts give the nodes
-//!    above these cells. Nodes whose points fit on the device become roots, and consecutive roots form batches.
-//! 2. Distribute: the points stream through the device again, and are written to their batches.
-//! 3. Build: the device builds the subtrees batch by batch.
+//!    above these cells. Nodes whose points fit on the device become roots.
+//! 2. Distribute: the points stream through the device again, and are written to the ranges of their roots. The counts of the chunks give
+//!    the slot of each point, so that they stay in input order.
+//! 3. Build: consecutive roots form batches; the device builds the subtrees batch by batch.
 //!
 //! Several lanes run side by side, so that one chunk or batch is uploaded while another is worked on and a third is downloaded.
 //!
-//! Gluck 2014 instead splits the upper levels on the CPU until the largest node fits, and then builds the subtree of one node at a time.
-//! Where the nodes of a subtree do not fit, he cuts the list of parents; here the batch is halved, or its root is split one level
-//! further.
+//! Gluck 2014 instead splits the upper levels on the CPU until the largest node fits, and then builds the subtree of one node at a time
+//! (`OutOfCore::CpuTop`). Where the nodes of a subtree do not fit, he cuts the list of parents; here the batch is halved, or its root is
+//! split one level further.
 
 mod batch;
 mod chunks;
+#[cfg(feature = "research")]
+mod cpu_top;
 mod lanes;
-mod ranks;
 mod top;
 
-use crate::device::{Buffer, Gpu, Stream};
-use crate::error::{Error, Result};
+use crate::device::Gpu;
+use crate::error::Result;
 use crate::memory::{self, Parts};
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
-use crate::quadtree::cpu;
 use crate::quadtree::frame::frame_of_bounds;
 use crate::quadtree::host::{HostTree, Levels};
-use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
-use crate::quadtree::part::OrderedPoints;
+use crate::quadtree::node::OrderedPoints;
+#[cfg(feature = "research")]
+use crate::quadtree::options::OutOfCore;
+use crate::quadtree::options::QuadtreeOptions;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use lanes::Lanes;
 use std::marker::PhantomData;
-use std::mem::MaybeUninit;
 use std::ops::Range;
-use top::{Batch, SubtreeRoot, TopNodes};
+use top::{Batch, Root, TopNodes};
 
 /// Number of lanes: one uploads, one works, one downloads.
 const LANES: usize = 3;
@@ -83,40 +85,24 @@ pub(crate) fn build<C: Coord, const D: usize>(
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
-    let n = points.len();
     let frame =
         stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
     // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
     let free = gpu.free_memory()?;
     let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
-    let depth = frame.levels.min(options.max_depth);
+    let depth = options.depth(&frame);
     let build = StreamedBuild::<C, D> { gpu, options, frame, depth, bytes, coords: PhantomData };
-    let (levels, OrderedPoints { coords, ids }) = match options.out_of_core {
+    let (levels, ordered) = match options.out_of_core {
+        #[cfg(feature = "research")]
         OutOfCore::CpuTop => build.with_cpu_top(points, staged_bytes, progress, stats)?,
         _ => {
-            let mut ids = memory::vec_with_capacity(n, "ids of points")?;
-            let mut coords = memory::vec_with_capacity(n * D, "points in the order of a quadtree")?;
-            let output = TreePoints {
-                coords: Parts::new(&mut coords.spare_capacity_mut()[..n * D]),
-                ids: Parts::new(&mut ids.spare_capacity_mut()[..n]),
-            };
-            let root = SubtreeRoot { level: 0, corner: [0; D], points: 0..n };
-            let input = InputPoints { coords: points.as_flattened(), ids: None };
             let mut lanes = Lanes::new(LANES, staged_bytes, progress);
-            let max_points = build.max_points(LANES);
-            let levels = stats
-                .phase("parts", || build.build_subtree(&mut lanes, &root, input, &output, max_points))?;
-            // SAFETY: the build has written the points of all batches, which are all points.
-            unsafe {
-                ids.set_len(n);
-                coords.set_len(n * D);
-            }
-            (levels, OrderedPoints { coords, ids })
+            stats.phase("parts", || build.whole(&mut lanes, points))?
         }
     };
-    let (nodes, cells, level_begins) = stats.phase("nodes", || levels.into_tree())?;
+    let part = stats.phase("nodes", || levels.into_part())?;
     stats.temp_bytes = gpu.memory_use().peak_bytes;
-    Ok(HostTree::new(&frame, options, nodes, cells, level_begins, coords, ids))
+    Ok(HostTree::new(&frame, options, part, ordered))
 }
 
 /// Returns an upper bound of the device memory of a build: the memory that is free, or what all points take at once.
@@ -128,44 +114,47 @@ pub(crate) fn temp_bytes(gpu: &Gpu, num_points: u64, in_core_bytes: u64) -> u64 
 }
 
 impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
-    /// Splits the upper levels on the CPU, then builds the subtrees of the last of these levels one after another (Gluck 2014).
-    fn with_cpu_top(
-        &self,
-        points: &[[C; D]],
-        staged_bytes: u64,
-        progress: &mut dyn Progress,
-        stats: &mut Stats,
-    ) -> Result<(Levels<D>, OrderedPoints<C>)> {
-        let (leaf_points, max_points) = (self.options.leaf_points, self.max_points(1));
-        let max_points = max_points.try_into().unwrap_or(u32::MAX);
-        let (top, OrderedPoints { mut coords, mut ids }) = stats.phase("levels by the CPU", || {
-            cpu::levels::build(points, &self.frame, self.depth, leaf_points, max_points)
-        })?;
-        let top = TopNodes::of_levels(top, |node| self.splits(node));
-        let batches = top.batches(0);
-        // SAFETY: batches write initialized points.
-        let (coords_out, ids_out) = unsafe { (as_uninit(&mut coords), as_uninit(&mut ids)) };
-        let output = TreePoints { coords: Parts::new(coords_out), ids: Parts::new(ids_out) };
-        let mut lanes = Lanes::new(1, staged_bytes, progress);
-        let levels = stats.phase("parts", || self.build_batches(&mut lanes, top, &batches, &output))?;
+    /// Builds the tree over all points.
+    fn whole(&self, lanes: &mut Lanes<'_>, points: &[[C; D]]) -> Result<(Levels<D>, OrderedPoints<C>)> {
+        let n = points.len();
+        let mut ids = memory::vec_with_capacity(n, "ids of points")?;
+        let mut coords = memory::vec_with_capacity(n * D, "points in the order of a quadtree")?;
+        let output = TreePoints {
+            coords: Parts::new(&mut coords.spare_capacity_mut()[..n * D]),
+            ids: Parts::new(&mut ids.spare_capacity_mut()[..n]),
+        };
+        let node = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
+        let root = Root { node, corner: [0; D], splits: self.splits(&node), cells: 0..1 };
+        let input = InputPoints { coords: points.as_flattened(), ids: None };
+        let levels = self.build_subtree(lanes, &root, input, &output, self.max_points(LANES))?;
+        // SAFETY: the build has written the points of all roots, which are all points.
+        unsafe {
+            ids.set_len(n);
+            coords.set_len(n * D);
+        }
         Ok((levels, OrderedPoints { coords, ids }))
     }
 
-    /// Builds the subtree of a node, whose points are in `input`.
+    /// Builds the subtree of a node, whose points are in `input`. Returns its levels from the node itself on.
     fn build_subtree(
         &self,
         lanes: &mut Lanes<'_>,
-        root: &SubtreeRoot<D>,
+        root: &Root<D>,
         input: InputPoints<'_, C>,
         output: &TreePoints<'_, C>,
         max_points: usize,
     ) -> Result<Levels<D>> {
-        let num_levels = self.counted_levels(root, max_points);
-        let counts = self.count_cells(lanes, root, input, num_levels, max_points)?;
+        let num_levels = self.counted_levels(&root.node, max_points);
+        let chunks = self.count_cells(lanes, root.node.level, num_levels, input, max_points)?;
+        let mut counts = memory::vec_with_capacity(1 << (D as u32 * num_levels), "counts of cells")?;
+        counts.resize(1 << (D as u32 * num_levels), 0);
+        for chunk in &chunks {
+            counts.iter_mut().zip(&chunk.counts).for_each(|(count, chunk_count)| *count += chunk_count);
+        }
         let splits = |node: &Node| self.splits(node);
-        let top = TopNodes::of_counts(root, &counts, num_levels, max_points, self.frame.levels, splits)?;
+        let top = TopNodes::of_counts(root, &counts, num_levels, max_points, &self.frame, splits)?;
+        self.distribute(lanes, &top, chunks, input, output)?;
         let batches = top.batches(max_points);
-        self.distribute(lanes, &top, &batches, input, output, max_points)?;
         self.build_batches(lanes, top, &batches, output)
     }
 
@@ -181,59 +170,50 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         let built = lanes
             .run(self.gpu, "subtrees", &tasks, |lane, i| self.build_batch(lane, &top, &batches[i], output))?;
         for (batch, built) in batches.iter().zip(built) {
-            let built = match built {
-                Ok(levels) => vec![(batch.clone(), levels)],
-                Err(error) => self.build_in_parts(lanes, &top, batch, output, error, PointOrder::Input)?,
+            let below = match built {
+                Some(levels) => levels,
+                None => self.build_in_parts(lanes, &top, batch, output)?,
             };
-            for (batch, below) in built {
-                top.append_below(&batch, below)?;
-            }
+            top.append_below(below)?;
         }
         Ok(top.into_levels())
     }
 
-    /// Builds a batch after `error`: the device lacked memory for its nodes. Tries again with the other lanes idle, then in halves, and at
-    /// last builds the subtree of a single root out of core.
+    /// Builds a batch for which the device lacked memory. Tries again with the other lanes idle, then in halves, and at last builds the
+    /// subtree of a single root out of core.
     fn build_in_parts(
         &self,
         lanes: &mut Lanes<'_>,
         top: &TopNodes<D>,
         batch: &Batch,
         output: &TreePoints<'_, C>,
-        error: Error,
-        order: PointOrder,
-    ) -> Result<Vec<(Batch, Levels<D>)>> {
+    ) -> Result<Levels<D>> {
         lanes.release();
-        let task = [batch.points.clone()];
-        let mut alone =
-            lanes.run(self.gpu, "subtrees", &task, |lane, _| self.build_batch(lane, top, batch, output))?;
-        if let Some(Ok(levels)) = alone.pop() {
-            return Ok(vec![(batch.clone(), levels)]);
+        let is_smallest = batch.roots.len() == 1 && batch.points.len() / 2 < MIN_POINTS;
+        let alone = lanes.run(self.gpu, "subtrees", std::slice::from_ref(&batch.points), |lane, _| {
+            if is_smallest {
+                return self.try_batch(lane, top, batch, output).map(Some);
+            }
+            self.build_batch(lane, top, batch, output)
+        })?;
+        if let Some(levels) = alone.into_iter().flatten().next() {
+            return Ok(levels);
         }
-        // At most half of the points at once: all of them may share the cells of many levels.
-        let max_points = self.max_points(LANES).min(batch.points.len() / 2).max(MIN_POINTS);
-        // SAFETY: the points of the batch have been written, and nothing else uses them.
-        let (coords, ids) = unsafe { output.points::<D>(&batch.points) };
+        let mut below = Levels::default();
         if let Some(halves) = top.halves(batch) {
-            if order == PointOrder::Input {
-                let (coords, ids) = (copy(coords)?, copy(ids)?);
-                let input = InputPoints { coords: &coords, ids: Some(&ids) };
-                self.distribute(lanes, top, &top.single_root_batches(batch), input, output, max_points)?;
-            }
-            let mut built = Vec::new();
             for half in halves {
-                let error = out_of_device_memory("nodes of a quadtree");
-                built.extend(self.build_in_parts(lanes, top, &half, output, error, PointOrder::Roots)?);
+                below.append(self.build_in_parts(lanes, top, &half, output)?)?;
             }
-            return Ok(built);
+        } else if let Some(root) = top.splitting_roots(batch).next() {
+            // SAFETY: the points of the batch have been written, and nothing else uses them.
+            let (coords, ids) = unsafe { output.points::<D>(&batch.points) };
+            let (coords, ids) = (copy(coords)?, copy(ids)?);
+            let input = InputPoints { coords: &coords, ids: Some(&ids) };
+            // At most half of the points at once: all of them may share the cells of many levels.
+            let max_points = self.max_points(LANES).min(batch.points.len() / 2).max(MIN_POINTS);
+            below = self.build_subtree(lanes, root, input, output, max_points)?.below_first();
         }
-        if batch.points.len() / 2 < MIN_POINTS {
-            return Err(error);
-        }
-        let Some(root) = top.single_root(batch) else { return Err(error) };
-        let (coords, ids) = (copy(coords)?, copy(ids)?);
-        let input = InputPoints { coords: &coords, ids: Some(&ids) };
-        Ok(vec![(batch.clone(), self.build_subtree(lanes, &root, input, output, max_points)?)])
+        Ok(below)
     }
 
     /// Returns true if a node splits.
@@ -250,26 +230,11 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     }
 
     /// Returns the number of levels below a node down to the cells that are counted. For evenly spread points, a batch has several cells.
-    fn counted_levels(&self, root: &SubtreeRoot<D>, max_points: usize) -> u32 {
-        let cells = (CELLS_PER_BATCH * root.points.len()).div_ceil(max_points).max(2);
+    fn counted_levels(&self, node: &Node, max_points: usize) -> u32 {
+        let cells = (CELLS_PER_BATCH * node.len() as usize).div_ceil(max_points).max(2);
         let levels = (usize::BITS - (cells - 1).leading_zeros()).div_ceil(D as u32);
-        levels.min(MAX_CELL_BITS / D as u32).min(self.depth - root.level)
+        levels.min(MAX_CELL_BITS / D as u32).min(self.depth - node.level)
     }
-
-    /// Copies the frame's words to the device.
-    fn frame_on(&self, stream: &Stream) -> Result<Buffer<u64>> {
-        let words: Vec<u64> = self.frame.to_words().collect();
-        Buffer::from_slice(stream, &words, "quadtree frame")
-    }
-}
-
-/// The order of the points of a batch in the tree.
-#[derive(Clone, Copy, PartialEq)]
-enum PointOrder {
-    /// In input order, as they were distributed.
-    Input,
-    /// Grouped by root.
-    Roots,
 }
 
 impl<'a, C: Copy> TreePoints<'a, C> {
@@ -286,21 +251,8 @@ impl<'a, C: Copy> TreePoints<'a, C> {
     }
 }
 
-/// Returns items as memory to overwrite.
-///
-/// # Safety
-/// Only initialized items are written there, since they count as initialized when the borrow ends.
-unsafe fn as_uninit<T: Copy>(items: &mut [T]) -> &mut [MaybeUninit<T>] {
-    // SAFETY: the layouts are equal; the rest is the caller's promise.
-    unsafe { std::slice::from_raw_parts_mut(items.as_mut_ptr().cast(), items.len()) }
-}
-
 fn copy<T: Copy>(items: &[T]) -> Result<Vec<T>> {
     let mut copy = memory::vec_with_capacity(items.len(), "points on their way through the device")?;
     copy.extend_from_slice(items);
     Ok(copy)
-}
-
-fn out_of_device_memory(label: &'static str) -> Error {
-    Error::OutOfMemory { memory: "device", requested: 0, free: 0, label }
 }

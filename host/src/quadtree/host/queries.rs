@@ -2,7 +2,6 @@
 
 use crate::error::Result;
 use crate::memory::{self, vec_with_capacity};
-use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::host::HostTree;
 use crate::rows::Rows;
 use kauri_kernels::quadtree::frame::Frame;
@@ -13,7 +12,7 @@ use rayon::prelude::*;
 impl<C: Coord> HostTree<C> {
     /// Returns the leaf of each query.
     pub(super) fn leaf_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
-        let frame = frame_of_words::<D>(&self.frame);
+        let frame = self.outline.frame::<D>();
         let mut leaves = vec_with_capacity(queries.len(), "leaves of points")?;
         let leaf_of_query = |&query| self.leaf_of_query(&frame, query);
         queries.par_iter().map(leaf_of_query).collect_into_vec(&mut leaves);
@@ -24,7 +23,7 @@ impl<C: Coord> HostTree<C> {
         if !frame.contains(query) {
             return NO_NODE;
         }
-        let (nodes, unit, mut leaf) = (self.nodes(), frame.unit(query), 0);
+        let (nodes, unit, mut leaf) = (&self.nodes[..], frame.unit(query), 0);
         while !nodes[leaf as usize].is_leaf() {
             let node = nodes[leaf as usize];
             leaf = node.first_child + frame.code(unit, node.level, 1);
@@ -34,7 +33,7 @@ impl<C: Coord> HostTree<C> {
 
     /// Returns the leaves adjacent to each node.
     pub(super) fn adjacent_leaves<const D: usize>(&self, nodes: &[u32]) -> Result<Rows<u32>> {
-        let levels = frame_of_words::<D>(&self.frame).levels;
+        let levels = self.outline.frame::<D>().levels;
         let rows: Vec<Vec<u32>> =
             nodes.par_iter().map(|&node| self.leaves_adjacent_to::<D>(levels, node)).collect();
         let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
@@ -50,11 +49,11 @@ impl<C: Coord> HostTree<C> {
 
     /// Returns the leaves adjacent to a node, in depth-first order.
     fn leaves_adjacent_to<const D: usize>(&self, levels: u32, target: u32) -> Vec<u32> {
-        let nodes = self.nodes();
+        let (nodes, corners) = (&self.nodes[..], self.cells.as_chunks::<D>().0);
         // The first unit of a cell on each axis, and the one after the last.
         let units = |node: u32| {
             let side = 1_u64 << (levels - nodes[node as usize].level);
-            let first: [u64; D] = std::array::from_fn(|axis| self.cell(node)[axis].into());
+            let first = corners[node as usize].map(u64::from);
             (first, first.map(|unit| unit + side))
         };
         let (first, end) = units(target);
@@ -77,20 +76,20 @@ impl<C: Coord> HostTree<C> {
 
     /// Returns the sample of each node, as an index in tree order; [`NO_NODE`] for a node without points.
     pub(super) fn samples<const D: usize>(&self) -> Result<Vec<u32>> {
-        let frame = frame_of_words::<D>(&self.frame);
-        let (nodes, points) = (self.nodes(), self.coords.as_chunks::<D>().0);
+        let frame = self.outline.frame::<D>();
+        let (nodes, points) = (&self.nodes[..], self.coords.as_chunks::<D>().0);
+        let corners = self.cells.as_chunks::<D>().0;
         let mut samples = vec_with_capacity(nodes.len(), "samples of nodes")?;
         samples.resize(nodes.len(), NO_NODE);
         // From the last level up, since children follow their parents.
-        for level in self.level_begins.windows(2).rev() {
+        for level in self.outline.level_begins.windows(2).rev() {
             let (this_level, below) =
                 samples[level[0] as usize..].split_at_mut((level[1] - level[0]) as usize);
             this_level.par_iter_mut().enumerate().for_each(|(i, sample)| {
                 let number = level[0] as usize + i;
                 let node = nodes[number];
                 let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
-                let center: [f64; D] =
-                    std::array::from_fn(|axis| f64::from(self.cells[number * D + axis]) + half);
+                let center = corners[number].map(|unit| f64::from(unit) + half);
                 let mut best = (f64::INFINITY, NO_NODE);
                 let mut consider = |candidate: u32| {
                     let distance = frame.dist2_in_units(points[candidate as usize], center);
@@ -101,7 +100,7 @@ impl<C: Coord> HostTree<C> {
                 if !node.is_leaf() {
                     let children = &below[(node.first_child - level[1]) as usize..][..1 << D];
                     children.iter().filter(|&&sample| sample != NO_NODE).for_each(|&sample| consider(sample));
-                } else if node.len() > self.options.leaf_points {
+                } else if node.len() > self.outline.options.leaf_points {
                     best.1 = node.start;
                 } else {
                     (node.start..node.end).for_each(consider);

@@ -2,17 +2,15 @@
 
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
-use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
+use crate::quadtree::check::Unchecked;
 use crate::quadtree::frame::frame_of_bounds;
 use crate::quadtree::host::HostTree;
-use crate::quadtree::host::check::Unchecked;
-use crate::quadtree::node::NodeWords;
 use crate::quadtree::options::QuadtreeOptions;
-use crate::query::cpu::Corners;
 use crate::query::ids;
 use crate::stored::{IndexFile, Section};
 use kauri_kernels::quadtree::frame::{Frame, MAX_LEVELS};
+use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 
 impl<C: Coord> HostTree<C> {
@@ -22,7 +20,7 @@ impl<C: Coord> HostTree<C> {
         let num_nodes = file.num_nodes(1..=u32::MAX as usize)?;
         let coords: Section<C> = file.section("coords", &[num_points * D])?;
         let point_ids = file.section("ids", &[num_points])?;
-        let nodes: Section<NodeWords> = file.section("nodes", &[num_nodes])?;
+        let nodes: Section<Node> = file.section("nodes", &[num_nodes])?;
         let frame = file.section("frame", &[Frame::<D>::WORDS])?;
         let options = file.section("options", &[2])?;
         file.end()?;
@@ -31,26 +29,11 @@ impl<C: Coord> HostTree<C> {
             return Err(point_ids.corrupt(index, what));
         }
         let (points, options) = (coords.items.as_chunks().0, checked_options(&options)?);
-        let tree = Unchecked::<C, D> {
-            frame: checked_frame(&frame, points, &options)?,
-            options: &options,
-            nodes: NodeWords::nodes(&nodes.items),
-            points,
-            ids: &point_ids.items,
-        };
-        let cells = tree.check(|node, what| nodes.corrupt(node, format!("node {node}: {what}")))?;
-        Ok(Self {
-            frame: frame.items.to_vec(),
-            dims: D,
-            options,
-            nodes: nodes.items,
-            cells: cells.corners,
-            level_begins: cells.level_begins,
-            coords: coords.items,
-            ids: point_ids.items,
-            corners: Corners::new(),
-            deep_leaves: Once::new(),
-        })
+        let frame = checked_frame(&frame, points, &options)?;
+        let (items, ids) = (&nodes.items, &point_ids.items);
+        let tree = Unchecked::<C, D> { frame, options: &options, nodes: items, points, ids };
+        let corners = tree.check(|node, what| nodes.corrupt(node, format!("node {node}: {what}")))?;
+        Ok(Self::of_items(&frame, &options, nodes.items, corners, coords.items, point_ids.items))
     }
 }
 

@@ -5,7 +5,6 @@
 
 use crate::error::Result;
 use crate::quadtree::dims::with_2_or_3;
-use crate::quadtree::frame::frame_of_words;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
 use crate::query::cpu::backend::{CpuTree, TreeOf, TreeQueries};
@@ -26,11 +25,11 @@ const MANY_POINTS: u32 = 64;
 impl<C: Coord> HostTree<C> {
     /// Returns the cells to traverse, and builds the k-d trees of overfull leaves at the first call.
     pub(crate) fn traversable<const D: usize>(&self) -> Result<Cells<'_, C, D>> {
-        let (nodes, points, ids) = (self.nodes(), points(&self.coords), &self.ids[..]);
-        let min_points = self.options.leaf_points.saturating_add(1).max(MANY_POINTS);
+        let (nodes, points, ids) = (&self.nodes[..], points(&self.coords), &self.ids[..]);
+        let min_points = self.outline.options.leaf_points.saturating_add(1).max(MANY_POINTS);
         let deep_leaves =
             self.deep_leaves.get_or_try_init(|| deep_leaf::build::<C, D>(nodes, points, ids, min_points))?;
-        let (frame, corners) = (frame_of_words(&self.frame), self::points(&self.cells));
+        let (frame, corners) = (self.outline.frame(), self::points(&self.cells));
         Ok(Cells { frame, nodes, corners, points, ids, deep_leaves })
     }
 }

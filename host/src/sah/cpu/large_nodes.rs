@@ -6,7 +6,7 @@ use super::small_roots::SmallRoot;
 use crate::sah::host_tree::Subtree;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large_nodes::{
-    LargeNode, Outcome, ReferenceLimit, SMALL_TRIANGLES, SplitPlan, max_references, reference_slots,
+    LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan, max_references, reference_slots,
 };
 use rayon::prelude::*;
 
@@ -54,12 +54,8 @@ pub(super) fn build(input: &BuildInput<'_>, references: Vec<Reference>, bounds: 
     while !nodes.is_empty() {
         let planned: Vec<_> = nodes.into_par_iter().map(|node| input.plan(node)).collect();
         let num_slots: u64 = planned.iter().map(|node| node.reference_slots(input)).sum();
-        let limit = if num_finished + num_slots > max_references {
-            ReferenceLimit::Reached
-        } else {
-            ReferenceLimit::Open
-        };
-        let processed: Vec<_> = planned.into_par_iter().map(|node| input.process(node, limit)).collect();
+        let is_full = num_finished + num_slots > max_references;
+        let processed: Vec<_> = planned.into_par_iter().map(|node| input.process(node, is_full)).collect();
         let first_next = top_nodes.len() + processed.len();
         nodes = Vec::new();
         for (plan, children) in processed {
@@ -111,15 +107,15 @@ fn with_cuts(plan: &SplitPlan, remainder: Subtree) -> Subtree {
 }
 
 impl PlannedNode {
-    fn outcome(&self, input: &BuildInput<'_>, limit: ReferenceLimit) -> Outcome {
+    fn outcome(&self, input: &BuildInput<'_>, is_full: bool) -> Outcome {
         let [below, above] = self.halves.each_ref().map(|half| half.len() as u32);
-        self.plan.outcome(&self.node.large, below, above, input.options.step_cost, limit)
+        self.plan.outcome(&self.node.large, below, above, input.options.step_cost, is_full)
     }
 
     /// Returns the reference slots that the node's children take if it may split.
     fn reference_slots(&self, input: &BuildInput<'_>) -> u64 {
         let len = self.node.references.len() as u64;
-        match self.outcome(input, ReferenceLimit::Open) {
+        match self.outcome(input, false) {
             Outcome::Split => self.halves.iter().map(|half| reference_slots(half.len() as u64)).sum(),
             Outcome::NextAxis => reference_slots(len),
             Outcome::Leaf => len,
@@ -138,8 +134,8 @@ impl BuildInput<'_> {
         PlannedNode { node, plan, halves }
     }
 
-    fn process(&self, planned: PlannedNode, limit: ReferenceLimit) -> TopNode<Child> {
-        let outcome = planned.outcome(self, limit);
+    fn process(&self, planned: PlannedNode, is_full: bool) -> TopNode<Child> {
+        let outcome = planned.outcome(self, is_full);
         let PlannedNode { node: Node { large, references }, plan, halves } = planned;
         let depth = plan.depth(&large);
         let children = match outcome {

@@ -78,8 +78,8 @@ impl GpuBuilder {
             large.split(workspace, &input, small)
         })?;
         let (subtrees, size) = stats.phase("small nodes", || -> Result<_> {
-            let num_small = small.prepare(workspace, &input)?;
-            let subtrees = Subtrees::carve(workspace, stream, large, num_small)?;
+            let lens = small.prepare(workspace, &input)?;
+            let subtrees = Subtrees::carve(workspace, stream, large, lens)?;
             // SAFETY: the memory is as prepared, and waits for the device before it is freed.
             unsafe { small.split(&input, &subtrees)? };
             let size = subtrees.compute_sizes(stream, large)?;

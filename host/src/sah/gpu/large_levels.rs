@@ -11,7 +11,7 @@ use kauri_kernels::sah::chunks::{LevelReferences, ReferenceList, ReferenceListMu
 use kauri_kernels::sah::large_levels::{
     LevelNodes, LevelSums, NextLevel, sah_chunk_nodes, sah_level, totals,
 };
-use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, ReferenceLimit};
+use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode};
 
 /// The scratch memory of a level. Rows of keys and counts have an element for each node.
 pub(super) struct LevelLayout {
@@ -119,7 +119,7 @@ impl Level<'_> {
     pub(super) unsafe fn process_nodes(
         &self,
         next: NextLevel<'_>,
-        limit: ReferenceLimit,
+        is_full: bool,
         host_totals: &mut Option<PinnedBuffer<u64>>,
     ) -> Result<LevelTotals> {
         let stream = self.stream();
@@ -133,7 +133,7 @@ impl Level<'_> {
             counts: self.view(self.layout.counts).read_only(),
             empty_space: self.input.options.empty_space,
             step_cost: self.input.options.step_cost,
-            is_full: (limit == ReferenceLimit::Reached).into(),
+            is_full: is_full.into(),
         };
         // SAFETY: passed on to the caller.
         unsafe {

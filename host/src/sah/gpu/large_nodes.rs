@@ -12,9 +12,7 @@ use crate::sah::options::SahOptions;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large_levels::{NextLevel, totals};
-use kauri_kernels::sah::large_nodes::{
-    CHUNK_TRIANGLES, LargeNode, ReferenceLimit, SMALL_TRIANGLES, max_references,
-};
+use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, SMALL_TRIANGLES, max_references};
 use kauri_kernels::sah::small_roots::SmallRoot;
 use kauri_kernels::sah::top_nodes::TopNode;
 use std::mem::swap;
@@ -152,11 +150,11 @@ impl LargeNodes {
                 retries: temp.view(regions.retries),
                 totals: temp.view(regions.totals),
             };
-            let mut totals = level.process_nodes(next, ReferenceLimit::Open, &mut self.totals)?;
+            let mut totals = level.process_nodes(next, false, &mut self.totals)?;
             if u64::from(num_finished) + totals.reference_slots() > max_references(input.corners.len() as u64)
             {
                 temp.clear(stream, regions.totals)?;
-                totals = level.process_nodes(next, ReferenceLimit::Reached, &mut self.totals)?;
+                totals = level.process_nodes(next, true, &mut self.totals)?;
             }
             small.append(input, level.source_lists(), totals.small_roots, totals.small_references)?;
             small.has_overflow_leaves |= totals.flags & totals::OVERFLOW != 0;

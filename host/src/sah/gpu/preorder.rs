@@ -6,7 +6,6 @@ use crate::error::Result;
 use crate::sah::host_tree::check_size;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::preorder::{Positions, SubtreeSize, TopLevel, TreeMut, sah_top_sizes, sah_top_write};
-use kauri_kernels::sah::small_warps::DECISIONS;
 use std::ops::Range;
 
 /// The scratch memory of subtrees: their sizes, and their positions in the tree.
@@ -21,17 +20,17 @@ pub(super) struct Subtrees<'a> {
 }
 
 impl<'a> Subtrees<'a> {
-    /// Carves memory for the subtrees of top nodes, and of `num_small` small nodes.
+    /// Carves memory for the subtrees of top nodes and of small nodes, and for decisions.
     pub(super) fn carve(
         workspace: &'a mut Workspace,
         stream: &Stream,
         large: &LargeNodes,
-        num_small: usize,
+        [num_small, num_decisions]: [usize; 2],
     ) -> Result<Self> {
         let (num_top, mut layout) = (large.num_top_nodes(), Layout::new());
         let [top_sizes, top_positions, small_sizes, small_positions] =
             [num_top, num_top, num_small, num_small].map(|len| layout.reserve(len));
-        let decisions = layout.reserve(num_small * DECISIONS);
+        let decisions = layout.reserve(num_decisions);
         let temp = workspace.carve(stream, &layout, "sizes of subtrees")?;
         Ok(Self {
             top_sizes: temp.view(top_sizes),

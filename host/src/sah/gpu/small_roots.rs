@@ -5,6 +5,7 @@ use super::growable_buffer::GrowableBuffer;
 use super::preorder::Subtrees;
 #[cfg(feature = "research")]
 use super::small_levels::SmallLevels;
+use super::small_warps;
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
@@ -19,7 +20,7 @@ use kauri_kernels::sah::preorder::TreeMut;
 use kauri_kernels::sah::small_roots::{
     self as kernels, SmallRoot, sah_keep, sah_long_leaves, sah_small_offsets,
 };
-use kauri_kernels::sah::small_warps::{sah_root_sizes, sah_root_write};
+use kauri_kernels::sah::small_warps::DECISIONS;
 
 /// The memory of small roots, and those that exist.
 #[derive(Default)]
@@ -111,20 +112,26 @@ impl SmallRoots {
         Ok(())
     }
 
-    /// Prepares the roots for [`split`](Self::split). Returns the number of nodes that need a size and a position.
-    pub(super) fn prepare(&mut self, workspace: &mut Workspace, input: &BuildInput<'_>) -> Result<usize> {
+    /// Prepares the roots for [`split`](Self::split). Returns the number of nodes that need a size and a position, and the number
+    /// of decisions that are recorded.
+    pub(super) fn prepare(
+        &mut self,
+        workspace: &mut Workspace,
+        input: &BuildInput<'_>,
+    ) -> Result<[usize; 2]> {
         #[cfg(feature = "research")]
         if input.options.stages.small_by_levels {
             self.sort_references(workspace, input)?;
             let mut levels = std::mem::take(&mut self.levels);
             let num_nodes = levels.split(workspace, input, self.views(input));
             self.levels = levels;
-            return num_nodes;
+            return Ok([num_nodes?, 0]);
         }
         if self.has_overflow_leaves {
             self.sort_references(workspace, input)?;
         }
-        Ok(self.num_roots as usize)
+        let num_roots = self.num_roots as usize;
+        Ok([num_roots, num_roots * DECISIONS])
     }
 
     /// Computes the sizes of the roots' subtrees.
@@ -132,15 +139,14 @@ impl SmallRoots {
     /// # Safety
     /// The views have the [prepared](Self::prepare) lengths; nothing else uses them until the stream has done the work.
     pub(super) unsafe fn split(&self, input: &BuildInput<'_>, subtrees: &Subtrees<'_>) -> Result<()> {
-        let (small, stream) = (self.views(input), input.stream);
+        let small = self.views(input);
         // SAFETY: passed on to the caller.
         unsafe {
             #[cfg(feature = "research")]
             if input.options.stages.small_by_levels {
-                return self.levels.compute_sizes(stream, small.roots, subtrees.small_sizes);
+                return self.levels.compute_sizes(input.stream, small.roots, subtrees.small_sizes);
             }
-            let args = (small, input.options.step_cost, subtrees.decisions, subtrees.small_sizes);
-            stream.launch_items::<sah_root_sizes>(32 * small.roots.len() as u64, args)
+            small_warps::compute_sizes(input, small, subtrees)
         }
     }
 
@@ -210,17 +216,15 @@ impl SmallRoots {
         subtrees: &Subtrees<'_>,
         tree: TreeMut<'_>,
     ) -> Result<()> {
-        let (small, sizes) = (self.views(input), subtrees.small_sizes.read_only());
+        let small = self.views(input);
         // SAFETY: passed on to the caller.
         unsafe {
             #[cfg(feature = "research")]
             if input.options.stages.small_by_levels {
-                return self.levels.write(input.stream, small, sizes, subtrees.small_positions, tree);
+                let (sizes, positions) = (subtrees.small_sizes.read_only(), subtrees.small_positions);
+                return self.levels.write(input.stream, small, sizes, positions, tree);
             }
-            let (decisions, positions) =
-                (subtrees.decisions.read_only(), subtrees.small_positions.read_only());
-            let args = (small, input.options.step_cost, decisions, sizes, positions, tree);
-            input.stream.launch_items::<sah_root_write>(32 * u64::from(self.num_roots), args)
+            small_warps::write(input, small, subtrees, tree)
         }
     }
 

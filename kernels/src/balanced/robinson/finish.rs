@@ -6,14 +6,9 @@ use crate::policy::PER_ITEM_THREADS;
 use cuda_std::prelude::*;
 
 /// Writes the nodes of every run of a level. `primary` is sorted on the split axis of the level. One thread per run.
-#[kernel(family = "balanced", block = PER_ITEM_THREADS)]
-pub unsafe fn balanced_finish_runs(
-    primary: Slice<u32>,
-    level: u32,
-    medians: SliceMut<u32>,
-    children: SliceMut<u32>,
-) {
-    let (address, nodes) = (thread::index_1d_u64() as u32, Nodes { medians, children });
+#[kernel(family = "research-balanced", block = PER_ITEM_THREADS)]
+pub unsafe fn balanced_finish_runs(primary: Slice<u32>, level: u32, nodes: Nodes<'_>) {
+    let address = thread::index_1d_u64() as u32;
     if address >> level == 0 {
         let run = Run::of(address, level, primary.len() as u32);
         nodes.store(level, address, primary.load(run.median() as usize));

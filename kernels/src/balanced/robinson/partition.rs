@@ -4,12 +4,10 @@
 //! median move to the run of the less child, those after it to the run of the greater child; the median is dropped. A warp performs both
 //! compactions at once, so every warp writes the same amount for any data.
 
-use super::{Nodes, points_on_level};
 use crate::balanced::{Run, is_before};
 use crate::block::tile::THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
-use crate::thread::order::Lookup;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
 use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
@@ -23,22 +21,19 @@ pub struct PartitionSmem {
 }
 
 /// The level that is partitioned.
-#[derive(Clone, Copy)]
-struct Level<'a, C> {
-    points: Lookup<'a, C>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Level<'a, C> {
+    /// The points, by the super key of the split axis of the level.
+    pub points: crate::thread::order::Lookup<'a, C>,
     /// The array that is sorted on the split axis of the level.
-    primary: Slice<'a, u32>,
-    level: u32,
-    /// `None` if the partition of another array writes the nodes.
-    nodes: Option<Nodes<'a>>,
+    pub primary: Slice<'a, u32>,
+    /// The number of the level; the root is on level 0.
+    pub level: u32,
+    /// The output; the medians are empty if the partition of another array writes the nodes.
+    pub nodes: crate::balanced::robinson::Nodes<'a>,
 }
 
-impl<'a, C: Coord> Level<'a, C> {
-    #[inline(always)]
-    fn new(points: Lookup<'a, C>, primary: Slice<'a, u32>, level: u32, nodes: Nodes<'a>) -> Self {
-        Self { points, primary, level, nodes: if nodes.medians.is_empty() { None } else { Some(nodes) } }
-    }
-
+impl<C: Coord> Level<'_, C> {
     #[inline(always)]
     fn run(&self, address: u32) -> Run {
         Run::of(address, self.level, self.primary.len() as u32)
@@ -48,8 +43,8 @@ impl<'a, C: Coord> Level<'a, C> {
     #[inline(always)]
     unsafe fn median(&self, address: u32, run: Run, lane: usize) -> u32 {
         let median = self.primary.load(run.median() as usize);
-        if let (0, Some(nodes)) = (lane, self.nodes) {
-            nodes.store(self.level, address, median);
+        if lane == 0 && !self.nodes.medians.is_empty() {
+            self.nodes.store(self.level, address, median);
         }
         median
     }
@@ -130,26 +125,19 @@ impl Piece {
 
 /// Partitions with many warps per run; there are fewer runs than warps. Each warp compacts its piece to the same position of `less` and
 /// `greater`, and writes the two counts to `counts`.
-#[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
+#[kernel(family = "research-balanced", block = THREADS, shared = PartitionSmem)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_pieces<C: Coord>(
-    coords: Slice<C>,
-    dims: u32,
-    primary: Slice<u32>,
-    level: u32,
+    level: Level<'_, C>,
     from: Slice<u32>,
     less: SliceMut<u32>,
     greater: SliceMut<u32>,
     counts: SliceMut<u32>,
-    medians: SliceMut<u32>,
-    children: SliceMut<u32>,
     warps: u32,
 ) {
-    let nodes = Nodes { medians, children };
-    let level = Level::new(points_on_level(coords, dims, level), primary, level, nodes);
     let warp = (thread::index_1d_u64() / 32) as u32;
     if warp < warps {
-        let piece = Piece::of(warp, warps, level.level, primary.len() as u32);
+        let piece = Piece::of(warp, warps, level.level, level.primary.len() as u32);
         let lane = warp::lane_id() as usize;
         let median = level.median(piece.address, piece.run, lane + piece.number as usize);
         if !from.is_empty() {
@@ -167,7 +155,7 @@ pub unsafe fn balanced_partition_pieces<C: Coord>(
 }
 
 /// Closes the gaps: moves the compacted points of each warp after those of the preceding warps of its run.
-#[kernel(family = "balanced", block = THREADS)]
+#[kernel(family = "research-balanced", block = THREADS)]
 pub unsafe fn balanced_partition_close_gaps(
     less: Slice<u32>,
     greater: Slice<u32>,
@@ -207,21 +195,14 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
 }
 
 /// Partitions with one warp per run; there are at least as many runs as warps.
-#[kernel(family = "balanced", block = THREADS, shared = PartitionSmem)]
+#[kernel(family = "research-balanced", block = THREADS, shared = PartitionSmem)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_runs<C: Coord>(
-    coords: Slice<C>,
-    dims: u32,
-    primary: Slice<u32>,
-    level: u32,
+    level: Level<'_, C>,
     from: Slice<u32>,
     to: SliceMut<u32>,
-    medians: SliceMut<u32>,
-    children: SliceMut<u32>,
     warps: u32,
 ) {
-    let nodes = Nodes { medians, children };
-    let level = Level::new(points_on_level(coords, dims, level), primary, level, nodes);
     let lane = warp::lane_id() as usize;
     let warp = (thread::index_1d_u64() / 32) as u32;
     let mut address = warp;
@@ -244,21 +225,14 @@ pub unsafe fn balanced_partition_runs<C: Coord>(
 }
 
 /// Partitions many runs per warp, in place. A run has at most `lanes` points: 16, 8 or 4.
-#[kernel(family = "balanced", block = THREADS)]
+#[kernel(family = "research-balanced", block = THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_partition_small_runs<C: Coord>(
-    coords: Slice<C>,
-    dims: u32,
-    primary: Slice<u32>,
-    level: u32,
+    level: Level<'_, C>,
     array: SliceMut<u32>,
-    medians: SliceMut<u32>,
-    children: SliceMut<u32>,
     lanes: u32,
     warps: u32,
 ) {
-    let nodes = Nodes { medians, children };
-    let level = Level::new(points_on_level(coords, dims, level), primary, level, nodes);
     let lane = warp::lane_id();
     let (offset, runs) = (lane % lanes, 32 / lanes);
     let mask = (u32::MAX >> (32 - lanes)) << (lane - offset);

@@ -1,7 +1,7 @@
 //! Histograms of all digits in one pass over the keys, and the exclusive sums of each digit's counts.
 
 use crate::policy::{HISTOGRAM_COPIES, HISTOGRAM_ITEMS, HISTOGRAM_THREADS, histogram_tile};
-use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RADIX_BITS, RadixKey, digit_mask};
+use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, SortBy, digit_mask};
 use cuda_std::prelude::*;
 
 /// Shared memory of [`primitives_radix_sort_histogram()`].
@@ -12,30 +12,27 @@ pub struct HistogramSmem<K: RadixKey> {
     is_last: [u32; 1],
 }
 
-/// For each digit of the bits `begin_bit..end_bit`, the lowest first, writes a row of 256 offsets to `places`: where
-/// the items with each value of the digit begin in the order by that digit. `places` and `num_done` are zeroed before.
-/// Works with any number of blocks.
+/// For each digit of the bits that are sorted by, the lowest first, writes a row of 256 offsets to `digit_begins`: where
+/// the items with each value of the digit begin in the order by that digit. `digit_begins` and `num_done` are zeroed
+/// before. Works with any number of blocks.
 #[kernel(family = "primitives-radix-sort", hot, block = HISTOGRAM_THREADS, shared = HistogramSmem<K>)]
 #[instances(K = [u32, u64], FOLDED = [false, true])]
 pub unsafe fn primitives_radix_sort_histogram<K: RadixKey, const FOLDED: bool>(
     keys: Slice<K>,
-    places: SliceMut<u64>,
+    digit_begins: SliceMut<u64>,
     num_done: SliceMut<u32>,
-    begin_bit: u32,
-    end_bit: u32,
-    order: u32,
+    by: SortBy,
 ) {
-    let reader = DigitReader::new(KeyOrder::from_bits(order));
-    Histogram::<K, FOLDED> { keys, places, num_done, begin_bit, end_bit, reader }.run()
+    let reader = DigitReader::new(by.order);
+    Histogram::<K, FOLDED> { keys, digit_begins, num_done, by, reader }.run()
 }
 
 /// One block's part of the counting.
 struct Histogram<'a, K, const FOLDED: bool> {
     keys: Slice<'a, K>,
-    places: SliceMut<'a, u64>,
+    digit_begins: SliceMut<'a, u64>,
     num_done: SliceMut<'a, u32>,
-    begin_bit: u32,
-    end_bit: u32,
+    by: SortBy,
     reader: DigitReader<K, FOLDED>,
 }
 
@@ -49,7 +46,7 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         let smem = shared_mem::<HistogramSmem<K>>();
         let (counts, is_last) = (shared_field!(smem, counts), shared_field!(smem, is_last));
         let t = thread::thread_idx_x() as usize;
-        let num_counts = self.places.len();
+        let num_counts = self.digit_begins.len();
         let mut i = t;
         while i < num_counts * HISTOGRAM_COPIES {
             counts.store(i, 0);
@@ -73,7 +70,7 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
                 copy += 1;
             }
             if count != 0 {
-                self.places.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
+                self.digit_begins.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
             }
             i += HISTOGRAM_THREADS;
         }
@@ -89,7 +86,7 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         if is_last.load(0) != 0 {
             let mut row = t / 32;
             while row * RADIX < num_counts {
-                exclusive_sums(self.places.part(row * RADIX, RADIX));
+                exclusive_sums(self.digit_begins.part(row * RADIX, RADIX));
                 row += HISTOGRAM_THREADS / 32;
             }
         }
@@ -126,9 +123,9 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         let copy = thread::thread_idx_x() as usize % HISTOGRAM_COPIES;
         let mut pass = 0;
         while pass < Self::DIGITS {
-            let shift = self.begin_bit + pass as u32 * RADIX_BITS;
-            if shift < self.end_bit {
-                let digit = self.reader.digit(key, shift, digit_mask(self.end_bit - shift)) as usize;
+            let shift = self.by.begin_bit + pass as u32 * RADIX_BITS;
+            if shift < self.by.end_bit {
+                let digit = self.reader.digit(key, shift, digit_mask(self.by.end_bit - shift)) as usize;
                 let count = (pass * RADIX + digit) * HISTOGRAM_COPIES + copy;
                 counts.atomic_add(count, 1, Ordering::Relaxed, Scope::Block);
             }
@@ -142,11 +139,11 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
 unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
     const LANE_DIGITS: usize = RADIX / 32;
     let lane = warp::lane_id() as usize;
-    let mut places = [0; LANE_DIGITS];
+    let mut before_digit = [0; LANE_DIGITS];
     let mut sum = 0u64;
     let mut i = 0;
     while i < LANE_DIGITS {
-        places[i] = sum;
+        before_digit[i] = sum;
         sum += counts.load(lane * LANE_DIGITS + i);
         i += 1;
     }
@@ -161,7 +158,7 @@ unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
     }
     let mut i = 0;
     while i < LANE_DIGITS {
-        counts.store(lane * LANE_DIGITS + i, before - sum + places[i]);
+        counts.store(lane * LANE_DIGITS + i, before - sum + before_digit[i]);
         i += 1;
     }
 }

@@ -9,16 +9,14 @@ use crate::block::scan::ScanSmem;
 use crate::block::warp_striped::{load_warp_striped, scatter};
 use crate::policy::radix_sort_min_blocks;
 use crate::thread::carried::*;
-use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RadixKey, digit_mask};
+use crate::thread::radix_key::{DigitReader, RADIX, RadixKey, digit_mask};
 use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
-/// Sorts by the digit of `digit_bits` bits above bit `shift`. `places` are the begins of each digit's items. `words`
-/// (256 per tile) and `ticket` are zeroed before; `next_words` are zeroed here for the next pass.
-///
-/// `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels convert keys by their [`KeyOrder`]; the
-/// others sort unsigned keys. A block of `WARPS` warps sorts a tile of `32 * WARPS * ITEMS` items. Where a kind has
-/// several shapes, the first is for many items, the last for few.
+/// Sorts by one digit; a block per tile. `N` counts items: `u32` for up to 2^30, `u64` for more. `FOLDED` kernels convert
+/// keys by their [`KeyOrder`](crate::thread::radix_key::KeyOrder); the others sort unsigned keys. A block of `WARPS` warps
+/// sorts a tile of `32 * WARPS * ITEMS` items. Where a kind has several shapes, the first is for many items, the last for
+/// few.
 #[kernel(family = "primitives-radix-sort", hot, block = 32 * WARPS, min_blocks = radix_sort_min_blocks(ITEMS), shared = OnesweepSmem<K, V, N, WARPS, ITEMS>)]
 #[instances(K = [u32], V = [NoValue, u32], N = [u32], FOLDED = [false, true], WARPS = [12], ITEMS = [28, 16])]
 #[instances(K = [u32, u64], V = [NoValue, u32], N = [u32], FOLDED = [false, true], WARPS = [8], ITEMS = [4])]
@@ -28,7 +26,6 @@ use cuda_std::prelude::*;
 #[instances(K = [u32], V = [NoValue, u32], N = [u64], FOLDED = [true], WARPS = [12], ITEMS = [20])]
 #[instances(K = [u64], V = [NoValue, u32], N = [u64], FOLDED = [true], WARPS = [12], ITEMS = [14])]
 #[instances(K = [u32, u64], V = [u128], N = [u64], FOLDED = [true], WARPS = [8], ITEMS = [8])]
-#[instance(u32, u32, u64, true, 8, 4)]
 #[instance(u32, u64, u64, true, 12, 10)]
 #[instance(u64, u64, u64, true, 12, 12)]
 pub unsafe fn primitives_radix_sort_onesweep<
@@ -39,35 +36,33 @@ pub unsafe fn primitives_radix_sort_onesweep<
     const WARPS: usize,
     const ITEMS: usize,
 >(
-    keys: Slice<K>,
-    values: Slice<V>,
-    keys_out: SliceMut<K>,
-    values_out: SliceMut<V>,
-    places: Slice<u64>,
-    words: SliceMut<N>,
-    next_words: SliceMut<N>,
-    ticket: SliceMut<u32>,
-    shift: u32,
-    digit_bits: u32,
-    order: u32,
+    pass: Pass<'_, K, V, N>,
 ) {
-    let (mask, reader) = (digit_mask(digit_bits), DigitReader::new(KeyOrder::from_bits(order)));
-    let smem = shared_mem();
-    Onesweep::<K, V, N, FOLDED, WARPS, ITEMS> {
-        keys,
-        values,
-        keys_out,
-        values_out,
-        places,
-        words,
-        next_words,
-        ticket,
-        shift,
-        mask,
-        reader,
-        smem,
-    }
-    .run()
+    let (mask, reader, smem) = (digit_mask(pass.digit_bits), DigitReader::new(pass.order), shared_mem());
+    Onesweep::<K, V, N, FOLDED, WARPS, ITEMS> { pass, mask, reader, smem }.run()
+}
+
+/// A pass by one digit.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Pass<'a, K, V, N> {
+    /// The input.
+    pub source: crate::thread::carried::Source<'a, K, V>,
+    /// The output.
+    pub target: crate::thread::carried::Pairs<'a, K, V>,
+    /// The begins of each digit's items.
+    pub digit_begins: Slice<'a, u64>,
+    /// The words of the look-back, 256 per tile: zeros.
+    pub words: SliceMut<'a, N>,
+    /// The words of the next pass, which this pass clears.
+    pub next_words: SliceMut<'a, N>,
+    /// The number of tiles taken so far: 0.
+    pub ticket: SliceMut<'a, u32>,
+    /// The lowest bit of the digit.
+    pub shift: u32,
+    /// The bits of the digit.
+    pub digit_bits: u32,
+    /// The order of keys.
+    pub order: crate::thread::radix_key::KeyOrder,
 }
 
 /// Shared memory of [`primitives_radix_sort_onesweep()`].
@@ -99,15 +94,7 @@ struct Onesweep<
     const WARPS: usize,
     const ITEMS: usize,
 > {
-    keys: Slice<'a, K>,
-    values: Slice<'a, V>,
-    keys_out: SliceMut<'a, K>,
-    values_out: SliceMut<'a, V>,
-    places: Slice<'a, u64>,
-    words: SliceMut<'a, N>,
-    next_words: SliceMut<'a, N>,
-    ticket: SliceMut<'a, u32>,
-    shift: u32,
+    pass: Pass<'a, K, V, N>,
     mask: u32,
     reader: DigitReader<K, FOLDED>,
     smem: *mut OnesweepSmem<K, V, N, WARPS, ITEMS>,
@@ -155,13 +142,13 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     unsafe fn take_tile(&self, rank: &RadixRank<'_, WARPS>) {
         let t = thread::thread_idx_x() as usize;
         if t == 0 {
-            let tile = self.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);
+            let tile = self.pass.ticket.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);
             shared_field!(self.smem, tile).store(0, tile);
         }
         rank.clear();
         let word = thread::block_idx_x() as usize * RADIX + t;
-        if t < RADIX && word < self.next_words.len() {
-            self.next_words.store(word, N::ZERO);
+        if t < RADIX && word < self.pass.next_words.len() {
+            self.pass.next_words.store(word, N::ZERO);
         }
         thread::sync_threads();
     }
@@ -170,14 +157,14 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     #[inline(always)]
     unsafe fn tile(&self) -> (u32, u32) {
         let tile = shared_field!(self.smem, tile).load(0);
-        let remaining = self.keys.len() - tile as usize * Self::TILE;
+        let remaining = self.pass.source.keys.len() - tile as usize * Self::TILE;
         (tile, if remaining < Self::TILE { remaining as u32 } else { Self::TILE as u32 })
     }
 
     #[inline(always)]
     unsafe fn load_keys(&self, tile: u32, len: u32) -> [K; ITEMS] {
         // Padding has the largest key and the last positions, so it ranks behind every item.
-        let mut keys = self.load(self.keys, tile, len, self.reader.padding());
+        let mut keys = self.load(self.pass.source.keys, tile, len, self.reader.padding());
         let mut item = 0;
         while item < ITEMS {
             keys[item] = self.reader.loaded(keys[item]);
@@ -188,7 +175,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
 
     #[inline(always)]
     unsafe fn load_values(&self, tile: u32, len: u32) -> [V; ITEMS] {
-        if V::IS_CARRIED { self.load(self.values, tile, len, V::ANY) } else { [V::ANY; ITEMS] }
+        if V::IS_CARRIED { self.load(self.pass.source.values, tile, len, V::ANY) } else { [V::ANY; ITEMS] }
     }
 
     /// Loads the caller's items of the tile. A warp's items are consecutive, so that ranks follow the order of the
@@ -205,7 +192,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
 
     #[inline(always)]
     fn digit(&self, key: K) -> u32 {
-        self.reader.digit(key, self.shift, self.mask)
+        self.reader.digit(key, self.pass.shift, self.mask)
     }
 
     /// Publishes the count of the caller's digit.
@@ -216,7 +203,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
 
     #[inline(always)]
     fn column(&self, digit: usize) -> ColumnLookBack<'_, N> {
-        ColumnLookBack { words: self.words, stride: RADIX, column: digit }
+        ColumnLookBack { words: self.pass.words, stride: RADIX, column: digit }
     }
 
     /// Finds where the tile's items of each digit begin in the output.
@@ -224,7 +211,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     unsafe fn look_back(&self, tile: u32, count: u32, before: u32) {
         let digit = thread::thread_idx_x() as usize;
         if digit < RADIX {
-            let digit_begin = N::from_index(self.places.load(digit));
+            let digit_begin = N::from_index(self.pass.digit_begins.load(digit));
             let begin = digit_begin.plus(self.column(digit).exclusive_prefix(tile, N::from_count(count)));
             shared_field!(self.smem, offsets).store(digit, begin.minus(N::from_count(before)));
         }
@@ -241,10 +228,8 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
             if FULL || rank < len {
                 let key = keys.load(rank as usize);
                 let index = offsets.load(self.digit(key) as usize).plus(N::from_count(rank)).index();
-                self.keys_out.store(index, self.reader.stored(key));
-                if V::IS_CARRIED {
-                    self.values_out.store(index, values.load(rank as usize));
-                }
+                let value = if V::IS_CARRIED { values.load(rank as usize) } else { V::ANY };
+                self.pass.target.store(index, self.reader.stored(key), value);
             }
             item += 1;
         }

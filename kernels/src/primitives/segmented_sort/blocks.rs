@@ -1,17 +1,16 @@
 //! Sorts of segments of more than 32 items, by one block each.
 
-use super::{SortBy, segment};
+use super::segment;
 use crate::block::radix_rank::RadixRank;
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
 use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
 use crate::thread::carried::*;
-use crate::thread::radix_key::{DigitReader, KeyOrder, RADIX, RADIX_BITS, RadixKey, digit_mask};
+use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, SortBy, digit_mask};
 use cuda_std::prelude::*;
 
 /// Sorts the segments of a list of `num_listed[which]` entries, with any number of blocks. `tickets[which]` is zeroed
-/// before. Tiles have `32 * WARPS * ITEMS` items. Only longer segments use `keys_room` and `values_room`, scratch
-/// buffers for all items.
+/// before. Tiles have `32 * WARPS * ITEMS` items. Only longer segments use `scratch`, buffers for all items.
 #[kernel(family = "primitives-segmented-sort", hot, block = 32 * WARPS, min_blocks = SEGMENT_MIN_BLOCKS, shared = BlocksSmem<K, V, WARPS, ITEMS>)]
 #[instances(K = [u64], V = [NoValue, u32, u64], WARPS = [8], ITEMS = [2, 6])]
 #[instances(K = [u32], V = [NoValue, u32], WARPS = [8], ITEMS = [2, 8])]
@@ -22,30 +21,23 @@ pub unsafe fn primitives_segmented_sort_blocks<
     const WARPS: usize,
     const ITEMS: usize,
 >(
-    keys: Slice<K>,
-    values: Slice<V>,
+    source: Source<'_, K, V>,
     offsets: Slice<u64>,
-    keys_out: SliceMut<K>,
-    values_out: SliceMut<V>,
-    keys_room: SliceMut<K>,
-    values_room: SliceMut<V>,
+    target: Pairs<'_, K, V>,
+    scratch: Pairs<'_, K, V>,
     list: Slice<u64>,
     num_listed: Slice<u64>,
     tickets: SliceMut<u64>,
     which: u32,
-    begin_bit: u32,
-    end_bit: u32,
-    order: u32,
+    by: SortBy,
 ) {
-    let order = KeyOrder::from_bits(order);
-    Blocks::<K, V, WARPS, ITEMS> {
-        source: Items { keys, values },
-        target: ItemsMut { keys: keys_out, values: values_out },
-        scratch: ItemsMut { keys: keys_room, values: values_room },
-        by: SortBy { begin_bit, end_bit, reader: DigitReader::new(order) },
-        smem: shared_mem(),
-    }
-    .run(offsets, list, num_listed.load(which as usize), tickets.part(which as usize, 1))
+    let (reader, smem) = (DigitReader::new(by.order), shared_mem());
+    Blocks::<K, V, WARPS, ITEMS> { source, target, scratch, by, reader, smem }.run(
+        offsets,
+        list,
+        num_listed.load(which as usize),
+        tickets.part(which as usize, 1),
+    )
 }
 
 /// Shared memory of [`primitives_segmented_sort_blocks()`].
@@ -69,18 +61,6 @@ union Phases<K: RadixKey, const WARPS: usize, const ITEMS: usize> {
     keys: [[[K; 32]; WARPS]; ITEMS],
 }
 
-#[derive(Clone, Copy)]
-struct Items<'a, K, V> {
-    keys: Slice<'a, K>,
-    values: Slice<'a, V>,
-}
-
-#[derive(Clone, Copy)]
-struct ItemsMut<'a, K, V> {
-    keys: SliceMut<'a, K>,
-    values: SliceMut<'a, V>,
-}
-
 /// A digit: the bits of `mask` above bit `shift`.
 #[derive(Clone, Copy)]
 struct Digit {
@@ -90,10 +70,12 @@ struct Digit {
 
 /// The state of one block.
 struct Blocks<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> {
-    source: Items<'a, K, V>,
-    target: ItemsMut<'a, K, V>,
-    scratch: ItemsMut<'a, K, V>,
-    by: SortBy<K>,
+    source: Source<'a, K, V>,
+    target: Pairs<'a, K, V>,
+    scratch: Pairs<'a, K, V>,
+    by: SortBy,
+    /// Converts the keys of the input and of the output.
+    reader: DigitReader<K, true>,
     smem: *mut BlocksSmem<K, V, WARPS, ITEMS>,
 }
 
@@ -150,7 +132,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     /// Sorts a segment that fits in a tile, in shared memory.
     #[inline(always)]
     unsafe fn sort_tile(&self, begin: usize, len: u32) {
-        let reader = self.by.reader;
+        let reader = self.reader;
         let (keys_smem, values_smem) =
             (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
         // Padding has the largest key and the last positions, so it stays last.
@@ -191,10 +173,8 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         let mut rank = thread::thread_idx_x();
         while rank < len {
             let i = begin + rank as usize;
-            self.target.keys.store(i, reader.stored(keys_smem.load(rank as usize)));
-            if V::IS_CARRIED {
-                self.target.values.store(i, values_smem.load(rank as usize));
-            }
+            let value = if V::IS_CARRIED { values_smem.load(rank as usize) } else { V::ANY };
+            self.target.store(i, reader.stored(keys_smem.load(rank as usize)), value);
             rank += Self::THREADS as u32;
         }
     }
@@ -210,10 +190,8 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             let to_target = (num_passes - pass) % 2 == 1;
             let source = match (pass, to_target) {
                 (0, _) => self.source,
-                (_, true) => {
-                    Items { keys: self.scratch.keys.read_only(), values: self.scratch.values.read_only() }
-                }
-                _ => Items { keys: self.target.keys.read_only(), values: self.target.values.read_only() },
+                (_, true) => self.scratch.read_only(),
+                _ => self.target.read_only(),
             };
             let target = if to_target { self.target } else { self.scratch };
             self.sort_by_digit(source, target, begin, len, self.by.begin_bit + pass * RADIX_BITS);
@@ -224,14 +202,14 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     /// Returns the digit of an unconverted key.
     #[inline(always)]
     fn digit_of(&self, key: K, Digit { shift, mask }: Digit) -> u32 {
-        self.by.reader.digit(self.by.reader.loaded(key), shift, mask)
+        self.reader.digit(self.reader.loaded(key), shift, mask)
     }
 
     #[inline(always)]
     unsafe fn sort_by_digit(
         &self,
-        source: Items<'_, K, V>,
-        target: ItemsMut<'_, K, V>,
+        source: Source<'_, K, V>,
+        target: Pairs<'_, K, V>,
         begin: usize,
         len: usize,
         shift: u32,
@@ -289,8 +267,8 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     #[inline(always)]
     unsafe fn move_tile(
         &self,
-        source: Items<'_, K, V>,
-        target: ItemsMut<'_, K, V>,
+        source: Source<'_, K, V>,
+        target: Pairs<'_, K, V>,
         begin: usize,
         tile: usize,
         tile_len: u32,
@@ -302,8 +280,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         let (digit_begins, offsets) =
             (shared_field!(self.smem, digit_begins), shared_field!(self.smem, offsets));
 
-        let keys =
-            load_warp_striped::<K, ITEMS, false>(source.keys, tile, tile_len, self.by.reader.padding());
+        let keys = load_warp_striped::<K, ITEMS, false>(source.keys, tile, tile_len, self.reader.padding());
         let digit_of_item = |item: usize| self.digit_of(keys[item], digit);
         let rank = self.rank();
         rank.clear();
@@ -329,10 +306,8 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             let key = keys_smem.load(rank as usize);
             let offset = offsets.load(self.digit_of(key, digit) as usize);
             let i = begin + offset.wrapping_add(rank.into()) as usize;
-            target.keys.store(i, key);
-            if V::IS_CARRIED {
-                target.values.store(i, values_smem.load(rank as usize));
-            }
+            let value = if V::IS_CARRIED { values_smem.load(rank as usize) } else { V::ANY };
+            target.store(i, key, value);
             rank += Self::THREADS as u32;
         }
         thread::sync_threads();

@@ -6,7 +6,6 @@
 pub mod blocks;
 pub mod warps;
 
-use crate::thread::radix_key::DigitReader;
 use cuda_std::prelude::*;
 
 /// Returns the begin and length of segment `s`. `offsets` has the begins of all segments and the end of the last one.
@@ -16,13 +15,4 @@ unsafe fn segment(offsets: Slice<'_, u64>, s: usize, num_items: usize) -> (usize
     let within = |offset: u64| if offset < num_items as u64 { offset as usize } else { num_items };
     let (begin, end) = (within(offsets.load(s)), within(offsets.load(s + 1)));
     (begin, end.saturating_sub(begin))
-}
-
-/// The bits by which items are sorted, and the conversion of keys.
-#[derive(Clone, Copy)]
-struct SortBy<K> {
-    begin_bit: u32,
-    end_bit: u32,
-    /// Converts the keys of the input and of the output.
-    reader: DigitReader<K, true>,
 }

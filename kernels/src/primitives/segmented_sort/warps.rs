@@ -1,41 +1,36 @@
 //! Sorts of segments of up to 32 items, several per warp; longer segments are put on lists.
 
-use super::{SortBy, segment};
+use super::segment;
 use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
 use crate::thread::carried::*;
-use crate::thread::radix_key::{DigitReader, KeyOrder, RadixKey};
+use crate::thread::radix_key::{DigitReader, RadixKey, SortBy};
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
 /// Sorts the segments of up to 32 items. Other segments go to the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items,
-/// and `long`, in any order. A warp handles [`SEGMENTS_OF_WARP`] segments. `num_listed`, zeroed before, counts the
-/// entries of each list.
+/// and `long`, in any order. A warp handles [`SEGMENTS_OF_WARP`] segments.
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
 #[instances(K = [u32, u64], V = [NoValue, u32, u64])]
 pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
-    keys: Slice<K>,
-    values: Slice<V>,
+    source: Source<'_, K, V>,
     offsets: Slice<u64>,
-    keys_out: SliceMut<K>,
-    values_out: SliceMut<V>,
-    short: SliceMut<u64>,
-    long: SliceMut<u64>,
-    num_listed: SliceMut<u64>,
-    begin_bit: u32,
-    end_bit: u32,
-    order: u32,
+    target: Pairs<'_, K, V>,
+    lists: Lists<'_>,
+    by: SortBy,
 ) {
-    let by = SortBy { begin_bit, end_bit, reader: DigitReader::new(KeyOrder::from_bits(order)) };
-    let lists = Lists { short, long, num_listed };
-    Warps { keys, values, keys_out, values_out, by }.run(offsets, &lists)
+    Warps { source, target, by, reader: DigitReader::new(by.order) }.run(offsets, &lists)
 }
 
 /// The lists of segments that are too long for a warp.
-struct Lists<'a> {
-    short: SliceMut<'a, u64>,
-    long: SliceMut<'a, u64>,
-    num_listed: SliceMut<'a, u64>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Lists<'a> {
+    /// Segments of up to [`SEGMENT_SHORT_ITEMS`] items.
+    pub short: SliceMut<'a, u64>,
+    /// Longer segments.
+    pub long: SliceMut<'a, u64>,
+    /// The number of entries of each list, zeroed before.
+    pub num_listed: SliceMut<'a, u64>,
 }
 
 impl Lists<'_> {
@@ -66,11 +61,10 @@ impl Lists<'_> {
 
 /// The state of one warp.
 struct Warps<'a, K, V> {
-    keys: Slice<'a, K>,
-    values: Slice<'a, V>,
-    keys_out: SliceMut<'a, K>,
-    values_out: SliceMut<'a, V>,
-    by: SortBy<K>,
+    source: Source<'a, K, V>,
+    target: Pairs<'a, K, V>,
+    by: SortBy,
+    reader: DigitReader<K, true>,
 }
 
 impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
@@ -81,7 +75,7 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         let first = thread::index_1d_u64() as usize / 32 * SEGMENTS_OF_WARP;
         let (mut begin, mut len) = (0, 0);
         if lane < SEGMENTS_OF_WARP && first + lane + 1 < offsets.len() {
-            (begin, len) = segment(offsets, first + lane, self.keys.len());
+            (begin, len) = segment(offsets, first + lane, self.source.keys.len());
         }
         lists.add(first + lane, len);
 
@@ -118,10 +112,9 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         let i = begin + lane as usize;
         let mut key = K::ZERO;
         if lane < len {
-            key = self.keys.load(i);
+            key = self.source.keys.load(i);
         }
-        let compared =
-            self.by.reader.compared(self.by.reader.loaded(key), self.by.begin_bit, self.by.end_bit);
+        let compared = self.reader.compared(self.reader.loaded(key), self.by);
         let first = 31 - (begins & warp::lane_mask_le() | 1).leading_zeros();
         let behind = begins & warp::lane_mask_gt();
         let end = if behind == 0 { len } else { behind.trailing_zeros() };
@@ -139,10 +132,7 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         }
         if lane < len {
             let index = begin + (first + rank) as usize;
-            self.keys_out.store(index, key);
-            if V::IS_CARRIED {
-                self.values_out.store(index, self.values.load(i));
-            }
+            self.target.store(index, key, self.source.value(i));
         }
     }
 }

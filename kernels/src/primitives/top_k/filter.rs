@@ -21,12 +21,12 @@ pub unsafe fn primitives_top_k_filter<B: RankBits>(
     keys: Slice<B>,
     candidates: SliceMut<<B as RankBits>::Ranked>,
     state: SliceMut<u64>,
-    order: u32,
+    order: KeyOrder,
     has_threshold: u32,
 ) {
     let state = State { words: state };
     let threshold = if has_threshold != 0 { state.threshold() } else { Ranked::LAST };
-    let pieces = Pieces { keys, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
+    let pieces = Pieces { keys, ranks: KeyRanks::new(order) };
     let candidates = Candidates::begin(candidates, state.words.part(State::FOUND, 1));
     candidates.collect(&pieces, thread::block_idx_x() as usize, thread::grid_dim_x() as usize, threshold)
 }

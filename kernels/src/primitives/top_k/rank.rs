@@ -16,16 +16,14 @@ use cuda_std::prelude::*;
 pub unsafe fn primitives_top_k_rank<B: RankBits>(
     candidates: Slice<<B as RankBits>::Ranked>,
     count: Slice<u64>,
-    keys_out: SliceMut<B>,
-    ids_out: SliceMut<u32>,
-    order: u32,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
 ) {
     let count = count.load(0) as usize;
-    let ranks = KeyRanks::new(KeyOrder::from_bits(order));
-    let best = Best { keys: keys_out, ids: ids_out, ranks };
+    let best = Best { out, ranks: KeyRanks::new(order) };
     best.pad(count);
     rank_by_counting(candidates.part(0, count), shared_mem(), |rank, item| {
-        if rank < best.ids.len() {
+        if rank < best.out.ids.len() {
             best.store(rank, item);
         }
     });
@@ -37,30 +35,37 @@ pub unsafe fn primitives_top_k_rank<B: RankBits>(
 pub unsafe fn primitives_top_k_write<B: RankBits>(
     sorted: Slice<<B as RankBits>::Ranked>,
     count: Slice<u64>,
-    keys_out: SliceMut<B>,
-    ids_out: SliceMut<u32>,
-    order: u32,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
 ) {
     let i = thread::index_1d_u64() as usize;
-    let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
-    if i < best.ids.len() {
+    let best = Best { out, ranks: KeyRanks::new(order) };
+    if i < best.out.ids.len() {
         best.store(i, if (i as u64) < count.load(0) { sorted.load(i) } else { Ranked::LAST });
     }
+}
+
+/// The output of the best keys and their indices.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct TopKOutput<'a, B> {
+    /// The keys.
+    pub keys: SliceMut<'a, B>,
+    /// The indices.
+    pub ids: SliceMut<'a, u32>,
 }
 
 /// The output of the best items.
 #[derive(Clone, Copy)]
 pub(in crate::primitives) struct Best<'a, B> {
-    pub(in crate::primitives) keys: SliceMut<'a, B>,
-    pub(in crate::primitives) ids: SliceMut<'a, u32>,
+    pub(in crate::primitives) out: TopKOutput<'a, B>,
     pub(in crate::primitives) ranks: KeyRanks<B>,
 }
 
 impl<B: RankBits> Best<'_, B> {
     #[inline(always)]
     pub(in crate::primitives) unsafe fn store(&self, i: usize, item: B::Ranked) {
-        self.keys.store(i, self.ranks.bits(item.rank()));
-        self.ids.store(i, item.id());
+        self.out.keys.store(i, self.ranks.bits(item.rank()));
+        self.out.ids.store(i, item.id());
     }
 
     /// Pads the output behind `num_candidates` candidates.
@@ -68,7 +73,7 @@ impl<B: RankBits> Best<'_, B> {
     unsafe fn pad(&self, num_candidates: usize) {
         let stride = thread::grid_dim_x() as usize * THREADS;
         let mut i = num_candidates + thread::index_1d_u64() as usize;
-        while i < self.ids.len() {
+        while i < self.out.ids.len() {
             self.store(i, Ranked::LAST);
             i += stride;
         }

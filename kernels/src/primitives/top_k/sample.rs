@@ -28,11 +28,11 @@ pub unsafe fn primitives_top_k_sample<B: RankBits>(
     keys: Slice<B>,
     minima: SliceMut<<B as RankBits>::Ranked>,
     state: SliceMut<u64>,
-    order: u32,
+    order: KeyOrder,
     lane_samples: u32,
     n: u64,
 ) {
-    let ranks = KeyRanks::new(KeyOrder::from_bits(order));
+    let ranks = KeyRanks::new(order);
     Sample { keys, ranks, minima, state: State { words: state } }.run(lane_samples, n)
 }
 

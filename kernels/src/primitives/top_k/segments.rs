@@ -1,6 +1,6 @@
 //! Top-k of every segment: by a warp or a block per segment, or, for large k, by a sort of all items.
 
-use super::rank::Best;
+use super::rank::{Best, TopKOutput};
 use crate::block::merge::{Tile, TileSmem};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
 use crate::thread::order::{Ascending, Lookup, NoValue, Order};
@@ -28,14 +28,13 @@ pub const BLOCK_K: usize = (ITEMS - ROUND_ITEMS) * THREADS;
 pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
     keys: Slice<B>,
     offsets: Slice<u64>,
-    keys_out: SliceMut<B>,
-    ids_out: SliceMut<u32>,
-    order: u32,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
     k: u32,
 ) {
     let segment = (thread::index_1d_u64() / 32) as usize;
     if segment + 1 < offsets.len() {
-        let rows = Rows::new(keys, keys_out, ids_out, order);
+        let rows = Rows { keys, best: Best { out, ranks: KeyRanks::new(order) } };
         rows.by_warp(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
     }
 }
@@ -49,15 +48,14 @@ pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
 pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
     keys: Slice<B>,
     offsets: Slice<u64>,
-    keys_out: SliceMut<B>,
-    ids_out: SliceMut<u32>,
-    order: u32,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
     k: u32,
 ) where
     Ascending: Order<<B as RankBits>::Ranked, NoValue>,
 {
     let segment = thread::block_idx_x() as usize;
-    let rows = Rows::new(keys, keys_out, ids_out, order);
+    let rows = Rows { keys, best: Best { out, ranks: KeyRanks::new(order) } };
     rows.by_block(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
 }
 
@@ -68,12 +66,12 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
     keys: Slice<B>,
     starts: Slice<u64>,
     composed: SliceMut<Bits128>,
-    order: u32,
+    order: KeyOrder,
 ) {
     let i = thread::index_1d_u64();
     if i < keys.len() as u64 {
         let segment = segment_of(starts, i, 0, starts.len() - 1);
-        let rank = KeyRanks::new(KeyOrder::from_bits(order)).rank(keys.load(i as usize)).to_high_bits();
+        let rank = KeyRanks::new(order).rank(keys.load(i as usize)).to_high_bits();
         composed.store(i as usize, Bits128((segment as u64) << 32 | rank >> 32, rank << 32 | i));
     }
 }
@@ -84,13 +82,12 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
 pub unsafe fn primitives_top_k_pick<B: RankBits>(
     sorted: Slice<Bits128>,
     offsets: Slice<u64>,
-    keys_out: SliceMut<B>,
-    ids_out: SliceMut<u32>,
-    order: u32,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
     k: u32,
 ) {
     let i = thread::index_1d_u64();
-    if i < ids_out.len() as u64 {
+    if i < out.ids.len() as u64 {
         let segment = (i / u64::from(k)) as usize;
         let index = offsets.load(segment) + i % u64::from(k);
         let mut item = B::Ranked::LAST;
@@ -98,7 +95,7 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
             let Bits128(high, low) = sorted.load(index as usize);
             item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
         }
-        let best = Best { keys: keys_out, ids: ids_out, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
+        let best = Best { out, ranks: KeyRanks::new(order) };
         best.store(i as usize, item);
     }
 }
@@ -117,13 +114,7 @@ struct Rows<'a, B> {
     best: Best<'a, B>,
 }
 
-impl<'a, B: RankBits> Rows<'a, B> {
-    #[inline(always)]
-    fn new(keys: Slice<'a, B>, keys_out: SliceMut<'a, B>, ids_out: SliceMut<'a, u32>, order: u32) -> Self {
-        let ranks = KeyRanks::new(KeyOrder::from_bits(order));
-        Self { keys, best: Best { keys: keys_out, ids: ids_out, ranks } }
-    }
-
+impl<B: RankBits> Rows<'_, B> {
     /// Loads item `i`, or the last value of the order from `end` on.
     #[inline(always)]
     unsafe fn item(&self, i: usize, end: usize) -> B::Ranked {

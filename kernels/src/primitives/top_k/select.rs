@@ -20,10 +20,10 @@ pub unsafe fn primitives_top_k_select<B: RankBits>(
     keys: Slice<B>,
     candidates: SliceMut<<B as RankBits>::Ranked>,
     state: SliceMut<u64>,
-    order: u32,
+    order: KeyOrder,
     k: u64,
 ) {
-    let pieces = Pieces { keys, ranks: KeyRanks::new(KeyOrder::from_bits(order)) };
+    let pieces = Pieces { keys, ranks: KeyRanks::new(order) };
     Select { pieces, candidates, state: State { words: state }, k }.run()
 }
 

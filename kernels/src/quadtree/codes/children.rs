@@ -1,6 +1,5 @@
 //! The children of nodes that split.
 
-use super::super::frame::Frame;
 use super::super::node::Node;
 use super::Roots;
 use super::splits::Keys;
@@ -10,51 +9,64 @@ use crate::thread::search::partition_point;
 use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
 
-/// Writes the children of the nodes of a round that split, and their cells, from node `first_node` on. Nodes on the level below the round
-/// become the roots of the next: writes their node number, first point and number of points. The first nodes on the list of nodes that
-/// split are the roots of this round. `counts` are those of [`quadtree_splits()`](super::splits::quadtree_splits()). A warp takes 32 nodes.
+/// The nodes of a round that split: the roots of the round first, level by level.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Splits<'a> {
+    /// The positions at which they begin.
+    pub positions: Slice<'a, u32>,
+    /// For each level and warp, the number of positions that precede the positions of the warp.
+    pub counts: Slice<'a, u32>,
+    /// Where each level begins among the positions.
+    pub rows: Slice<'a, u32>,
+}
+
+/// The nodes of the tree.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct NodesMut<'a> {
+    /// The nodes.
+    pub nodes: SliceMut<'a, Bits128>,
+    /// The low corner of each node's cell, in units.
+    pub cells: SliceMut<'a, u32>,
+}
+
+/// The roots of the next round; empty if there is none.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct NextRoots<'a> {
+    /// Their node numbers.
+    pub nodes: SliceMut<'a, u32>,
+    /// The first point of each in tree order.
+    pub starts: SliceMut<'a, u32>,
+    /// The number of points of each.
+    pub lens: SliceMut<'a, u64>,
+}
+
+/// Writes the children of the nodes of a round that split, from node `first_node` on. Nodes on the level below the round become the roots
+/// of the next. The roots of this round are on level `level` of a tree whose root has 2^`frame_levels` units on a side. A warp takes 32
+/// nodes.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
-    keys: Slice<K>,
-    num_levels: u32,
-    most: u32,
-    frame: Slice<u64>,
+    keys: Keys<'_, K>,
+    splits: Splits<'_>,
+    roots: Roots<'_>,
     level: u32,
-    counts: Slice<u32>,
-    splits: Slice<u32>,
-    rows: Slice<u32>,
-    roots: Slice<u32>,
-    starts: Slice<u32>,
-    offsets: Slice<u64>,
+    frame_levels: u32,
     first_node: u32,
-    nodes: SliceMut<Bits128>,
-    cells: SliceMut<u32>,
-    deep: SliceMut<u32>,
-    deep_starts: SliceMut<u32>,
-    deep_lens: SliceMut<u64>,
+    to: NodesMut<'_>,
+    next: NextRoots<'_>,
 ) {
-    let keys = Keys::<K, D> { keys, num_levels, leaf_points: most as usize };
-    let root_points = Roots { starts, offsets };
-    let round = Round { keys, level, counts, splits, rows, roots, root_points, first_node };
-    let to = Output { nodes, cells, deep, deep_starts, deep_lens };
-    round.write(thread::index_1d_u64() as usize, Frame::<D>::load(frame).levels, &to);
+    let round = Round::<K, D> { keys, splits, roots, level, frame_levels, first_node };
+    round.write(thread::index_1d_u64() as usize, to, next);
 }
 
-/// The nodes of a round that split.
+/// A round whose splits are known.
 struct Round<'a, K, const D: usize> {
-    keys: Keys<'a, K, D>,
+    keys: Keys<'a, K>,
+    splits: Splits<'a>,
+    roots: Roots<'a>,
     /// The level of the roots.
     level: u32,
-    /// For each level and warp, the number of entries in `splits` before those of the warp.
-    counts: Slice<'a, u32>,
-    /// The positions at which the nodes that split begin.
-    splits: Slice<'a, u32>,
-    /// Where each level begins in `splits`.
-    rows: Slice<'a, u32>,
-    /// The node numbers of the roots.
-    roots: Slice<'a, u32>,
-    root_points: Roots<'a>,
+    frame_levels: u32,
     /// The number of the first child.
     first_node: u32,
 }
@@ -86,26 +98,17 @@ impl Split {
     }
 }
 
-/// The arrays to write: nodes, cells, and the roots of the next round, if there is one.
-struct Output<'a> {
-    nodes: SliceMut<'a, Bits128>,
-    cells: SliceMut<'a, u32>,
-    deep: SliceMut<'a, u32>,
-    deep_starts: SliceMut<'a, u32>,
-    deep_lens: SliceMut<'a, u64>,
-}
-
 impl<K: RadixKey, const D: usize> Round<'_, K, D> {
-    /// Writes node `k` of the list, one per lane, then the children of all nodes of the warp, one child per lane at a time. The frame has
-    /// `levels` levels. All lanes call.
+    /// Writes node `k` of the list, one per lane, then the children of all nodes of the warp, one child per lane at a time. All lanes
+    /// call.
     #[inline(always)]
-    unsafe fn write(&self, k: usize, levels: u32, to: &Output<'_>) {
+    unsafe fn write(&self, k: usize, to: NodesMut<'_>, next: NextRoots<'_>) {
         let (lane, num_levels) = (warp::lane_id(), self.keys.num_levels);
-        // A node on the level below the round has no children to write; neither has a lane without a node.
+        // Nodes on the level below the round, and lanes without a node, have no children to write.
         let mut lane_split = Split { level: num_levels, root: 0, node: 0, begin: 0, end: 0, key: 0 };
-        if k < self.splits.len() {
+        if k < self.splits.positions.len() {
             lane_split = self.split(k);
-            self.write_node(k, &lane_split, to);
+            self.write_node(k, &lane_split, to, next);
         }
         let mut turn = 0;
         while turn < 1 << D {
@@ -119,7 +122,7 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
                 let begin = if child == 0 { split.begin } else { before };
                 let number = self.first_child(k) + child;
                 to.nodes.store(number as usize, self.child(&split, begin, end).to_bits());
-                self.write_cell(number, &split, child, levels, to.cells);
+                self.write_cell(number, &split, child, to.cells);
             }
             turn = computed(turn + 1);
         }
@@ -127,13 +130,13 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
 
     /// Writes a node on the level below the round to the roots of the next round, or the first child of a root to its node.
     #[inline(always)]
-    unsafe fn write_node(&self, k: usize, split: &Split, to: &Output<'_>) {
+    unsafe fn write_node(&self, k: usize, split: &Split, to: NodesMut<'_>, next: NextRoots<'_>) {
         if split.level == self.keys.num_levels {
-            let i = k - self.rows.load(split.level as usize) as usize;
-            if i < to.deep.len() {
-                to.deep.store(i, split.node);
-                to.deep_starts.store(i, self.root_points.tree_index(split.root as usize, split.begin));
-                to.deep_lens.store(i, (split.end - split.begin) as u64);
+            let i = k - self.splits.rows.load(split.level as usize) as usize;
+            if i < next.nodes.len() {
+                next.nodes.store(i, split.node);
+                next.starts.store(i, self.roots.tree_index(split.root as usize, split.begin));
+                next.lens.store(i, (split.end - split.begin) as u64);
             }
         } else if split.level == 0 {
             let node = Node::from_bits(to.nodes.load(split.node as usize));
@@ -145,14 +148,14 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
     /// Returns node `k` of the list.
     #[inline(always)]
     unsafe fn split(&self, k: usize) -> Split {
-        let ends = |level: usize| self.rows.load(level + 1) as usize;
+        let ends = |level: usize| self.splits.rows.load(level + 1) as usize;
         let level = partition_point(0, self.keys.num_levels as usize, |level| ends(level) <= k) as u32;
-        let begin = self.splits.load(k) as usize;
+        let begin = self.splits.positions.load(k) as usize;
         let key = self.keys.key(begin);
         let root = (key >> (D as u32 * self.keys.num_levels)) as u32;
         let shift = D as u32 * (self.keys.num_levels - level);
         let node = if level == 0 {
-            self.roots.load(root as usize)
+            self.roots.nodes.load(root as usize)
         } else {
             // The parent is the last node on the level above that begins no later.
             self.first_child(self.num_before(level - 1, begin + 1) - 1) + (key >> shift) as u32 % (1 << D)
@@ -161,14 +164,13 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         Split { level, root, node, begin, end, key: key >> shift }
     }
 
-    /// Returns the number of entries in `splits` before the first one on `level` that begins at position `i` or later. `i` is the
+    /// Returns the number of nodes on the list before the first one on `level` that begins at position `i` or later. `i` is the
     /// position of a key.
     #[inline(always)]
     unsafe fn num_before(&self, level: u32, i: usize) -> usize {
-        let num_warps = self.keys.keys.len().div_ceil(QUADTREE_WARP_POINTS);
-        let warp = level as usize * num_warps + i / QUADTREE_WARP_POINTS;
-        let [first, end] = [warp, warp + 1].map(|warp| self.counts.load(warp) as usize);
-        partition_point(first, end, |k| (self.splits.load(k) as usize) < i)
+        let warp = level as usize * self.keys.num_warps() + i / QUADTREE_WARP_POINTS;
+        let [first, end] = [warp, warp + 1].map(|warp| self.splits.counts.load(warp) as usize);
+        partition_point(first, end, |k| (self.splits.positions.load(k) as usize) < i)
     }
 
     /// Returns the number of the first child of node `k` of the list.
@@ -180,7 +182,7 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
     /// Returns the end of the positions that share `key`, by an exponential search: a node that splits has more than `leaf_points` points.
     #[inline(always)]
     unsafe fn end(&self, begin: usize, key: u64, shift: u32) -> usize {
-        let (mut low, mut step, len) = (begin + self.keys.leaf_points, 1, self.keys.keys.len());
+        let (mut low, mut step, len) = (begin + self.keys.leaf_points as usize, 1, self.keys.keys.len());
         while low + step <= len && self.keys.key(low + step - 1) >> shift == key {
             low += step;
             step *= 2;
@@ -201,11 +203,10 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
     #[inline(always)]
     unsafe fn child(&self, split: &Split, begin: usize, end: usize) -> Node {
         let level = split.level + 1;
-        let [tree_start, tree_end] =
-            [begin, end].map(|i| self.root_points.tree_index(split.root as usize, i));
+        let [tree_start, tree_end] = [begin, end].map(|i| self.roots.tree_index(split.root as usize, i));
         let mut node = Node { start: tree_start, end: tree_end, first_child: 0, level: self.level + level };
         // On the level below the round, children are written by the next round.
-        if end - begin > self.keys.leaf_points && level < self.keys.num_levels {
+        if (end - begin) as u32 > self.keys.leaf_points && level < self.keys.num_levels {
             node.first_child = self.first_child(self.num_before(level, begin));
         }
         node
@@ -213,21 +214,15 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
 
     /// Writes the low corner of a child's cell, in units: the corner of its root plus the offset that its key encodes.
     #[inline(always)]
-    unsafe fn write_cell(
-        &self,
-        number: u32,
-        split: &Split,
-        child: u32,
-        levels: u32,
-        cells: SliceMut<'_, u32>,
-    ) {
-        let (root, child_level) = (self.roots.load(split.root as usize) as usize, split.level + 1);
+    unsafe fn write_cell(&self, number: u32, split: &Split, child: u32, cells: SliceMut<'_, u32>) {
+        let (root, child_level) = (self.roots.nodes.load(split.root as usize) as usize, split.level + 1);
         let (key, mut axis) = (split.key << D | u64::from(child), 0);
         // Without the index of the root.
         let key = key & !(u64::MAX << (D as u32 * child_level));
         while axis < D {
             let corner = cells.load(root * D + axis);
-            let units = compact_bits::<D>(key >> (D - 1 - axis)) << (levels - self.level - child_level);
+            let units =
+                compact_bits::<D>(key >> (D - 1 - axis)) << (self.frame_levels - self.level - child_level);
             cells.store(number as usize * D + axis, corner + units);
             axis += 1;
         }

@@ -6,15 +6,15 @@ use crate::thread::words::Bits128;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
-/// Writes the ids of leaves of up to `most` points in ascending order. The rank of an id in a small leaf is the number of lesser ids;
+/// Writes the ids of leaves of up to `leaf_points` points in ascending order. The rank of an id in a small leaf is the number of lesser ids;
 /// larger leaves are listed for a segmented sort. A warp takes 32 nodes.
 ///
 /// Two kinds of leaves are in order already and are not written: leaves on a level with a bit in `in_order`, whose points share one key,
-/// and leaves with more than `most` points, whose points share one unit.
+/// and leaves with more than `leaf_points` points, whose points share one unit.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn quadtree_order(
     nodes: Slice<Bits128>,
-    most: u32,
+    leaf_points: u32,
     in_order: u64,
     ids: Slice<u32>,
     sorted: SliceMut<u32>,
@@ -28,7 +28,7 @@ pub unsafe fn quadtree_order(
     if i < nodes.len() {
         let node = Node::from_bits(nodes.load(i));
         start = node.start;
-        let is_unordered = node.is_leaf() && node.len() <= most && in_order >> node.level & 1 == 0;
+        let is_unordered = node.is_leaf() && node.len() <= leaf_points && in_order >> node.level & 1 == 0;
         if is_unordered && node.len() > QUADTREE_COUNTED_POINTS {
             let is_long = node.len() as usize > SEGMENT_SHORT_ITEMS;
             let (list, begin) = if is_long { (long, short.len()) } else { (short, 0) };

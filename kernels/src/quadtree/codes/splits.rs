@@ -14,23 +14,31 @@ use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
 /// The sorted keys of a round.
-#[derive(Clone, Copy)]
-pub(super) struct Keys<'a, K, const D: usize> {
-    pub(super) keys: Slice<'a, K>,
-    pub(super) num_levels: u32,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Keys<'a, K> {
+    /// The keys in ascending order.
+    pub keys: Slice<'a, K>,
+    /// The number of levels that the keys have digits for.
+    pub num_levels: u32,
     /// A node with more points splits.
-    pub(super) leaf_points: usize,
+    pub leaf_points: u32,
 }
 
-impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
+impl<K: RadixKey> Keys<'_, K> {
     #[inline(always)]
     pub(super) unsafe fn key(&self, i: usize) -> u64 {
         self.keys.load(i).into()
     }
 
+    /// Returns the number of warps that take [`QUADTREE_WARP_POINTS`] keys each.
+    #[inline(always)]
+    pub(super) fn num_warps(&self) -> usize {
+        self.keys.len().div_ceil(QUADTREE_WARP_POINTS)
+    }
+
     /// Returns the deepest level on which two points share a cell; -1 if their roots differ.
     #[inline(always)]
-    unsafe fn shared_level(&self, a: usize, b: usize) -> i32 {
+    unsafe fn shared_level<const D: usize>(&self, a: usize, b: usize) -> i32 {
         // The number of digits from the highest that differs down.
         let bits = u64::BITS - (self.key(a) ^ self.key(b)).leading_zeros();
         let below = bits.div_ceil(D as u32);
@@ -39,24 +47,28 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
 
     /// Returns a bit for each level on which a node that splits begins at position `i`.
     #[inline(always)]
-    unsafe fn split_levels(&self, i: usize) -> u32 {
-        let len = self.keys.len();
-        if i >= len || len - i <= self.leaf_points {
+    unsafe fn split_levels<const D: usize>(&self, i: usize) -> u32 {
+        let (len, leaf_points) = (self.keys.len(), self.leaf_points as usize);
+        if i >= len || len - i <= leaf_points {
             return 0;
         }
         let bits_from = |level: i32| u32::MAX << level;
-        let above = if i == 0 { -1 } else { self.shared_level(i - 1, i) };
-        bits_from(above + 1) & !bits_from(self.shared_level(i, i + self.leaf_points) + 1)
+        let above = if i == 0 { -1 } else { self.shared_level::<D>(i - 1, i) };
+        bits_from(above + 1) & !bits_from(self.shared_level::<D>(i, i + leaf_points) + 1)
     }
 
     /// Visits the nodes that split and begin at the positions of a warp: calls `visit` for each level of each group of 32 positions, with
     /// the lanes whose position begins a node, and the calling lane's position if it does. All lanes call.
     #[inline(always)]
-    unsafe fn for_each_level(&self, warp: usize, mut visit: impl FnMut(u32, u32, Option<usize>)) {
+    unsafe fn for_each_level<const D: usize>(
+        &self,
+        warp: usize,
+        mut visit: impl FnMut(u32, u32, Option<usize>),
+    ) {
         let mut group = warp::lane_id();
         while group < QUADTREE_WARP_POINTS as u32 {
             let i = warp * QUADTREE_WARP_POINTS + group as usize;
-            let levels = self.split_levels(i);
+            let levels = self.split_levels::<D>(i);
             let mut all = warp::warp_reduce(warp::FULL_MASK, levels, WarpReductionOp::Or);
             while all != 0 {
                 let level = all.trailing_zeros();
@@ -75,21 +87,17 @@ impl<K: RadixKey, const D: usize> Keys<'_, K, D> {
 /// entry per warp, which takes [`QUADTREE_WARP_POINTS`] points, and end with a 0.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
-pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(
-    keys: Slice<K>,
-    num_levels: u32,
-    most: u32,
-    counts: SliceMut<u32>,
-) {
-    let (warp, num_warps) = (thread::index_1d_u64() as usize / 32, keys.len().div_ceil(QUADTREE_WARP_POINTS));
+pub unsafe fn quadtree_count<K: RadixKey, const D: usize>(keys: Keys<'_, K>, counts: SliceMut<u32>) {
+    let (warp, num_warps) = (thread::index_1d_u64() as usize / 32, keys.num_warps());
     // True for all lanes of a warp.
     if warp >= num_warps {
         return;
     }
     let (lane, mut count) = (warp::lane_id(), 0);
-    let keys = Keys::<K, D> { keys, num_levels, leaf_points: most as usize };
-    keys.for_each_level(warp, |level, lanes, _| count += if level == lane { lanes.count_ones() } else { 0 });
-    if lane <= num_levels {
+    keys.for_each_level::<D>(warp, |level, lanes, _| {
+        count += if level == lane { lanes.count_ones() } else { 0 };
+    });
+    if lane <= keys.num_levels {
         counts.store(lane as usize * num_warps + warp, count);
     }
     if warp == 0 && lane == 0 {
@@ -111,21 +119,18 @@ pub unsafe fn quadtree_rows(counts: Slice<u32>, begins: SliceMut<u32>) {
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_splits<K: RadixKey, const D: usize>(
-    keys: Slice<K>,
-    num_levels: u32,
-    most: u32,
+    keys: Keys<'_, K>,
     counts: Slice<u32>,
     splits: SliceMut<u32>,
 ) {
-    let (warp, num_warps) = (thread::index_1d_u64() as usize / 32, keys.len().div_ceil(QUADTREE_WARP_POINTS));
+    let (warp, num_warps) = (thread::index_1d_u64() as usize / 32, keys.num_warps());
     // True for all lanes of a warp.
     if warp >= num_warps {
         return;
     }
     let lane = warp::lane_id();
-    let mut next = if lane <= num_levels { counts.load(lane as usize * num_warps + warp) } else { 0 };
-    let keys = Keys::<K, D> { keys, num_levels, leaf_points: most as usize };
-    keys.for_each_level(warp, |level, lanes, position| {
+    let mut next = if lane <= keys.num_levels { counts.load(lane as usize * num_warps + warp) } else { 0 };
+    keys.for_each_level::<D>(warp, |level, lanes, position| {
         let before =
             warp::shuffle_idx(warp::FULL_MASK, next, level) + (lanes & warp::lane_mask_lt()).count_ones();
         if let Some(position) = position {

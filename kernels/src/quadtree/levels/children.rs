@@ -1,24 +1,28 @@
 //! Output of the children of nodes that split.
 
-use super::super::frame::Frame;
 use super::super::node::Node;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Writes the children of the nodes that split, and which of them split in turn.
-#[derive(Clone, Copy)]
-pub(super) struct ChildWriter<'a, const D: usize> {
-    pub(super) frame: Slice<'a, u64>,
-    pub(super) nodes: SliceMut<'a, Bits128>,
-    pub(super) cells: SliceMut<'a, u32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct ChildWriter<'a> {
+    /// The nodes that split, by number.
+    pub parents: Slice<'a, u32>,
+    /// The nodes of the tree.
+    pub nodes: SliceMut<'a, Bits128>,
+    /// The low corner of each node's cell, in units.
+    pub cells: SliceMut<'a, u32>,
+    /// The root of the tree has 2^`frame_levels` units on a side.
+    pub frame_levels: u32,
     /// Number of points from which on a child splits.
-    pub(super) splits_from: u32,
+    pub splits_from: u32,
     /// Number of the first child of the first parent.
-    pub(super) first_node: u32,
+    pub first_node: u32,
     /// Node number of each child.
-    pub(super) numbers: SliceMut<'a, u32>,
+    pub numbers: SliceMut<'a, u32>,
     /// Whether each child splits.
-    pub(super) flags: SliceMut<'a, u8>,
+    pub flags: SliceMut<'a, u8>,
 }
 
 /// A node that splits.
@@ -30,22 +34,22 @@ pub(super) struct Parent {
     pub(super) node: Node,
 }
 
-impl<const D: usize> ChildWriter<'_, D> {
+impl ChildWriter<'_> {
     /// Loads parent `k` of the list.
     #[inline(always)]
-    pub(super) unsafe fn parent(&self, parents: Slice<'_, u32>, k: usize) -> Parent {
-        let number = parents.load(k);
+    pub(super) unsafe fn parent(&self, k: usize) -> Parent {
+        let number = self.parents.load(k);
         Parent { k, number, node: Node::from_bits(self.nodes.load(number as usize)) }
     }
 
     /// Writes a child with points `start..end`.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, parent: &Parent, child: usize, start: u32, end: u32) {
+    pub(super) unsafe fn write<const D: usize>(&self, parent: &Parent, child: usize, start: u32, end: u32) {
         let (at, level) = ((parent.k << D) + child, parent.node.level + 1);
         let node = Node { start, end, first_child: 0, level };
         let number = self.first_node as usize + at;
         self.nodes.store(number, node.to_bits());
-        let (side, mut axis) = (1 << (Frame::<D>::load(self.frame).levels - level), 0);
+        let (side, mut axis) = (1 << (self.frame_levels - level), 0);
         while axis < D {
             let is_upper = (child >> (D - 1 - axis) & 1) as u32;
             let corner = self.cells.load(parent.number as usize * D + axis);
@@ -58,7 +62,7 @@ impl<const D: usize> ChildWriter<'_, D> {
 
     /// Writes the first child of a parent to its node.
     #[inline(always)]
-    pub(super) unsafe fn write_parent(&self, parent: &Parent) {
+    pub(super) unsafe fn write_parent<const D: usize>(&self, parent: &Parent) {
         let first_child = self.first_node + ((parent.k as u32) << D);
         self.nodes.store(parent.number as usize, Node { first_child, ..parent.node }.to_bits());
     }

@@ -1,6 +1,6 @@
 //! Stable sort of the points of a node by child, one chunk at a time.
 
-use super::counts::{ChildCounts, MAX_CHILDREN, SmallCounts, scan};
+use super::counts::{ChildCounts, MAX_CHILDREN, scan};
 use super::points::{LevelPoints, PointTargets};
 use crate::policy::QUADTREE_PIECE_POINTS;
 use cuda_std::prelude::*;
@@ -35,7 +35,7 @@ fn padded(i: u32) -> usize {
 /// Consecutive points of a node in the registers of a block, `ITEMS` per thread. The last chunk of a node may have fewer.
 pub(super) struct Chunk<'a, const D: usize, const THREADS: usize, const ITEMS: usize> {
     smem: *mut LevelSmem<THREADS>,
-    points: &'a LevelPoints<'a, D>,
+    points: LevelPoints<'a>,
     len: u32,
     /// The points of the thread.
     items: [u64; ITEMS],
@@ -58,7 +58,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
     #[inline(always)]
     pub(super) unsafe fn load<const FULL: bool>(
         smem: *mut LevelSmem<THREADS>,
-        points: &'a LevelPoints<'a, D>,
+        points: LevelPoints<'a>,
         begin: usize,
         len: u32,
     ) -> Self {
@@ -76,15 +76,14 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
             j += 1;
         }
         thread::sync_threads();
-        let (first, mut counts, mut j) = (thread * ITEMS as u32, SmallCounts::<D>([0; 2]), 0);
+        let (first, mut counts, mut j) = (thread * ITEMS as u32, none, 0);
         while j < ITEMS {
             if chunk.has_point::<FULL>(first + j as u32) {
                 chunk.items[j] = shared.load(padded(first + j as u32));
-                counts.add(points.child(chunk.items[j] as u32));
+                counts.add(points.child::<D>(chunk.items[j] as u32));
             }
             j += 1;
         }
-        let counts = counts.widen();
         let (up_to, total) = scan::<D, THREADS>(counts, shared_field!(smem, counts));
         (chunk.before, chunk.total) = (up_to.minus(counts), total);
         chunk
@@ -98,7 +97,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
         let (mut ranks, mut j) = (self.before.plus(self.total.begins()), 0);
         while j < ITEMS {
             if self.has_point::<FULL>(first + j as u32) {
-                let child = self.points.child(self.items[j] as u32);
+                let child = self.points.child::<D>(self.items[j] as u32);
                 shared.store(padded(ranks.get(child)), self.items[j]);
                 ranks.add(child);
             }
@@ -113,7 +112,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
     pub(super) unsafe fn store<const FULL: bool>(
         &self,
         splits: u32,
-        to: &PointTargets<'_>,
+        to: PointTargets<'_>,
         base: impl Fn(usize) -> u32,
     ) {
         let (shared, thread) = (shared_field!(self.smem, points), thread::thread_idx_x());
@@ -122,7 +121,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
             let i = (j * THREADS) as u32 + thread;
             if self.has_point::<FULL>(i) {
                 let point = shared.load(padded(i));
-                let child = self.points.child(point as u32);
+                let child = self.points.child::<D>(point as u32);
                 let index = base(child as usize).wrapping_add(i);
                 to.store(splits >> child & 1 == 1, index, point as u32, (point >> 32) as u32);
             }

@@ -3,27 +3,33 @@
 use cuda_std::prelude::*;
 
 /// Codes and ids of the points in nodes that split.
-#[derive(Clone, Copy)]
-pub(super) struct LevelPoints<'a, const D: usize> {
-    pub(super) codes: Slice<'a, u32>,
-    pub(super) ids: Slice<'a, u32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct LevelPoints<'a> {
+    /// The codes of the points.
+    pub codes: Slice<'a, u32>,
+    /// Their ids; empty where points are only counted.
+    pub ids: Slice<'a, u32>,
     /// Number of bits of a code below the digit of this level.
-    pub(super) shift: u32,
+    pub shift: u32,
 }
 
-impl<const D: usize> LevelPoints<'_, D> {
+impl LevelPoints<'_> {
     /// Returns the child that a code belongs to.
     #[inline(always)]
-    pub(super) fn child(&self, code: u32) -> u32 {
+    pub(super) fn child<const D: usize>(&self, code: u32) -> u32 {
         code >> self.shift & ((1 << D) - 1)
     }
 }
 
 /// The destinations of points: the arrays of the next level for points in children that split, the tree for points in leaves.
-pub(super) struct PointTargets<'a> {
-    pub(super) next_codes: SliceMut<'a, u32>,
-    pub(super) next_ids: SliceMut<'a, u32>,
-    pub(super) tree_ids: SliceMut<'a, u32>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct PointTargets<'a> {
+    /// Codes of the next level.
+    pub next_codes: SliceMut<'a, u32>,
+    /// Ids of the next level.
+    pub next_ids: SliceMut<'a, u32>,
+    /// Ids of the tree.
+    pub tree_ids: SliceMut<'a, u32>,
 }
 
 impl PointTargets<'_> {

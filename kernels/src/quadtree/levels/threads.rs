@@ -4,34 +4,19 @@ use super::children::{ChildWriter, Parent};
 use super::counts::{MAX_CHILDREN, count_child};
 use super::points::{LevelPoints, PointTargets};
 use crate::policy::PER_ITEM_THREADS;
-use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Splits nodes: sorts their points by child and writes the children. One thread per node.
 #[kernel(family = "research-quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_by_thread<const D: usize>(
-    codes: Slice<u32>,
-    ids: Slice<u32>,
-    shift: u32,
-    frame: Slice<u64>,
-    nodes: SliceMut<Bits128>,
-    cells: SliceMut<u32>,
-    parents: Slice<u32>,
-    splits_from: u32,
-    first_node: u32,
-    next_codes: SliceMut<u32>,
-    next_ids: SliceMut<u32>,
-    tree_ids: SliceMut<u32>,
-    numbers: SliceMut<u32>,
-    flags: SliceMut<u8>,
+    points: LevelPoints<'_>,
+    to: PointTargets<'_>,
+    children: ChildWriter<'_>,
 ) {
     let k = thread::index_1d_u64() as usize;
-    if k < parents.len() {
-        let (points, to) =
-            (LevelPoints { codes, ids, shift }, PointTargets { next_codes, next_ids, tree_ids });
-        let children = ChildWriter::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
-        split_by_thread::<D>(&children.parent(parents, k), &points, &to, &children);
+    if k < children.parents.len() {
+        split_by_thread::<D>(&children.parent(k), points, to, &children);
     }
 }
 
@@ -39,30 +24,30 @@ pub unsafe fn quadtree_level_by_thread<const D: usize>(
 #[inline(always)]
 unsafe fn split_by_thread<const D: usize>(
     parent: &Parent,
-    points: &LevelPoints<'_, D>,
-    to: &PointTargets<'_>,
-    children: &ChildWriter<'_, D>,
+    points: LevelPoints<'_>,
+    to: PointTargets<'_>,
+    children: &ChildWriter<'_>,
 ) {
     let node = parent.node;
     let (mut counts, mut i) = ([0; MAX_CHILDREN], node.start);
     while i < node.end {
-        count_child(&mut counts, points, points.codes.load(i as usize));
+        count_child::<D>(&mut counts, points, points.codes.load(i as usize));
         i += 1;
     }
     let (mut next, mut splits, mut begin, mut child) = ([0; MAX_CHILDREN], 0, node.start, 0);
     while child < 1 << D {
         let end = begin + counts[child];
-        children.write(parent, child, begin, end);
+        children.write::<D>(parent, child, begin, end);
         splits |= u32::from(counts[child] >= children.splits_from) << child;
         next[child] = begin;
         begin = end;
         child += 1;
     }
-    children.write_parent(parent);
+    children.write_parent::<D>(parent);
     let mut i = node.start;
     while i < node.end {
         let (code, id) = (points.codes.load(i as usize), points.ids.load(i as usize));
-        let point_child = points.child(code);
+        let point_child = points.child::<D>(code);
         // `next` is in registers, which cannot be indexed by a variable.
         let (mut index, mut child) = (0, 0);
         while child < 1 << D {

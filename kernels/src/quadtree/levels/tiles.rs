@@ -36,42 +36,56 @@ pub mod counters {
 
 /// Counts the tiles of each node on a list, whose length is the counter `NUM_SPLITS`, and raises the counter `MAX_POINTS`. Entries past the
 /// end of the list are 0. One thread per entry.
-#[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "research-quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_tiles(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
-    told: SliceMut<u64>,
+    device_counters: SliceMut<u64>,
     tiles: SliceMut<u32>,
 ) {
     let i = thread::index_1d_u64() as usize;
     let mut len = 0;
     if i < tiles.len() {
-        if (i as u64) < told.load(counters::NUM_SPLITS) {
+        if (i as u64) < device_counters.load(counters::NUM_SPLITS) {
             len = Node::from_bits(nodes.load(parents.load(i) as usize)).len();
         }
         tiles.store(i, len.div_ceil(TILE_POINTS));
     }
     let largest = warp::warp_reduce(warp::FULL_MASK, len, WarpReductionOp::Max);
     if warp::lane_id() == 0 && largest > 0 {
-        told.atomic_max(counters::MAX_POINTS, largest.into(), Ordering::Relaxed, Scope::Device);
+        device_counters.atomic_max(counters::MAX_POINTS, largest.into(), Ordering::Relaxed, Scope::Device);
     }
 }
 
 /// Writes the counter `NUM_TILES`, which is the last of the scanned numbers of tiles. One thread.
-#[kernel(family = "quadtree", block = 32)]
-pub unsafe fn quadtree_tell(tiles: Slice<u32>, told: SliceMut<u64>) {
+#[kernel(family = "research-quadtree", block = 32)]
+pub unsafe fn quadtree_count_tiles(tiles: Slice<u32>, device_counters: SliceMut<u64>) {
     if thread::index_1d() == 0 {
-        told.store(counters::NUM_TILES, tiles.load(tiles.len() - 1).into());
+        device_counters.store(counters::NUM_TILES, tiles.load(tiles.len() - 1).into());
     }
 }
 
 /// Writes the parent of each tile as its index in the list, given the scanned numbers of tiles. One thread per tile.
-#[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
-pub unsafe fn quadtree_tile_nodes(tiles: Slice<u32>, of_tiles: SliceMut<u32>) {
+#[kernel(family = "research-quadtree", block = PER_ITEM_THREADS)]
+pub unsafe fn quadtree_tile_parents(tiles: Slice<u32>, tile_parents: SliceMut<u32>) {
     let i = thread::index_1d_u64() as usize;
-    if i < of_tiles.len() {
-        of_tiles.store(i, partition_point(0, tiles.len() - 1, |k| tiles.load(k) as usize <= i) as u32 - 1);
+    if i < tile_parents.len() {
+        let k = partition_point(0, tiles.len() - 1, |k| tiles.load(k) as usize <= i) as u32 - 1;
+        tile_parents.store(i, k);
     }
+}
+
+/// The tiles of the nodes that split.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Tiles<'a> {
+    /// The nodes of the tree.
+    pub nodes: Slice<'a, Bits128>,
+    /// The nodes that split, by number.
+    pub parents: Slice<'a, u32>,
+    /// The first tile of each of them, and the number of tiles.
+    pub begins: Slice<'a, u32>,
+    /// The parent of each tile, as its index in `parents`.
+    pub tile_parents: Slice<'a, u32>,
 }
 
 /// Computes the codes, from `level` on, of the points in nodes that split. One block per tile.
@@ -82,14 +96,11 @@ pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     frame: Slice<u64>,
     level: u32,
     num_levels: u32,
-    nodes: Slice<Bits128>,
-    parents: Slice<u32>,
-    tiles: Slice<u32>,
-    of_tiles: Slice<u32>,
+    tiles: Tiles<'_>,
     ids: Slice<u32>,
     codes: SliceMut<u32>,
 ) {
-    let (tile, frame) = (Tile::<D>::new(nodes, parents, tiles, of_tiles), Frame::<D>::load(frame));
+    let (tile, frame) = (Tile::<D>::new(tiles), Frame::<D>::load(frame));
     let mut i = tile.begin + thread::thread_idx_x() as usize;
     while i < tile.end {
         let unit = frame.unit(load_point::<C, D>(coords, ids.load(i) as usize, D));
@@ -103,44 +114,25 @@ pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
 #[kernel(family = "research-quadtree", block = QUADTREE_TILE_THREADS, shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_count<const D: usize>(
-    codes: Slice<u32>,
-    shift: u32,
-    nodes: Slice<Bits128>,
-    parents: Slice<u32>,
-    tiles: Slice<u32>,
-    of_tiles: Slice<u32>,
+    points: LevelPoints<'_>,
+    tiles: Tiles<'_>,
     counts: SliceMut<u32>,
 ) {
-    let tile = Tile::<D>::new(nodes, parents, tiles, of_tiles);
-    tile.count(
-        shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>(),
-        &LevelPoints { codes, ids: codes, shift },
-        counts,
-    );
+    Tile::<D>::new(tiles).count(shared_mem(), points, counts);
 }
 
 /// Moves the points of each tile to the range of their child, given the scanned counts: points of leaves in the tree, others in the arrays
-/// of the next level. One block per tile.
+/// of the next level. Children of at least `splits_from` points split. One block per tile.
 #[kernel(family = "research-quadtree", block = QUADTREE_TILE_THREADS, min_blocks = min_tiles(D), shared = LevelSmem<QUADTREE_TILE_THREADS>, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_move<const D: usize>(
-    codes: Slice<u32>,
-    ids: Slice<u32>,
-    shift: u32,
-    nodes: Slice<Bits128>,
-    parents: Slice<u32>,
-    tiles: Slice<u32>,
-    of_tiles: Slice<u32>,
+    points: LevelPoints<'_>,
+    to: PointTargets<'_>,
+    tiles: Tiles<'_>,
     offsets: Slice<u32>,
     splits_from: u32,
-    next_codes: SliceMut<u32>,
-    next_ids: SliceMut<u32>,
-    tree_ids: SliceMut<u32>,
 ) {
-    let (tile, points) = (Tile::<D>::new(nodes, parents, tiles, of_tiles), LevelPoints { codes, ids, shift });
-    let (smem, to) =
-        (shared_mem::<LevelSmem<QUADTREE_TILE_THREADS>>(), PointTargets { next_codes, next_ids, tree_ids });
-    tile.move_points(smem, &points, offsets, splits_from, &to);
+    Tile::<D>::new(tiles).move_points(shared_mem(), points, to, offsets, splits_from);
 }
 
 type TileChunk<'a, const D: usize> = Chunk<'a, D, QUADTREE_TILE_THREADS, QUADTREE_PIECE_POINTS>;
@@ -163,15 +155,10 @@ struct Tile<const D: usize> {
 impl<const D: usize> Tile<D> {
     /// Loads the tile of the calling block.
     #[inline(always)]
-    unsafe fn new(
-        nodes: Slice<'_, Bits128>,
-        parents: Slice<'_, u32>,
-        tiles: Slice<'_, u32>,
-        of_tiles: Slice<'_, u32>,
-    ) -> Self {
+    unsafe fn new(Tiles { nodes, parents, begins, tile_parents }: Tiles<'_>) -> Self {
         let block = thread::block_idx_x();
-        let k = of_tiles.load(block as usize) as usize;
-        let (first, next) = (tiles.load(k), tiles.load(k + 1));
+        let k = tile_parents.load(block as usize) as usize;
+        let (first, next) = (begins.load(k), begins.load(k + 1));
         let node = Node::from_bits(nodes.load(parents.load(k) as usize));
         let begin = u64::from(node.start) + u64::from(block - first) * u64::from(TILE_POINTS);
         let end = begin + u64::from(TILE_POINTS);
@@ -191,7 +178,7 @@ impl<const D: usize> Tile<D> {
     unsafe fn count(
         &self,
         smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
-        points: &LevelPoints<'_, D>,
+        points: LevelPoints<'_>,
         counts: SliceMut<'_, u32>,
     ) {
         let (mut thread_counts, mut j, thread) =
@@ -199,7 +186,7 @@ impl<const D: usize> Tile<D> {
         while j < QUADTREE_PIECE_POINTS {
             let i = self.begin + j * QUADTREE_TILE_THREADS + thread;
             if i < self.end {
-                thread_counts.add(points.child(points.codes.load(i)));
+                thread_counts.add(points.child::<D>(points.codes.load(i)));
             }
             j += 1;
         }
@@ -212,34 +199,35 @@ impl<const D: usize> Tile<D> {
         }
     }
 
-    /// Moves the points, given the scanned counts; children of at least `splits_from` points split. All threads call.
+    /// Moves the points, given the scanned counts. All threads call.
     #[inline(always)]
     unsafe fn move_points(
         &self,
         smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
-        points: &LevelPoints<'_, D>,
+        points: LevelPoints<'_>,
+        to: PointTargets<'_>,
         offsets: Slice<'_, u32>,
         splits_from: u32,
-        to: &PointTargets<'_>,
     ) {
         if self.end - self.begin == TILE_POINTS as usize {
-            self.move_chunk::<true>(smem, points, offsets, splits_from, to);
+            self.move_chunk::<true>(smem, points, to, offsets, splits_from);
         } else {
-            self.move_chunk::<false>(smem, points, offsets, splits_from, to);
+            self.move_chunk::<false>(smem, points, to, offsets, splits_from);
         }
     }
 
+    /// A `FULL` tile needs no comparisons with its end.
     #[inline(always)]
     unsafe fn move_chunk<const FULL: bool>(
         &self,
         smem: *mut LevelSmem<QUADTREE_TILE_THREADS>,
-        points: &LevelPoints<'_, D>,
+        points: LevelPoints<'_>,
+        to: PointTargets<'_>,
         offsets: Slice<'_, u32>,
         splits_from: u32,
-        to: &PointTargets<'_>,
     ) {
         let len = (self.end - self.begin) as u32;
-        let chunk = TileChunk::load::<FULL>(smem, points, self.begin, len);
+        let chunk = TileChunk::<D>::load::<FULL>(smem, points, self.begin, len);
         let (bases, child) = (shared_field!(smem, bases), thread::thread_idx_x() as usize);
         if child < 1 << D {
             let before = chunk.total.begins().get(child as u32);
@@ -275,34 +263,26 @@ impl<const D: usize> Tile<D> {
 }
 
 /// Writes the children of the nodes that split, given the scanned counts of their tiles. One thread per child.
-#[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
+#[kernel(family = "research-quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_level_children<const D: usize>(
-    frame: Slice<u64>,
-    nodes: SliceMut<Bits128>,
-    cells: SliceMut<u32>,
-    parents: Slice<u32>,
+    children: ChildWriter<'_>,
     tiles: Slice<u32>,
     offsets: Slice<u32>,
-    splits_from: u32,
-    first_node: u32,
-    numbers: SliceMut<u32>,
-    flags: SliceMut<u8>,
 ) {
     let i = thread::index_1d_u64() as usize;
     let (k, child) = (i >> D, i & ((1 << D) - 1));
-    let children = ChildWriter::<D> { frame, nodes, cells, splits_from, first_node, numbers, flags };
     let mut parent = Parent { k, number: 0, node: Node { start: 0, end: 0, first_child: 0, level: 0 } };
-    if k < parents.len() {
-        parent = children.parent(parents, k);
+    if k < children.parents.len() {
+        parent = children.parent(k);
         let (first, num) = (tiles.load(k) as usize, (tiles.load(k + 1) - tiles.load(k)) as usize);
         let offset = |child| offsets.load((first << D) + child * num) - offsets.load(first << D);
         let start = parent.node.start;
-        children.write(&parent, child, start + offset(child), start + offset(child + 1));
+        children.write::<D>(&parent, child, start + offset(child), start + offset(child + 1));
     }
     // The children of a parent are lanes of one warp: all have loaded the parent before one lane overwrites it.
     warp::sync_warp(warp::FULL_MASK);
-    if k < parents.len() && child == 0 {
-        children.write_parent(&parent);
+    if k < children.parents.len() && child == 0 {
+        children.write_parent::<D>(&parent);
     }
 }

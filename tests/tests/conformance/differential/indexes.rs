@@ -1,9 +1,10 @@
 //! All queries of all indexes.
 
 use super::{Run, attack_everywhere, with_case};
-use kauri::balanced::{self, BalancedKdTree, BalancedOptions};
+use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
+use kauri::research::balanced;
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};

@@ -1,15 +1,16 @@
-//! Quadtrees and octrees: queries, and cells by the bounds that the tree returns.
+//! Quadtrees and octrees: queries, and the cells, whose bounds the tree returns.
 
 use super::indexes::IndexCheck;
 use super::{Run, attack_everywhere, with_case};
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, NO_NODE, OutOfCore, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri_tests::naive::Number;
 use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 
 const FORMS: [(BuildAlgorithm, OutOfCore); 4] = [
     (BuildAlgorithm::Codes, OutOfCore::WhereNeeded),
-    (BuildAlgorithm::Levels, OutOfCore::WhereNeeded),
+    (BuildAlgorithm::LEVELS, OutOfCore::WhereNeeded),
     (BuildAlgorithm::Codes, OutOfCore::Streamed),
     (BuildAlgorithm::Codes, OutOfCore::CpuTop),
 ];
@@ -51,7 +52,8 @@ fn is_in<const D: usize>(place: &[f64; D], [low, high]: &Cell<D>) -> bool {
     (0..D).all(|axis| low[axis] <= place[axis] && place[axis] < high[axis])
 }
 
-/// Checks that children halve the cell of their parent, that cells contain their points, and that exactly the nodes split that must.
+/// Checks that children halve the cell of their parent, that cells contain their points, and that a node splits if and only if it has more
+/// points than a leaf may have and is above the last level.
 fn check_cells<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, case: &Case<S, D>, what: &str) -> Outcome
 where
     [S; D]: CartesianPoint<D>,
@@ -64,7 +66,7 @@ where
     prop_assert!(sorted.into_iter().eq(0..places.len() as u32), "{}, ids", what);
     prop_assert_eq!((nodes[0].start, nodes[0].end), (0, places.len() as u32), "{}", what);
 
-    // The least side of a cell: in smaller cells, no two numbers of the largest magnitude would differ in their cell.
+    // The least side of a cell: two numbers of the largest magnitude could not be in different cells of a smaller side.
     let largest = places.as_flattened().iter().fold(0.0, |most, x| f64::max(most, x.abs()));
     let grain = f64::max(largest.next_up() - largest, f64::MIN_POSITIVE * 2.0);
     for (number, (node, cell)) in nodes.iter().zip(&cells).enumerate() {
@@ -73,14 +75,14 @@ where
             return Err(TestCaseError::fail(format!("{what}: point {id} beside cell {number} {cell:?}")));
         }
         let options = tree.options();
-        let has_room = node.len() <= options.leaf_points;
+        let is_small = node.len() <= options.leaf_points;
         if node.is_leaf() {
             let is_last = node.level == options.max_depth || cell[1][0] - cell[0][0] <= grain;
-            prop_assert!(has_room || is_last, "{}: leaf {} {:?}", what, number, node);
+            prop_assert!(is_small || is_last, "{}: leaf {} {:?}", what, number, node);
             prop_assert!(of_node.is_sorted(), "{}: leaf {} in order", what, number);
             continue;
         }
-        prop_assert!(!has_room && node.level < options.max_depth, "{}: node {} {:?}", what, number, node);
+        prop_assert!(!is_small && node.level < options.max_depth, "{}: node {} {:?}", what, number, node);
         let mut start = node.start;
         for child in 0..1 << D {
             let at = node.first_child as usize + child;
@@ -134,7 +136,8 @@ where
     Ok(())
 }
 
-/// Checks that every node of a level with points has one sample, and every leaf above; the samples of a level are among those of the next.
+/// Checks that every node of a level that has points has one sample, and every leaf above the level. The samples of a level are among the
+/// samples of the next level.
 fn check_detail<S: Nasty, const D: usize>(tree: &CellTree<[S; D], D>, what: &str) -> Outcome
 where
     [S; D]: CartesianPoint<D>,
@@ -143,11 +146,11 @@ where
     let mut before: Vec<u32> = Vec::new();
     for level in 0..=tree.depth() {
         let samples = tree.level_of_detail(level)?;
-        let stands = |node: &&kauri::quadtree::Node| {
+        let is_represented = |node: &&kauri::quadtree::Node| {
             !node.is_empty() && (node.level == level || node.is_leaf() && node.level < level)
         };
         let mut expected = 0;
-        for node in nodes.iter().filter(stands) {
+        for node in nodes.iter().filter(is_represented) {
             let of_node = &ids[node.start as usize..node.end as usize];
             let num = samples.iter().filter(|id| of_node.contains(id)).count();
             prop_assert_eq!(num, 1, "{}: samples of {:?} at level {}", what, node, level);

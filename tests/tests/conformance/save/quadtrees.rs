@@ -1,8 +1,9 @@
-//! Quadtrees and octrees: files of every device and algorithm, and files that somebody made on purpose.
+//! Files of quadtrees and octrees: files of every device and algorithm, and forged files.
 
 use super::forged::{Forged, corrupt, largest_allocation, put, refused, section};
 use super::{Saved, goes_round};
-use kauri::quadtree::{BuildAlgorithm, CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions};
+use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, Error, KdTree, Point};
 use kauri_tests::devices_for;
 use kauri_tests::generate::{Scalar, Shape};
@@ -39,18 +40,19 @@ fn round_and_round_integers() {
     }
 }
 
-/// More than one piece of a checksum.
+/// The sections are larger than one piece of a checksum.
 #[test]
 fn larger_than_a_piece() {
     let points = Shape::Clustered.points::<f64, 2>(200_001, 4);
     goes_round::<Quadtree<[f64; 2]>>(&points, "200 001 points");
 }
 
-/// A root that is a leaf, cells as small as there are, leaves of all sizes, and what is loaded has the options that it was built by.
+/// Trees of one leaf, trees of the greatest depth, and leaves of all sizes: every device and algorithm writes the same file, and a loaded
+/// tree has the options of the build.
 #[test]
-fn options_and_builders_make_the_same_file() {
+fn devices_and_algorithms_write_the_same_file() {
     let shapes = [Shape::Uniform, Shape::AllEqual, Shape::FewDistinct, Shape::SignedZeros, Shape::Scales];
-    let both = [BuildAlgorithm::Codes, BuildAlgorithm::Levels];
+    let both = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS];
     for (shape, (leaf_points, max_depth)) in
         shapes.into_iter().flat_map(|shape| [(1, 0), (1, 1), (2, 32), (50, 9)].map(|of| (shape, of)))
     {
@@ -74,7 +76,7 @@ fn options_and_builders_make_the_same_file() {
     }
 }
 
-/// The host sees coordinates of device memory for the first time.
+/// Coordinates in device memory are checked when the tree is saved.
 #[test]
 fn trees_of_device_buffers() {
     use kauri::device::{Buffer, Stream, Workspace};
@@ -103,8 +105,8 @@ const NODES: usize = 2;
 const FRAME: usize = 3;
 const OPTIONS: usize = 4;
 
-/// Four points, of which the first leaf has two, and the second none.
-fn some() -> Forged {
+/// Returns the file of four points: the first leaf has two of them, the second leaf has none.
+fn four_points() -> Forged {
     let nodes: [[u32; 4]; 5] = [[0, 4, 1, 0], [0, 2, 0, 1], [2, 2, 0, 1], [2, 3, 0, 1], [3, 4, 0, 1]];
     let frame = [2f64.powi(29).to_bits(), 32, 0, 0];
     Forged {
@@ -124,9 +126,10 @@ fn some() -> Forged {
     }
 }
 
-/// The same with 32-bit words of a section changed, and where a word of it is.
+/// Changes 32-bit words (section, word, value) of the file of [`four_points`]. Returns a function of a section and a word: the bytes of the
+/// file, and the offset of the word.
 fn changed(words: &[(usize, usize, u32)]) -> impl Fn(usize, usize) -> (Vec<u8>, u64) {
-    let mut forged = some();
+    let mut forged = four_points();
     words.iter().for_each(|&(i, word, value)| put(&mut forged.sections[i].1, 4 * word, &value.to_le_bytes()));
     let bytes = forged.bytes();
     move |i, word| (bytes.clone(), section(&bytes, i) + 4 * word as u64)
@@ -137,12 +140,12 @@ fn the_format_is_the_documented_one() {
     let points = [[0.0f32, 0.0], [7.0, 7.0], [1.0, 1.0], [6.0, 1.0]];
     let options = QuadtreeOptions::default().leaf_points(2);
     let tree = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
-    assert!(tree.write() == some().bytes());
+    assert!(tree.write() == four_points().bytes());
 }
 
 #[test]
 fn wrong_words() {
-    // One word of a section, the section and the word that are named, and what is said of them.
+    // Changes a word of a section. `at` are the section and the word that the error names, `words` are part of its message.
     let wrong = |i: usize, word: usize, value: u32, at: (usize, usize), words: &str| {
         let (bytes, offset) = changed(&[(i, word, value)])(at.0, at.1);
         corrupt::<Tree>(&bytes, offset, words);
@@ -161,7 +164,7 @@ fn wrong_words() {
     itself(OPTIONS, 1, 33, "33 levels");
     itself(OPTIONS, 1, u32::MAX, "levels, where there are at most 32");
 
-    // Another frame than that of the points, be it one or not.
+    // A frame that is not the frame of the points, or no frame at all.
     for (word, value) in [(1, 0), (1, u32::MAX), (1, 1 << 20), (0, 1), (2, 31), (2, 33), (3, 1)] {
         wrong(FRAME, word, value, (FRAME, word / 2 * 2), "another frame");
     }
@@ -199,44 +202,48 @@ fn wrong_words() {
 }
 
 #[test]
-fn words_that_are_wrong_together() {
+fn several_wrong_words() {
     let wrong = |all: &[(usize, usize, u32)], at: (usize, usize), words: &str| {
         let (bytes, offset) = changed(all)(at.0, at.1);
         corrupt::<Tree>(&bytes, offset, words);
     };
-    // Two equal points the other way around.
+    // Two equal points in the wrong order.
     let zeros = [(COORDS, 0, 0), (COORDS, 1, 0), (COORDS, 2, 0), (COORDS, 3, 0)];
     let turned = [&zeros[..], &[(IDS, 0, 2), (IDS, 1, 0)]].concat();
     wrong(&turned, (NODES, 4), "not in the order of the input");
-    // A node that is its own child, one that has those of its parent, and one whose children are behind the last.
+    // A node that is its own child, a node with the children of its parent, and a node whose children begin after the last node.
     for child in [1, 2, 4] {
         let what = format!("the first child is {child}, not 5");
         wrong(&[(OPTIONS, 0, 1), (NODES, 6, child)], (NODES, 4), &what);
     }
     wrong(&[(OPTIONS, 0, 1), (NODES, 6, 5)], (NODES, 4), "its children begin at 5 of 5 nodes");
-    // No levels, and a frame for none.
+    // A tree without levels, and the frame of such a tree.
     let [low, high] = [0.25f64.to_bits() as u32, (0.25f64.to_bits() >> 32) as u32];
     let no_levels = [(OPTIONS, 1, 0), (FRAME, 0, low), (FRAME, 1, high), (FRAME, 2, 1)];
     wrong(&no_levels, (NODES, 0), "it is split with 4 points on level 0");
-    // No nodes but the root, not all of its children, and one that nobody has.
+    // The root without children, the root without some of its children, and a node without a parent.
     for num in [1, 2, 4] {
-        let mut forged = Forged { num_nodes: num, ..some() };
+        let mut forged = Forged { num_nodes: num, ..four_points() };
         forged.sections[NODES].1.truncate(16 * num as usize);
         let bytes = forged.bytes();
         corrupt::<Tree>(&bytes, section(&bytes, NODES), &format!("begin at 1 of {num} nodes"));
     }
-    let mut forged = Forged { num_nodes: 6, ..some() };
+    let mut forged = Forged { num_nodes: 6, ..four_points() };
     forged.sections[NODES].1.extend([0; 16]);
     let bytes = forged.bytes();
     corrupt::<Tree>(&bytes, section(&bytes, NODES) + 80, "it is the child of no node");
-    // Numbers that do not agree with sections.
+    // Numbers of points and nodes that do not agree with the lengths of the sections.
     let entry = |i: u64| 128 + 32 * i;
-    corrupt::<Tree>(&Forged { num_nodes: 0, ..some() }.bytes(), 72, "0 nodes");
-    corrupt::<Tree>(&Forged { num_nodes: 1 << 32, ..some() }.bytes(), 72, "4294967296 nodes");
-    corrupt::<Tree>(&Forged { num_nodes: 9, ..some() }.bytes(), entry(2) + 16, "'nodes' has 80 bytes");
-    corrupt::<Tree>(&Forged { num_points: 3, ..some() }.bytes(), entry(0) + 16, "'coords' has 32 bytes");
+    corrupt::<Tree>(&Forged { num_nodes: 0, ..four_points() }.bytes(), 72, "0 nodes");
+    corrupt::<Tree>(&Forged { num_nodes: 1 << 32, ..four_points() }.bytes(), 72, "4294967296 nodes");
+    corrupt::<Tree>(&Forged { num_nodes: 9, ..four_points() }.bytes(), entry(2) + 16, "'nodes' has 80 bytes");
+    corrupt::<Tree>(
+        &Forged { num_points: 3, ..four_points() }.bytes(),
+        entry(0) + 16,
+        "'coords' has 32 bytes",
+    );
     for (i, tag) in ["coords", "ids", "nodes", "frame", "options"].into_iter().enumerate() {
-        let (mut short, mut none) = (some(), some());
+        let (mut short, mut none) = (four_points(), four_points());
         short.sections[i].1.pop();
         corrupt::<Tree>(&short.bytes(), entry(i as u64) + 16, &format!("the section '{tag}' has"));
         none.sections.remove(i);
@@ -245,22 +252,22 @@ fn words_that_are_wrong_together() {
 }
 
 #[test]
-fn another_index_than_was_asked_for() {
+fn files_of_another_type_are_refused() {
     fn kdtree<P: Point>(points: &[P]) -> Vec<u8> {
         crate::build(&Device::cpu(), points).write()
     }
-    let (bytes, points) = (some().bytes(), "type of points");
+    let (bytes, points) = (four_points().bytes(), "type of points");
     refused::<KdTree<[f32; 2]>>(&bytes, "kind of index", "kdtree", "quadtree");
     refused::<Tree>(&kdtree(&[[1.0f32, 2.0]]), "kind of index", "quadtree", "kdtree");
     refused::<Octree<[f32; 3]>>(&bytes, points, "f32 as 3 x f32", "f32 as 2 x f32");
     refused::<Quadtree<[f64; 2]>>(&bytes, points, "f64 as 2 x f64", "f32 as 2 x f32");
     refused::<Quadtree<[i32; 2]>>(&bytes, points, "i32 as 2 x f64", "f32 as 2 x f32");
-    refused::<Tree>(&Forged { dims: 4, ..some() }.bytes(), points, "f32 as 2 x f32", "f32 as 4 x f32");
+    refused::<Tree>(&Forged { dims: 4, ..four_points() }.bytes(), points, "f32 as 2 x f32", "f32 as 4 x f32");
 }
 
-/// Of what is mapped only the cells are allocated.
+/// Mapping a file allocates the cells alone: nodes and points stay in the file.
 #[test]
-fn memory_of_what_is_right() {
+fn memory_of_a_mapped_file() {
     let points = Shape::Uniform.points::<f32, 2>(200_000, 1);
     let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -41,16 +41,16 @@ fn bytes_of<T>(plan: impl FnOnce(&mut Layout) -> T) -> u64 {
     layout.bytes()
 }
 
-/// Returns the number of levels of the first round: those that evenly spread points need, one more, and those that the passes of the sort
-/// cover anyway.
+/// Returns the number of levels of the first round: the levels that evenly spread points need, one more, and the levels that the passes of
+/// the sort cover anyway.
 pub(super) fn first_round_levels(num_points: usize, dims: usize, leaf_points: u32, depth: u32) -> u32 {
     let even = (num_points / leaf_points as usize).max(1).ilog2().div_ceil(dims as u32) + 1;
     let bits = (even * dims as u32).next_multiple_of(RADIX_BITS).min(MAX_CODE_BITS);
     (bits / dims as u32).min(depth)
 }
 
-/// Returns the number of levels of a later round that sorts all its points together: those that points spread evenly on a line need, two
-/// more, and those that the passes of the sort cover anyway.
+/// Returns the number of levels of a later round that sorts all its points together: the levels that points spread evenly on a line need,
+/// two more, and the levels that the passes of the sort cover anyway.
 pub(super) fn later_round_levels(
     points_per_root: usize,
     root_bits: u32,

@@ -1,167 +1,191 @@
-//! Passes over the input chunk by chunk: counting by cell, and distribution to batches.
+//! Passes over the input chunk by chunk: counting by cell, and distribution to roots.
 
-use crate::device::Buffer;
+use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
-use crate::primitives::pairs::empty_view;
+use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
-use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes, Turns};
-use crate::quadtree::gpu::streamed::ranks::CellRanks;
-use crate::quadtree::gpu::streamed::top::{Batch, SubtreeRoot, TopNodes};
+use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes};
+use crate::quadtree::gpu::streamed::top::TopNodes;
 use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
-use kauri_kernels::primitives::search::primitives_search;
-use kauri_kernels::quadtree::streamed::quadtree_count_cells;
+use kauri_kernels::quadtree::streamed::{quadtree_count_cells, quadtree_ranks};
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Most points of a chunk.
-const CHUNK: usize = 1 << 24;
+const MAX_CHUNK: usize = 1 << 24;
+
+/// Consecutive points of the input.
+pub(super) struct Chunk {
+    points: Range<usize>,
+    /// The number of points in each cell.
+    pub(super) counts: Vec<u32>,
+}
+
+/// Points of a chunk that belong to one root, once the chunk is sorted; they end where the next run begins.
+struct Run {
+    begin: u32,
+    /// The index in the output of the first of them.
+    target: u32,
+}
 
 impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
-    /// Counts the points of each cell `num_levels` below a node.
+    /// Cuts the input into chunks that fit on the device, and counts their points in each cell `num_levels` below a node of level `level`.
     pub(super) fn count_cells(
         &self,
         lanes: &mut Lanes<'_>,
-        root: &SubtreeRoot<D>,
-        input: InputPoints<'_, C>,
+        level: u32,
         num_levels: u32,
+        input: InputPoints<'_, C>,
         max_points: usize,
-    ) -> Result<Vec<u32>> {
-        let num_cells = 1 << (D as u32 * num_levels);
-        let mut counts = memory::vec_with_capacity(num_cells, "counts of cells")?;
-        counts.resize(num_cells, 0);
-        let counts = Mutex::new(counts);
-        let chunks = chunks(input.coords.len() / D, max_points);
-        lanes.run(self.gpu, "counts", &chunks, |lane, i| {
-            let chunk = &chunks[i];
-            let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
+    ) -> Result<Vec<Chunk>> {
+        let (len, chunk) = (input.coords.len() / D, MAX_CHUNK.min(max_points));
+        let chunks: Vec<_> = (0..len).step_by(chunk).map(|begin| begin..len.min(begin + chunk)).collect();
+        let counts = lanes.run(self.gpu, "counts", &chunks, |lane, i| {
+            let coords = lane.upload(&input.coords[chunks[i].start * D..chunks[i].end * D], D)?;
             let frame = self.frame_on(&lane.stream)?;
-            let mut chunk_counts = Buffer::<u32>::uninitialized(self.gpu, num_cells, "counts of cells")?;
-            chunk_counts.fill_bytes(&lane.stream, 0)?;
-            let args = (coords.slice(), frame.slice(), root.level, num_levels, chunk_counts.slice_mut());
+            let num_cells = 1 << (D as u32 * num_levels);
+            let mut counts = Buffer::<u32>::uninitialized(self.gpu, num_cells, "counts of cells")?;
+            counts.fill_bytes(&lane.stream, 0)?;
+            let args = (coords.slice(), frame.slice(), level, num_levels, counts.slice_mut());
             // SAFETY: the buffers wait for the device before they are freed.
-            unsafe { lane.stream.launch_items::<quadtree_count_cells<C, D>>(chunk.len() as u64, args)? };
-            let chunk_counts = chunk_counts.to_vec(&lane.stream)?;
-            let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-            counts.iter_mut().zip(chunk_counts).for_each(|(count, chunk_count)| *count += chunk_count);
-            Ok(())
+            unsafe {
+                lane.stream.launch_items::<quadtree_count_cells<C, D>>(chunks[i].len() as u64, args)?;
+            }
+            counts.to_vec(&lane.stream)
         })?;
-        Ok(counts.into_inner().unwrap_or_else(PoisonError::into_inner))
+        Ok(chunks.into_iter().zip(counts).map(|(points, counts)| Chunk { points, counts }).collect())
     }
 
-    /// Writes the points of each batch to its range of the output, in input order.
+    /// Writes the points of each root to its range of the output, in input order.
     pub(super) fn distribute(
         &self,
         lanes: &mut Lanes<'_>,
         top: &TopNodes<D>,
-        batches: &[Batch],
+        chunks: Vec<Chunk>,
         input: InputPoints<'_, C>,
         output: &TreePoints<'_, C>,
-        max_points: usize,
     ) -> Result<()> {
-        let chunks = chunks(input.coords.len() / D, max_points);
         let num_cells = 1 << (D as u32 * top.num_levels);
-        let mut cell_batches = memory::vec_with_capacity(num_cells, "batches of cells")?;
-        cell_batches.resize(num_cells, 0);
-        for (number, batch) in batches.iter().enumerate() {
-            for root in &top.roots[batch.roots.clone()] {
-                cell_batches[root.cells.start as usize..root.cells.end as usize].fill(number as u32);
-            }
+        let mut cell_ranks: Vec<u32> = memory::vec_with_capacity(num_cells, "ranks of cells")?;
+        for (rank, root) in (0..).zip(&top.roots) {
+            cell_ranks.resize(root.cells.end as usize, rank);
         }
-        let numbers: Vec<u32> = (0..batches.len() as u32).collect();
-        // The next free index of each batch. Chunks reserve their ranges in order, so that points stay in input order.
-        let turns = Turns::new(batches.iter().map(|batch| batch.points.start).collect::<Vec<_>>());
-        let distribute_chunk = |lane: &mut Lane, i: usize| -> Result<()> {
-            let chunk = &chunks[i];
-            let (gpu, n) = (self.gpu, chunk.len());
-            let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
-            let ids = input.ids.map(|ids| lane.upload(&ids[chunk.clone()], 1)).transpose()?;
-            let stream = &lane.stream;
-            let cells = CellRanks {
-                ranks: Buffer::from_slice(stream, &cell_batches, "batches")?,
-                first_cell: 0,
-                // At least one bit to sort by.
-                num_ranks: batches.len().max(2),
-                frame: self.frame_on(stream)?,
-            };
-            let numbers = Buffer::from_slice(stream, &numbers, "batches")?;
-            let mut begins = Buffer::<u64>::uninitialized(gpu, batches.len(), "batches")?;
-            let mut coords_out = Buffer::<C>::uninitialized(gpu, n * D, "points of batches")?;
-            let mut ids_out =
-                Buffer::<u32>::uninitialized(gpu, if ids.is_some() { n } else { 0 }, "ids of batches")?;
-            // SAFETY: the buffers wait for the device before they are freed, and have one entry per point or batch.
-            let (begins, order) = unsafe {
-                let sorted = self.sort_by_rank(stream, &mut lane.workspace, &coords, top, &cells)?;
-                let args = (sorted.keys, numbers.slice(), begins.slice_mut(), empty_view());
-                stream.launch_items::<primitives_search<u32>>(batches.len() as u64, args)?;
-                let (coords, out) = (coords.slice(), coords_out.slice_mut());
-                permute_parts(stream, Direction::Gather, D, coords, sorted.values, out)?;
-                if let Some(ids) = &ids {
-                    gather_on(stream, ids.slice(), sorted.values, ids_out.slice_mut())?;
+        // The next free index of each root. A chunk takes its ranges after the chunks before it, so that points stay in input order.
+        let mut targets: Vec<u32> = top.roots.iter().map(|root| root.node.start).collect();
+        let (mut tasks, mut runs) = (Vec::with_capacity(chunks.len()), Vec::with_capacity(chunks.len()));
+        for Chunk { points, counts } in chunks {
+            let (mut chunk_runs, mut begin) = (Vec::new(), 0);
+            for (root, target) in top.roots.iter().zip(&mut targets) {
+                let cells = root.cells.start as usize..root.cells.end as usize;
+                let len: u32 = counts[cells].iter().sum();
+                if len > 0 {
+                    memory::reserve_more(&mut chunk_runs, 1, "runs of points")?;
+                    chunk_runs.push(Run { begin, target: *target });
                 }
-                (begins.to_vec(stream)?, sorted.values)
-            };
-            let runs = turns.take(i, |next| {
-                let ends = begins[1..].iter().copied().chain([n as u64]);
-                let run = |((&begin, end), next): ((&u64, u64), &mut usize)| {
-                    let run = Run { begin: begin as usize, target: *next };
-                    *next += (end - begin) as usize;
-                    run
-                };
-                begins.iter().zip(ends).zip(next).map(run).collect::<Vec<_>>()
-            });
-            let Some(runs) = runs else { return Ok(()) };
-            // SAFETY: the arrays that are downloaded have been written; chunks write disjoint ranges of the output.
-            unsafe {
-                lane.staging.download(&lane.stream, coords_out.slice(), D, |first, items| {
-                    for_each_run(&runs, first, items.len() / D, |to, from| {
-                        let to = output.coords.part(to.start * D..to.end * D);
-                        to.write_copy_of_slice(&items[from.start * D..from.end * D]);
-                    });
-                })?;
-                let (sorted, first_id) = match input.ids {
-                    Some(_) => (ids_out.slice(), 0),
-                    None => (order, chunk.start as u32),
-                };
-                lane.staging.download(&lane.stream, sorted, 1, |first, items| {
-                    for_each_run(&runs, first, items.len(), |to, from| {
-                        for (to, &id) in output.ids.part(to).iter_mut().zip(&items[from]) {
-                            to.write(id + first_id);
-                        }
-                    });
-                })
+                (begin, *target) = (begin + len, *target + len);
             }
-        };
-        lanes.run(self.gpu, "batches", &chunks, |lane, i| turns.within(|| distribute_chunk(lane, i)))?;
+            tasks.push(points);
+            runs.push(chunk_runs);
+        }
+        lanes.run(self.gpu, "batches", &tasks, |lane, i| {
+            self.distribute_chunk(lane, top, &cell_ranks, (&tasks[i], &runs[i]), input, output)
+        })?;
         Ok(())
     }
-}
 
-/// Consecutive points of a chunk that belong to one batch; they end where the next run begins.
-struct Run {
-    begin: usize,
-    /// The index in the output of the first of them.
-    target: usize,
+    /// Sorts a chunk by root, and writes its runs to the output.
+    fn distribute_chunk(
+        &self,
+        lane: &mut Lane,
+        top: &TopNodes<D>,
+        cell_ranks: &[u32],
+        (chunk, runs): (&Range<usize>, &[Run]),
+        input: InputPoints<'_, C>,
+        output: &TreePoints<'_, C>,
+    ) -> Result<()> {
+        let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
+        let ids = input.ids.map(|ids| lane.upload(&ids[chunk.clone()], 1)).transpose()?;
+        let (gpu, stream) = (self.gpu, &lane.stream);
+        let mut coords_out = Buffer::<C>::uninitialized(gpu, coords.len(), "points of batches")?;
+        let num_ids = ids.as_ref().map_or(0, Buffer::len);
+        let mut ids_out = Buffer::<u32>::uninitialized(gpu, num_ids, "ids of batches")?;
+        // SAFETY: the buffers wait for the device before they are freed, and have one entry per point; the arrays that are downloaded have
+        // been written; chunks write disjoint ranges of the output.
+        unsafe {
+            let order = self.sort_by_root(stream, &mut lane.workspace, &coords, top, cell_ranks)?.values;
+            permute_parts(stream, Direction::Gather, D, coords.slice(), order, coords_out.slice_mut())?;
+            // The id of a point is its index if the input has no ids.
+            let (mut sorted_ids, mut first_id) = (order, chunk.start as u32);
+            if let Some(ids) = &ids {
+                gather_on(stream, ids.slice(), order, ids_out.slice_mut())?;
+                (sorted_ids, first_id) = (ids_out.slice(), 0);
+            }
+            lane.staging.download(stream, coords_out.slice(), D, |first, items| {
+                for_each_run(runs, first, items.len() / D, |to, from| {
+                    let to = output.coords.part(to.start * D..to.end * D);
+                    to.write_copy_of_slice(&items[from.start * D..from.end * D]);
+                });
+            })?;
+            lane.staging.download(stream, sorted_ids, 1, |first, items| {
+                for_each_run(runs, first, items.len(), |to, from| {
+                    for (to, &id) in output.ids.part(to).iter_mut().zip(&items[from]) {
+                        to.write(id + first_id);
+                    }
+                });
+            })
+        }
+    }
+
+    /// Sorts points by the rank of their root. Returns the ranks and the indices of the points, in input order within a rank.
+    ///
+    /// # Safety
+    /// Nothing writes the buffers until the stream has done the work.
+    unsafe fn sort_by_root<'a>(
+        &self,
+        stream: &Stream,
+        workspace: &'a mut Workspace,
+        coords: &Buffer<C>,
+        top: &TopNodes<D>,
+        cell_ranks: &[u32],
+    ) -> Result<Source<'a, u32, u32>> {
+        let (n, mut layout) = (coords.len() / D, Layout::new());
+        let pairs = [0, 1].map(|_| (layout.reserve::<u32>(n), layout.reserve::<u32>(n)));
+        let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
+        let temp = workspace.carve(stream, &layout, "points of batches")?;
+        let pairs = pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
+        let frame = self.frame_on(stream)?;
+        let cell_ranks = Buffer::from_slice(stream, cell_ranks, "ranks of cells")?;
+        // SAFETY: the arrays are as long as planned; the rest is the caller's promise.
+        unsafe {
+            let Pairs { keys, values } = pairs[1];
+            let (frame, ranks) = (frame.slice(), cell_ranks.slice());
+            let args = (coords.slice(), frame, top.level, top.num_levels, ranks, keys, values);
+            stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
+            // At least one bit to sort by.
+            let by = SortBy::numbers_below(top.roots.len().max(2));
+            let [sorted, _] = sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
+            Ok(sorted.read_only())
+        }
+    }
+
+    /// Copies the frame's words to the device.
+    fn frame_on(&self, stream: &Stream) -> Result<Buffer<u64>> {
+        let words: Vec<u64> = self.frame.to_words().collect();
+        Buffer::from_slice(stream, &words, "quadtree frame")
+    }
 }
 
 /// Calls `visit` for each run among the points `first..first + len` of a chunk: with its range in the output, and its range among these
 /// points.
 fn for_each_run(runs: &[Run], first: usize, len: usize, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
-    let (mut at, mut run) = (first, runs.partition_point(|run| run.begin <= first).saturating_sub(1));
+    let (mut at, mut run) =
+        (first, runs.partition_point(|run| run.begin as usize <= first).saturating_sub(1));
     while at < first + len {
-        let end = runs.get(run + 1).map_or(usize::MAX, |next| next.begin).min(first + len);
-        if end > at {
-            let to = runs[run].target + (at - runs[run].begin);
-            visit(to..to + (end - at), at - first..end - first);
-            at = end;
-        }
-        run += 1;
+        let end = runs.get(run + 1).map_or(usize::MAX, |next| next.begin as usize).min(first + len);
+        let to = runs[run].target as usize + (at - runs[run].begin as usize);
+        visit(to..to + (end - at), at - first..end - first);
+        (at, run) = (end, run + 1);
     }
-}
-
-/// Cuts `len` points into chunks that fit on the device.
-fn chunks(len: usize, max_points: usize) -> Vec<Range<usize>> {
-    let chunk = CHUNK.min(max_points);
-    (0..len).step_by(chunk).map(|begin| begin..len.min(begin + chunk)).collect()
 }

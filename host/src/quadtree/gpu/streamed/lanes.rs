@@ -10,7 +10,7 @@ use cust_core::DeviceCopy;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
 /// Threads with a stream each, which take tasks one after another.
@@ -40,15 +40,14 @@ impl Lane {
         self.staging.upload_slice(items, width, "points on their way through the device")
     }
 
-    /// Copies items from the device after the lane's work so far, and converts each `W` of them with `make`.
+    /// Copies rows of `W` items from the device after the lane's work so far.
     ///
     /// # Safety
     /// The items have been written.
-    pub(crate) unsafe fn download<T: Pod + Sync, U: Send, const W: usize>(
+    pub(crate) unsafe fn download<T: Pod + Send + Sync, const W: usize>(
         &mut self,
         from: Slice<'_, T>,
-        make: impl Fn(&[T; W]) -> U + Sync,
-    ) -> Result<Vec<U>> {
+    ) -> Result<Vec<[T; W]>> {
         let len = from.len() / W;
         let mut items = memory::vec_with_capacity(len, "parts of a quadtree")?;
         let rows_out = Parts::new(&mut items.spare_capacity_mut()[..len]);
@@ -56,9 +55,7 @@ impl Lane {
         unsafe {
             self.staging.download(&self.stream, from, W, |first, rows| {
                 let rows = rows.as_chunks().0;
-                for (to, row) in rows_out.part(first..first + rows.len()).iter_mut().zip(rows) {
-                    to.write(make(row));
-                }
+                rows_out.part(first..first + rows.len()).write_copy_of_slice(rows);
             })?;
             items.set_len(len);
         }
@@ -92,37 +89,39 @@ impl Lanes<'_> {
         let mut is_stopped = self.progress.report(step).is_break();
         let (staged_bytes, idle) = (self.staged_bytes, &self.idle);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(is_stopped));
-        let results: Vec<Mutex<Option<R>>> = tasks.iter().map(|_| Mutex::new(None)).collect();
-        let (sender, finished_points) = mpsc::channel();
-        let lane = |sender: mpsc::Sender<u64>| -> Result<()> {
+        let mut results: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
+        let (sender, finished) = mpsc::channel();
+        let run_lane = |sender: mpsc::Sender<(usize, R)>| -> Result<()> {
             let staging = lock(idle).pop().map_or_else(|| Staging::within(gpu, staged_bytes), Ok)?;
             let mut lane = Lane { stream: Stream::new(gpu)?, workspace: Workspace::new(gpu), staging };
-            // Every task that is taken finishes or fails, since later tasks may wait for it.
             while !stop.load(Ordering::Relaxed) {
                 let i = next.fetch_add(1, Ordering::Relaxed);
-                let Some(task) = tasks.get(i) else { break };
-                *lock(&results[i]) = Some(work(&mut lane, i)?);
+                if i >= tasks.len() {
+                    break;
+                }
+                let result = work(&mut lane, i)?;
                 // The receiver is gone if the call is unwinding.
-                let _ = sender.send(task.len() as u64);
+                let _ = sender.send((i, result));
             }
             lock(idle).push(lane.staging);
             Ok(())
         };
-        let lane = |sender| lane(sender).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+        let run_lane = |sender| run_lane(sender).inspect_err(|_| stop.store(true, Ordering::Relaxed));
         thread::scope(|scope| {
             let spawn = |_| {
-                let (lane, sender) = (&lane, sender.clone());
-                thread::Builder::new().spawn_scoped(scope, move || lane(sender)).ok()
+                let (run_lane, sender) = (&run_lane, sender.clone());
+                thread::Builder::new().spawn_scoped(scope, move || run_lane(sender)).ok()
             };
             let threads: Vec<_> = (0..self.num.min(tasks.len())).filter_map(spawn).collect();
             if threads.is_empty() {
                 // No thread could be spawned: run the tasks on this one.
-                lane(sender)?;
+                run_lane(sender)?;
             } else {
                 drop(sender);
             }
-            for points in finished_points {
-                step.done += points;
+            for (i, result) in finished {
+                results[i] = Some(result);
+                step.done += tasks[i].len() as u64;
                 if !is_stopped && self.progress.report(step).is_break() {
                     is_stopped = true;
                     stop.store(true, Ordering::Relaxed);
@@ -137,69 +136,10 @@ impl Lanes<'_> {
         if is_stopped && step.done < total {
             return Err(Error::Stopped { phase, done: step.done, total });
         }
-        let results = results.into_iter();
-        Ok(results.filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
+        Ok(results.into_iter().flatten().collect())
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Lets concurrent tasks run one step each in task order.
-pub(crate) struct Turns<T> {
-    state: Mutex<TurnState<T>>,
-    is_next: Condvar,
-}
-
-struct TurnState<T> {
-    /// The task whose turn it is.
-    next: usize,
-    /// True if a task has failed before its turn, so that later tasks would wait forever.
-    is_abandoned: bool,
-    shared: T,
-}
-
-impl<T> Turns<T> {
-    pub(crate) fn new(shared: T) -> Self {
-        Self {
-            state: Mutex::new(TurnState { next: 0, is_abandoned: false, shared }),
-            is_next: Condvar::new(),
-        }
-    }
-
-    /// Runs `step` of task `i` after the steps of all tasks before it. Returns `None` if one of them has failed.
-    pub(crate) fn take<R>(&self, i: usize, step: impl FnOnce(&mut T) -> R) -> Option<R> {
-        let mut state = lock(&self.state);
-        while state.next != i && !state.is_abandoned {
-            state = self.is_next.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
-        if state.is_abandoned {
-            return None;
-        }
-        let result = step(&mut state.shared);
-        state.next += 1;
-        self.is_next.notify_all();
-        Some(result)
-    }
-
-    /// Runs a task that takes its turn. If it fails or panics, tasks that wait for it give up.
-    pub(crate) fn within<R>(&self, task: impl FnOnce() -> Result<R>) -> Result<R> {
-        struct AbandonOnDrop<'a, T> {
-            turns: &'a Turns<T>,
-            is_armed: bool,
-        }
-        impl<T> Drop for AbandonOnDrop<'_, T> {
-            fn drop(&mut self) {
-                if self.is_armed {
-                    lock(&self.turns.state).is_abandoned = true;
-                    self.turns.is_next.notify_all();
-                }
-            }
-        }
-        let mut guard = AbandonOnDrop { turns: self, is_armed: true };
-        let result = task();
-        guard.is_armed = result.is_err();
-        result
-    }
 }

@@ -1,9 +1,11 @@
-//! The check that nodes are exactly those that a build makes of points.
+//! The check that a tree is the one that a build makes of its points.
 
 use crate::error::{Error, Result};
 use crate::memory::vec_with_capacity;
+use crate::quadtree::backend::Backend;
+use crate::quadtree::node::{child_corner, level_begins};
 use crate::quadtree::options::QuadtreeOptions;
-use crate::quadtree::part::child_corner;
+use crate::query::ids;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
@@ -18,45 +20,54 @@ pub(crate) struct Unchecked<'a, C, const D: usize> {
     pub(crate) ids: &'a [u32],
 }
 
-/// The data that follow from which nodes split.
-pub(crate) struct Cells {
-    /// The low corner of each node's cell, in units.
-    pub(crate) corners: Vec<u32>,
-    /// The first node of each level, and the number of nodes.
-    pub(crate) level_begins: Vec<u32>,
+/// Checks that a tree is the one that a build makes of its points.
+pub(crate) fn verify<C: Coord, const D: usize>(tree: &(impl Backend<C> + ?Sized)) -> Result<()> {
+    let corrupt = |node: usize, what| Error::Corrupt { node: node as u64, what };
+    let (outline, nodes, coords, ids) = (tree.outline(), tree.nodes()?, tree.coords()?, tree.ids()?);
+    if let Some((place, what)) = ids::first_invalid(&ids)? {
+        return Err(corrupt(0, format!("at place {place}: {what}")));
+    }
+    let unchecked = Unchecked::<C, D> {
+        frame: outline.frame(),
+        options: &outline.options,
+        nodes: &nodes,
+        points: coords.as_chunks().0,
+        ids: &ids,
+    };
+    let corners = unchecked.check(corrupt)?;
+    if outline.level_begins != level_begins(&nodes) {
+        return Err(corrupt(0, format!("its levels begin at {:?}", outline.level_begins)));
+    }
+    let cells = tree.cells(0..nodes.len() as u32)?;
+    let wrong = cells.as_chunks().0.iter().zip(&corners).position(|(cell, expected)| cell != expected);
+    wrong.map_or(Ok(()), |i| Err(corrupt(i, format!("its cell is at {:?}", &cells[i * D..][..D]))))
 }
 
 impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
-    /// Returns the cells of the nodes if these are the tree over the points in breadth-first order; otherwise the error that `corrupt`
-    /// makes of the first wrong node. O(n); allocates the cells.
-    pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Cells> {
-        let cells = self.check_nodes(&corrupt)?;
+    /// Returns the low corners of the nodes' cells if the nodes are the tree over the points in breadth-first order; otherwise the error
+    /// that `corrupt` makes of the first wrong node. O(n); allocates the corners.
+    pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Vec<[u32; D]>> {
+        let corners = self.check_nodes(&corrupt)?;
         let leaves = self.nodes.par_iter().enumerate().filter(|(_, node)| node.is_leaf());
-        let wrong = leaves.find_map_first(|(i, leaf)| {
-            Some((i, self.fault_in_points(leaf, &cells.corners.as_chunks().0[i])?))
-        });
-        wrong.map_or(Ok(cells), |(i, what)| Err(corrupt(i, what)))
+        let wrong = leaves.find_map_first(|(i, leaf)| Some((i, self.fault_in_points(leaf, &corners[i])?)));
+        wrong.map_or(Ok(corners), |(i, what)| Err(corrupt(i, what)))
     }
 
     /// Checks the nodes in breadth-first order, so that a parent has determined the point range of a node before the node is checked.
-    fn check_nodes(&self, corrupt: &impl Fn(usize, String) -> Error) -> Result<Cells> {
+    fn check_nodes(&self, corrupt: &impl Fn(usize, String) -> Error) -> Result<Vec<[u32; D]>> {
         let Self { nodes, options, .. } = *self;
         let (root, num_points) = (nodes[0], self.points.len());
         if (root.start, root.end as usize, root.level) != (0, num_points, 0) {
             return Err(corrupt(0, format!("the root is {root:?}, and there are {num_points} points")));
         }
-        let depth = options.max_depth.min(self.frame.levels);
+        let depth = options.depth(&self.frame);
         let mut corners: Vec<[u32; D]> = vec_with_capacity(nodes.len(), "cells of a quadtree")?;
         corners.push([0; D]);
-        let mut level_begins = vec![0, 1];
         for (i, node) in nodes.iter().enumerate() {
             // The nodes before `next` are the root, or children of nodes before this one.
             let next = corners.len();
             if i == next {
                 return Err(corrupt(i, "it is the child of no node".into()));
-            }
-            if i == level_begins[level_begins.len() - 1] as usize {
-                level_begins.push(next as u32);
             }
             if node.is_leaf() == (node.len() > options.leaf_points && node.level < depth) {
                 let (len, leaf_points, level) = (node.len(), options.leaf_points, node.level);
@@ -85,7 +96,7 @@ impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
                 corners.push(child_corner(corners[i], k, side));
             }
         }
-        Ok(Cells { corners: corners.into_flattened(), level_begins })
+        Ok(corners)
     }
 
     /// Returns what is wrong with the points of a leaf, if anything.

@@ -1,0 +1,11 @@
+//! The order of points by super key, on the host.
+
+use kauri_kernels::thread::coord::Coord;
+use std::cmp::Ordering;
+
+/// Compares the coordinates of two points by the super key that begins on an axis.
+#[inline]
+pub(crate) fn compare<C: Coord>(a: &[C], b: &[C], axis: usize) -> Ordering {
+    let by_axis = |axis: usize| a[axis].key().cmp(&b[axis].key());
+    (axis..a.len()).chain(0..axis).map(by_axis).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
