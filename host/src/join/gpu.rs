@@ -29,8 +29,6 @@ mod top_k;
 
 pub(super) use batches::deliver;
 pub(super) use from_host::top_k_from_host;
-#[cfg(feature = "research")]
-pub(super) use heaps::check_heap_len;
 pub(super) use nearest::nearest;
 pub(super) use pairs::{count, rows};
 pub(super) use plan::MemoryPlan;

@@ -6,7 +6,8 @@ use crate::point::{Point, dims};
 use crate::query::checked_bound;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
-use kauri_kernels::join::score::{ScoreType, Scoring};
+use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
+use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::{Norm, along};
 use kauri_kernels::thread::words::Bits128;
@@ -100,4 +101,44 @@ pub(super) struct TopKParams<C> {
     pub(super) heap_bytes: u64,
     /// Pairs after this one are not in the result.
     pub(super) threshold: Bits128,
+}
+
+impl<C> TopKParams<C> {
+    /// Replaces [`Strategy::Auto`] by the cheapest strategy for sets of `lens` points, and a strategy that the score function excludes.
+    ///
+    /// # Errors
+    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer than `k` pairs.
+    pub(super) fn choose_strategy(self, lens: [usize; 2]) -> Result<Self> {
+        let strategy = match self.strategy {
+            #[cfg(feature = "research")]
+            heaps @ (Strategy::RegisterHeap | Strategy::SharedHeap) => check_heap_len(heaps, self.k)?,
+            // Tested first, because all other strategies allocate memory for k pairs, however few pairs there are.
+            Strategy::Auto if self.k > JOIN.most_kept => Strategy::Filter,
+            Strategy::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Strategy::NestedLoop,
+            Strategy::Auto if self.is_monotone() && are_many(lens, self.k) => Strategy::Threshold,
+            Strategy::Auto => Strategy::Cells,
+            // For other functions the best-scored points give no bound on the other pairs.
+            Strategy::Threshold if !self.is_monotone() => Strategy::Cells,
+            strategy => strategy,
+        };
+        Ok(Self { strategy, ..self })
+    }
+
+    /// True if the score of a pair is monotone in the score of each point.
+    fn is_monotone(&self) -> bool {
+        self.scoring.function != ScoreFunction::Product || self.score_type == ScoreType::U32
+    }
+}
+
+/// True if the best-scored points are a small part of both sets.
+fn are_many(lens: [usize; 2], k: usize) -> bool {
+    lens.iter().all(|&len| len / JOIN.threshold_from >= JOIN.best_points(k))
+}
+
+/// Returns the strategy, or [`Error::StrategyLimit`](crate::Error::StrategyLimit) if its heaps keep fewer than `k` pairs.
+#[cfg(feature = "research")]
+fn check_heap_len(strategy: Strategy, k: usize) -> Result<Strategy> {
+    let name = if strategy == Strategy::SharedHeap { "SharedHeap" } else { "RegisterHeap" };
+    let (k, most) = (k as u64, kauri_kernels::join::heaps::MAX_K as u64);
+    if k > most { Err(crate::Error::StrategyLimit { strategy: name, k, most }) } else { Ok(strategy) }
 }

@@ -1,12 +1,5 @@
 //! Strategies of the top-k distance join.
 
-#[cfg(feature = "research")]
-use super::gpu::check_heap_len;
-use super::params::TopKParams;
-use crate::error::Result;
-use kauri_kernels::join::score::{ScoreFunction, ScoreType};
-use kauri_kernels::policy::JOIN;
-
 /// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin). All strategies return the same result; the CPU ignores
 /// them.
 ///
@@ -51,36 +44,4 @@ pub enum Strategy {
     SharedHeap,
     /// Writes all pairs, then selects the best (Løvik's baseline, with a selection in place of the sort).
     Filter,
-}
-
-impl<C> TopKParams<C> {
-    /// Replaces [`Strategy::Auto`] by the cheapest strategy for sets of `lens` points, and a strategy that the score function excludes.
-    ///
-    /// # Errors
-    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer than `k` pairs.
-    pub(super) fn choose_strategy(self, lens: [usize; 2]) -> Result<Self> {
-        let strategy = match self.strategy {
-            #[cfg(feature = "research")]
-            heaps @ (Strategy::RegisterHeap | Strategy::SharedHeap) => check_heap_len(heaps, self.k)?,
-            // Tested first, because all other strategies allocate memory for k pairs, however few pairs there are.
-            Strategy::Auto if self.k > JOIN.most_kept => Strategy::Filter,
-            Strategy::Auto if lens[0] as u128 * lens[1] as u128 <= JOIN.nested_pairs => Strategy::NestedLoop,
-            Strategy::Auto if self.is_monotone() && are_many(lens, self.k) => Strategy::Threshold,
-            Strategy::Auto => Strategy::Cells,
-            // For other functions the best-scored points give no bound on the other pairs.
-            Strategy::Threshold if !self.is_monotone() => Strategy::Cells,
-            strategy => strategy,
-        };
-        Ok(Self { strategy, ..self })
-    }
-
-    /// True if the score of a pair is monotone in the score of each point.
-    fn is_monotone(&self) -> bool {
-        self.scoring.function != ScoreFunction::Product || self.score_type == ScoreType::U32
-    }
-}
-
-/// True if the best-scored points are a small part of both sets.
-fn are_many(lens: [usize; 2], k: usize) -> bool {
-    lens.iter().all(|&len| len / JOIN.threshold_from >= JOIN.best_points(k))
 }

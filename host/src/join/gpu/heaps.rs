@@ -5,7 +5,7 @@ use super::cells::{Sets, Side, SidesPlan};
 use super::grid::PackedGrid;
 use super::scored::ScoredView;
 use crate::device::{Layout, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::join::params::TopKParams;
 use crate::join::strategy::Strategy;
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -16,13 +16,6 @@ use kauri_kernels::thread::words::Bits128;
 
 /// Least bytes for the heaps of a batch.
 const MIN_BYTES: u64 = 1 << 20;
-
-/// Returns the strategy, or [`Error::StrategyLimit`] if its heaps keep fewer than `k` pairs.
-pub(in crate::join) fn check_heap_len(strategy: Strategy, k: usize) -> Result<Strategy> {
-    let name = if strategy == Strategy::SharedHeap { "SharedHeap" } else { "RegisterHeap" };
-    let (k, most) = (k as u64, MAX_K as u64);
-    if k > most { Err(Error::StrategyLimit { strategy: name, k, most }) } else { Ok(strategy) }
-}
 
 /// Returns the most bytes for the heaps of a batch if a join may take `bytes` bytes of device memory.
 pub(super) fn max_bytes(bytes: u64) -> u64 {
