@@ -49,4 +49,5 @@
 //! | of a camera | 1.20 | 1.55 |
 //! | random | 3.74 | 5.45 |
 
-pub use crate::sah::variants::{StagesOptions, Traversal};
+pub use crate::sah::options::Traversal;
+pub use crate::sah::variants::StagesOptions;

@@ -17,8 +17,11 @@ mod refit;
 mod small_levels;
 mod small_roots;
 mod small_warps;
+mod subtrees;
 mod trace;
 mod tree;
+#[cfg(feature = "research")]
+mod variant_layout;
 
 pub(super) use build::GpuBuilder;
 pub(super) use tree::GpuTree;

@@ -37,7 +37,7 @@ mod gpu;
 mod hits;
 mod host_tree;
 mod mesh_input;
-mod options;
+pub(crate) mod options;
 mod trace;
 mod tree;
 #[cfg(feature = "research")]

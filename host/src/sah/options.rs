@@ -89,6 +89,13 @@ impl SahOptions {
         self
     }
 
+    /// Sets the variants of a GPU's stages. The tree does not depend on them.
+    #[cfg(feature = "research")]
+    pub fn stages(mut self, stages: super::variants::StagesOptions) -> Self {
+        self.stages = stages;
+        self
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let lengths = [("cost of a step", self.step_cost), ("fraction of empty space", self.empty_space)];
         match lengths.into_iter().find(|(_, value)| !(*value >= 0.0 && value.is_finite())) {
@@ -125,6 +132,13 @@ impl RayOptions {
     /// Sets whether rays are sorted.
     pub fn sorted(mut self, sorted: bool) -> Self {
         self.sorted = sorted;
+        self
+    }
+
+    /// Sets how a ray finds the subtrees that it has deferred.
+    #[cfg(feature = "research")]
+    pub fn traversal(mut self, traversal: Traversal) -> Self {
+        self.traversal = traversal;
         self
     }
 }

@@ -1,7 +1,4 @@
-//! Variants of builds and of traversals, published in [`research::sah`](crate::research::sah).
-
-pub use super::options::Traversal;
-use super::options::{RayOptions, SahOptions};
+//! Variants of builds, published in [`research::sah`](crate::research::sah).
 
 /// Variants of the stages of a GPU's fast build. The default is the library's own build; the CPU ignores them.
 ///
@@ -45,21 +42,5 @@ impl Default for StagesOptions {
             records: false,
             candidate_bytes: 1 << 29,
         }
-    }
-}
-
-impl SahOptions {
-    /// Sets the variants of a GPU's stages. The tree does not depend on them.
-    pub fn stages(mut self, stages: StagesOptions) -> Self {
-        self.stages = stages;
-        self
-    }
-}
-
-impl RayOptions {
-    /// Sets how a ray finds the subtrees that it has deferred.
-    pub fn traversal(mut self, traversal: Traversal) -> Self {
-        self.traversal = traversal;
-        self
     }
 }

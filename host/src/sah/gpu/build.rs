@@ -4,9 +4,9 @@ use super::build_input::BuildInput;
 use super::corners::load_mesh;
 use super::growable_buffer::GrowableBuffer;
 use super::large_nodes::LargeNodes;
-use super::preorder::Subtrees;
 use super::refit::Refit;
 use super::small_roots::SmallRoots;
+use super::subtrees::Subtrees;
 use super::tree::{GpuTree, TREE};
 use crate::device::{Gpu, Stream, Workspace};
 use crate::error::Result;
@@ -79,7 +79,7 @@ impl GpuBuilder {
         })?;
         let (subtrees, size) = stats.phase("small nodes", || -> Result<_> {
             let lens = small.prepare(workspace, &input)?;
-            let subtrees = Subtrees::carve(workspace, stream, large, lens)?;
+            let subtrees = Subtrees::carve(workspace, stream, large.num_top_nodes(), lens)?;
             // SAFETY: the memory is as prepared, and waits for the device before it is freed.
             unsafe { small.split(&input, &subtrees)? };
             let size = subtrees.compute_sizes(stream, large)?;

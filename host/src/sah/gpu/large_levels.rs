@@ -2,7 +2,7 @@
 
 use super::build_input::BuildInput;
 #[cfg(feature = "research")]
-use super::large_variants::VariantLayout;
+use super::variant_layout::VariantLayout;
 use crate::device::{Layout, PinnedBuffer, Region, Stream, Temp};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};

@@ -3,9 +3,9 @@
 use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
 use super::growable_buffer::GrowableBuffer;
 use super::large_levels::{Level, LevelLayout};
-#[cfg(feature = "research")]
-use super::large_variants::VariantLayout;
 use super::small_roots::SmallRoots;
+#[cfg(feature = "research")]
+use super::variant_layout::VariantLayout;
 use crate::device::{Layout, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use crate::sah::options::SahOptions;

@@ -1,10 +1,9 @@
 //! Boxes and partition of large nodes in the variants of [`StagesOptions`].
 
 use super::large_levels::Level;
-use crate::device::{Layout, Region};
+use super::variant_layout::VariantLayout;
 use crate::error::Result;
 use crate::primitives::scan::ScanKind;
-use crate::primitives::segmented::{SegmentFormat, Segmented};
 use crate::sah::variants::StagesOptions;
 use cuda_std::kernel::Kernel;
 use kauri_kernels::sah::aabb::BOX_WORDS;
@@ -14,44 +13,6 @@ use kauri_kernels::sah::large_variants::{
 };
 use kauri_kernels::sah::partition::{sah_boxes, sah_sort};
 use kauri_kernels::thread::operator::{Min, Sum};
-
-/// The scratch memory of a level's segmented scans and reductions. Rows have an element for each chunk.
-pub(super) struct VariantLayout {
-    stages: StagesOptions,
-    /// 1 for the first chunk of each node.
-    heads: Region<u8>,
-    /// The first chunk of each node.
-    offsets: Region<u64>,
-    /// Bounding boxes of chunks.
-    chunk_keys: Region<u32>,
-    min_keys: Segmented,
-    /// References of chunks on both sides.
-    chunk_counts: Region<u32>,
-    /// References of a node before each of its chunks, on both sides.
-    before_chunks: Region<u32>,
-    count_sums: Segmented,
-}
-
-impl VariantLayout {
-    /// Plans the memory, if the options ask for a variant of these stages.
-    pub(super) fn plan(
-        layout: &mut Layout,
-        [num_nodes, num_chunks]: [usize; 2],
-        stages: StagesOptions,
-    ) -> Option<Self> {
-        let is_variant = stages.sort_by_scans || stages.boxes_by_reductions || stages.by_shared_memory;
-        is_variant.then(|| Self {
-            stages,
-            heads: layout.reserve(num_chunks),
-            offsets: layout.reserve(num_nodes),
-            chunk_keys: layout.reserve(BOX_WORDS * num_chunks),
-            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, SegmentFormat::Heads),
-            chunk_counts: layout.reserve(2 * num_chunks),
-            before_chunks: layout.reserve(2 * num_chunks),
-            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, SegmentFormat::Heads),
-        })
-    }
-}
 
 impl Level<'_> {
     /// Launches a kernel with a block per chunk: `Shared` exchanges values through shared memory, `Shuffle` by shuffles.

@@ -1,47 +1,15 @@
 //! Writing the tree in preorder: sizes of subtrees from the leaves up, positions from the root down.
 
 use super::large_nodes::LargeNodes;
-use crate::device::{Layout, Stream, Workspace};
+use super::subtrees::Subtrees;
+use crate::device::Stream;
 use crate::error::Result;
 use crate::sah::host_tree::check_size;
-use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::preorder::{Positions, SubtreeSize, TopLevel, TreeMut, sah_top_sizes, sah_top_write};
 use std::ops::Range;
 
-/// The scratch memory of subtrees: their sizes, and their positions in the tree.
-pub(super) struct Subtrees<'a> {
-    top_sizes: SliceMut<'a, SubtreeSize>,
-    top_positions: SliceMut<'a, SubtreeSize>,
-    /// Small roots first.
-    pub(super) small_sizes: SliceMut<'a, SubtreeSize>,
-    pub(super) small_positions: SliceMut<'a, SubtreeSize>,
-    /// The first decisions about the nodes below each small root.
-    pub(super) decisions: SliceMut<'a, u16>,
-}
-
-impl<'a> Subtrees<'a> {
-    /// Carves memory for the subtrees of top nodes and of small nodes, and for decisions.
-    pub(super) fn carve(
-        workspace: &'a mut Workspace,
-        stream: &Stream,
-        large: &LargeNodes,
-        [num_small, num_decisions]: [usize; 2],
-    ) -> Result<Self> {
-        let (num_top, mut layout) = (large.num_top_nodes(), Layout::new());
-        let [top_sizes, top_positions, small_sizes, small_positions] =
-            [num_top, num_top, num_small, num_small].map(|len| layout.reserve(len));
-        let decisions = layout.reserve(num_decisions);
-        let temp = workspace.carve(stream, &layout, "sizes of subtrees")?;
-        Ok(Self {
-            top_sizes: temp.view(top_sizes),
-            top_positions: temp.view(top_positions),
-            small_sizes: temp.view(small_sizes),
-            small_positions: temp.view(small_positions),
-            decisions: temp.view(decisions),
-        })
-    }
-
-    fn level<'b>(&'b self, large: &'b LargeNodes, level: &Range<u32>) -> TopLevel<'b> {
+impl Subtrees<'_> {
+    fn level<'a>(&'a self, large: &'a LargeNodes, level: &Range<u32>) -> TopLevel<'a> {
         TopLevel {
             begin: level.start,
             end: level.end,

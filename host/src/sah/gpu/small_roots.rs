@@ -2,10 +2,10 @@
 
 use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
 use super::growable_buffer::GrowableBuffer;
-use super::preorder::Subtrees;
 #[cfg(feature = "research")]
 use super::small_levels::SmallLevels;
 use super::small_warps;
+use super::subtrees::Subtrees;
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;

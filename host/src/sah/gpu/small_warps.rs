@@ -1,7 +1,7 @@
 //! Subtrees of small roots, one warp each.
 
 use super::build_input::BuildInput;
-use super::preorder::Subtrees;
+use super::subtrees::Subtrees;
 use crate::error::Result;
 use kauri_kernels::sah::preorder::TreeMut;
 use kauri_kernels::sah::small_roots::SmallRoots;
