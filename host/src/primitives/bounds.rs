@@ -11,6 +11,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// The temporary memory of a bounding box.
 pub(crate) struct Bounds<C: Coord> {
@@ -27,22 +28,28 @@ impl<C: Coord> Bounds<C> {
     /// Writes the corners of the bounding box, the least corner first.
     ///
     /// # Safety
-    /// `coords` belong to points of `D` dimensions, as planned, and `corners` has `2 * D` entries. Nothing else uses
+    /// `coords` belong to points of `dims` dimensions, as planned, and `corners` has `2 * dims` entries. Nothing else uses
     /// them until the stream has done the work.
-    pub(crate) unsafe fn run<const D: usize>(
+    pub(crate) unsafe fn run(
         &self,
         stream: &Stream,
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
+        dims: usize,
         corners: SliceMut<'_, C>,
     ) -> Result<()> {
         let keys = temp.view(self.keys);
-        // SAFETY: the plan has `2 * D` keys; the rest is passed on to the caller.
+        let blocks = (coords.len() / dims).div_ceil(TILE_THREADS).min(FOLD_MAX_BLOCKS) as u64;
+        let args = (coords, dims as u32, keys);
+        // SAFETY: the plan has `2 * dims` keys; the rest is passed on to the caller.
         unsafe {
-            stream.fill_bytes(keys.part(0, D), 0xFF)?;
-            stream.fill_bytes(keys.part(D, D), 0)?;
-            let blocks = (coords.len() / D).div_ceil(TILE_THREADS).min(FOLD_MAX_BLOCKS);
-            stream.launch::<primitives_bounds<C, D>>(blocks as u64, (coords, keys))?;
+            stream.fill_bytes(keys.part(0, dims), 0xFF)?;
+            stream.fill_bytes(keys.part(dims, dims), 0)?;
+            match dims {
+                2 => stream.launch::<primitives_bounds<C, 2>>(blocks, args)?,
+                3 => stream.launch::<primitives_bounds<C, 3>>(blocks, args)?,
+                _ => stream.launch::<primitives_bounds<C, MAX_DIMS>>(blocks, args)?,
+            }
             stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))
         }
     }
@@ -74,6 +81,6 @@ pub fn bounds<C: Coord, const D: usize>(
     unsafe {
         let coords = Slice::from_raw_parts(points.as_ptr().cast(), points.len() * D);
         let corners = SliceMut::from_raw_parts(corners.as_ptr().cast(), corners.len() * D);
-        bounds.run::<D>(stream, &temp, coords, corners)
+        bounds.run(stream, &temp, coords, D, corners)
     }
 }

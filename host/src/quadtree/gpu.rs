@@ -199,7 +199,7 @@ fn frame<C: Coord, const D: usize>(
     let corners = temp.view(corners);
     // SAFETY: `corners` has two corners, and `coords` has whole points; nothing else uses the plan's memory.
     let corners = unsafe {
-        bounds.run::<D>(stream, &temp, coords, corners)?;
+        bounds.run(stream, &temp, coords, D, corners)?;
         stream.read(corners.read_only())?
     };
     let corners = corners.as_chunks::<D>().0;

@@ -11,7 +11,7 @@
 //! | [`quadtree`] | quadtrees level by level (Gluck 2014) |
 //! | [`query`] | traversals of left-balanced trees node by node (Wald 2022) |
 //! | [`join`] | top-k joins with heaps (Løvik 2020), joins with a list of cells (Gowanlock, Karsin 2018) |
-//! | [`sah`] | the stages of SAH builds (Choi, Chang 2010; Zhou 2008) |
+//! | [`sah`] | the stages of SAH builds (Zhou et al. 2008; Chang, Seo, Ihm 2015) |
 //! | [`primitives`] | selection in two passes (Billeter, Olsson, Assarsson 2009) |
 
 pub mod balanced;

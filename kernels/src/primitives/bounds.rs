@@ -5,6 +5,7 @@
 
 use crate::policy::TILE_THREADS as THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::measure::MAX_DIMS;
 use crate::thread::operator::Operator;
 use crate::thread::radix_key::RadixKey;
 use crate::warp::scan::reduce;
@@ -12,15 +13,18 @@ use cuda_std::prelude::*;
 
 const WARPS: usize = THREADS / 32;
 
-/// Reduces points of `D` coordinates into `keys`: per axis the least key, initialized to all ones, then per axis the
-/// greatest key, initialized to 0. -0.0 counts as 0.0; NaN is ignored.
+/// Reduces points of `dims` coordinates, at most `D`, into `keys`: per axis the least key, initialized to all ones, then
+/// per axis the greatest key, initialized to 0. -0.0 counts as 0.0; NaN is ignored.
 #[kernel(family = "primitives-moves", block = THREADS, shared = BoundsSmem<C, D>)]
-#[instances(C = [f32, f64], D = [1, 2, 3, 4, 5, 6, 7, 8])]
+#[instances(C = [f32, f64], D = [2, 3, 8])]
 pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     coords: Slice<C>,
+    dims: u32,
     keys: SliceMut<<C as Coord>::Key>,
 ) {
-    Bounds::<C, D> { coords }.run(keys)
+    // The kernel of most dimensions serves all points that have no kernel of their own.
+    let dims = if D == MAX_DIMS { dims as usize } else { D };
+    Bounds::<C, D> { coords, dims }.run(keys)
 }
 
 /// Converts keys to coordinates; keys that no coordinate was reduced into become infinities. A thread per key.
@@ -46,6 +50,8 @@ pub struct BoundsSmem<C, const D: usize> {
 /// One block's part of the reduction.
 struct Bounds<'a, C, const D: usize> {
     coords: Slice<'a, C>,
+    /// Coordinates of a point, at most `D`.
+    dims: usize,
 }
 
 impl<C: Coord, const D: usize> Bounds<'_, C, D> {
@@ -56,7 +62,8 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let thread = thread::thread_idx_x() as usize;
         let (own_least, own_greatest) = self.reduce_points();
         let mut axis = 0;
-        while axis < D {
+        // A constant bound, so that the boxes stay in registers.
+        while axis < D && axis < self.dims {
             let (low, high) = (reduce::<C, C::Min>(own_least[axis]), reduce::<C, C::Max>(own_greatest[axis]));
             if warp::lane_id() == 0 {
                 least.store(thread / 32 * D + axis, low);
@@ -65,7 +72,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
             axis += 1;
         }
         thread::sync_threads();
-        if thread < D {
+        if thread < self.dims {
             let (mut low, mut high) = (<C::Min>::IDENTITY, <C::Max>::IDENTITY);
             let mut warp = 0;
             while warp < WARPS {
@@ -74,7 +81,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
                 warp += 1;
             }
             keys.atomic_min(thread, low.key(), Ordering::Relaxed, Scope::Device);
-            keys.atomic_max(D + thread, high.key(), Ordering::Relaxed, Scope::Device);
+            keys.atomic_max(self.dims + thread, high.key(), Ordering::Relaxed, Scope::Device);
         }
     }
 
@@ -82,14 +89,14 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
     #[inline(always)]
     unsafe fn reduce_points(&self) -> ([C; D], [C; D]) {
         let (mut least, mut greatest) = ([<C::Min>::IDENTITY; D], [<C::Max>::IDENTITY; D]);
-        let num_points = self.coords.len() / D;
+        let num_points = self.coords.len() / self.dims;
         let stride = thread::grid_dim_x() as usize * THREADS;
         let mut point = thread::index_1d_u64() as usize;
         while point < num_points {
             let mut axis = 0;
-            while axis < D {
+            while axis < D && axis < self.dims {
                 // -0.0 + 0.0 is 0.0.
-                let x = self.coords.load(point * D + axis) + C::ZERO;
+                let x = self.coords.load(point * self.dims + axis) + C::ZERO;
                 if !x.is_nan() {
                     least[axis] = <C::Min>::combine(least[axis], x);
                     greatest[axis] = <C::Max>::combine(greatest[axis], x);

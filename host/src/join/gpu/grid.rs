@@ -111,8 +111,8 @@ fn grid_of_dims<C: Coord, const D: usize>(
     let corners: SliceMut<'_, C> = temp.view(corners);
     // SAFETY: each box has two corners, the coordinates are those of whole points, and nothing else uses the memory of the plan.
     let corners = unsafe {
-        bounds.run::<D>(stream, &temp, coords[0], corners.part(0, 2 * D))?;
-        bounds.run::<D>(stream, &temp, coords[1], corners.part(2 * D, 2 * D))?;
+        bounds.run(stream, &temp, coords[0], D, corners.part(0, 2 * D))?;
+        bounds.run(stream, &temp, coords[1], D, corners.part(2 * D, 2 * D))?;
         stream.read(corners.read_only())?
     };
     let corners = corners.as_chunks::<D>().0;

@@ -3,7 +3,6 @@
 use crate::device::{Layout, Region, Stream, Temp};
 use crate::error::Result;
 use crate::kdtree::options::SplitRule;
-use crate::point::with_dims;
 use crate::primitives::bounds::Bounds;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::axes::kdtree_varying_axes;
@@ -82,7 +81,7 @@ impl<C: Coord> PointBounds<C> {
     ) -> Result<Slice<'a, C>> {
         let corners = temp.view(self.corners);
         // SAFETY: passed on to the caller.
-        with_dims!(dims, D => unsafe { self.bounds.run::<D>(stream, temp, coords, corners) })?;
+        unsafe { self.bounds.run(stream, temp, coords, dims, corners)? };
         Ok(corners.read_only())
     }
 }
