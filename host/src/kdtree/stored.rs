@@ -4,21 +4,13 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::device::Device;
 use crate::error::Result;
-use crate::kdtree::backend::Sections;
+use crate::kdtree::backend::{LoadedSections, Sections};
 use crate::kdtree::gpu::GpuTree;
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu};
-use crate::memory::Items;
 use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
-
-/// The arrays of a tree, read from a file and checked: each id occurs once, coordinates are within their limits, axes exist.
-pub(crate) struct LoadedSections<C> {
-    pub(crate) coords: Items<C>,
-    pub(crate) ids: Items<u32>,
-    pub(crate) axes: Items<u8>,
-}
 
 impl<C: Coord> LoadedSections<C> {
     /// Reads and checks the arrays of a file.

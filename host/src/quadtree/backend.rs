@@ -1,8 +1,6 @@
 //! Backend trait of quadtrees: the operations that each device implements. Arguments are already validated.
 
 use crate::error::Result;
-use crate::quadtree::check;
-use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::query::backend::QueryBackend;
 use crate::rows::Rows;
@@ -51,9 +49,4 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn samples(&self) -> Result<Vec<u32>>;
     /// Returns the backend that answers queries. The first call builds its data.
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
-
-    /// Checks everything that a build promises.
-    fn verify(&self) -> Result<()> {
-        with_2_or_3!(self.outline().dims, D => check::verify::<C, D>(self))
-    }
 }

@@ -1,5 +1,6 @@
 //! A tree in device memory, and its build: in rounds of several levels from sorted codes, or level by level.
 
+mod algorithm;
 mod build;
 mod codes;
 mod index;
@@ -65,7 +66,7 @@ impl<C: Coord> GpuTree<C> {
                 iota_on(stream, 0, build.ids.slice_mut())?;
             } else {
                 for num_splits in
-                    build.run(workspace, options.algorithm)?.into_iter().take_while(|&num| num > 0)
+                    options.algorithm.run(&mut build, workspace)?.into_iter().take_while(|&num| num > 0)
                 {
                     level_begins.push(level_begins[level_begins.len() - 1] + (num_splits << D));
                 }

@@ -7,6 +7,7 @@ use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
 use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::build::{self, BufferRef};
+use crate::quadtree::check;
 use crate::quadtree::dims::CartesianPoint;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::query::backend::QueryBackend;
@@ -282,7 +283,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; [`Error::OutOfMemory`]; errors of the device.
     pub fn verify(&self) -> Result<()> {
-        self.tree.verify()
+        check::verify::<_, D>(&*self.tree)
     }
 
     /// Returns the leaf that contains each query, as a node number; [`NO_NODE`] for a query outside of the root's cell.

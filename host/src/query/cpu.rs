@@ -4,7 +4,7 @@
 //! - `backend`: the queries, each of which calls one of the two below.
 //! - `nearest`: the k nearest points; `best` keeps them.
 //! - `within`: points within a distance or in boxes.
-//! - `traversal`: the traversal of the nodes; `queries` has the rules of distances.
+//! - `traversal`: the traversal of the nodes; `rules` has the rules of distances.
 //! - `order`: processes queries by start bucket.
 //! - `boxes`: the boxes of large subtrees.
 
@@ -14,6 +14,7 @@ pub(crate) mod boxes;
 mod nearest;
 mod order;
 pub(crate) mod queries;
+pub(crate) mod rules;
 pub(crate) mod traversal;
 pub(crate) mod within;
 

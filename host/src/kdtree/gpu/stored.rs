@@ -7,11 +7,10 @@ use rayon::prelude::*;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::backend::Sections;
+use crate::kdtree::backend::{LoadedSections, Sections};
 use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
-use crate::kdtree::stored::LoadedSections;
 use crate::memory;
 use crate::point::check_each_coordinate;
 use crate::stats::Stats;

@@ -1,13 +1,9 @@
-//! Builds of subtrees in device memory.
+//! The input and the output of a build of subtrees in device memory.
 
-use crate::device::{Buffer, Stream, Workspace};
+use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::primitives::generate::iota_on;
 use crate::primitives::permute::{Direction, permute_parts};
-use crate::quadtree::gpu::codes;
-#[cfg(feature = "research")]
-use crate::quadtree::gpu::levels;
-use crate::quadtree::options::{BuildAlgorithm, QuadtreeOptions};
+use crate::quadtree::options::QuadtreeOptions;
 use cuda_std::mem::Slice;
 use kauri_kernels::quadtree::codes::children::NodesMut;
 use kauri_kernels::quadtree::frame::Frame;
@@ -62,29 +58,6 @@ impl<'a, C: Coord, const D: usize> Build<'a, C, D> {
                 cells: Buffer::from_slice(stream, corners.as_flattened(), "quadtree cells")?,
             },
         })
-    }
-
-    /// Builds the subtrees. All roots have more points than a leaf may have, and are above level `depth`. Returns the number of nodes that
-    /// split on each level, from that of the roots on. The points must be grouped by root, in input order within a root.
-    ///
-    /// # Safety
-    /// Nothing else uses the buffers until the stream has done the work.
-    pub(crate) unsafe fn run(
-        &mut self,
-        workspace: &mut Workspace,
-        algorithm: BuildAlgorithm,
-    ) -> Result<Vec<u32>> {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if self.roots[0].level > 0 {
-                iota_on(self.stream, 0, self.ids.slice_mut())?;
-            }
-            match algorithm {
-                BuildAlgorithm::Codes => codes::build(self, workspace),
-                #[cfg(feature = "research")]
-                BuildAlgorithm::Levels(options) => levels::build(self, workspace, options),
-            }
-        }
     }
 
     /// Returns the coordinates in the order of the tree.

@@ -10,7 +10,7 @@ use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
 use crate::query::cpu::backend::{CpuTree, TreeOf, TreeQueries};
 use crate::query::cpu::best::Best;
 use crate::query::cpu::points;
-use crate::query::cpu::queries::PointQuery;
+use crate::query::cpu::rules::PointQuery;
 use crate::query::cpu::traversal::{self, Nodes, Traversable};
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 use crate::query::ids::rows_by_id;

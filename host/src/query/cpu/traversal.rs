@@ -6,7 +6,7 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
-use crate::query::cpu::queries::PointQuery;
+use crate::query::cpu::rules::PointQuery;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 
 /// Number of levels of subtrees that are scanned without pruning: fewer branches make up for more distances.

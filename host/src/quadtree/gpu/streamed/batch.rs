@@ -58,7 +58,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         // SAFETY: the buffers are owned here, and wait for the device before they are freed; the arrays that are downloaded have been
         // written, and no other task uses this range of the output.
         unsafe {
-            build.run(&mut lane.workspace, self.options.algorithm)?;
+            self.options.algorithm.run(&mut build, &mut lane.workspace)?;
             let (in_order, mut ids_out) = (
                 build.coords_in_order()?,
                 Buffer::<u32>::uninitialized(self.gpu, ids.len(), "ids of a batch")?,

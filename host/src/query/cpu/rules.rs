@@ -1,0 +1,117 @@
+//! One query: how it measures distances, and which points it may find.
+
+use crate::query::cpu::best::Best;
+use crate::query::options::ValidatedOptions;
+use kauri_kernels::thread::coord::{Coord, dist2};
+use kauri_kernels::thread::measure::{Norm, along, along_to_range};
+
+/// One query.
+#[derive(Clone, Copy)]
+pub(crate) struct PointQuery<'a, C: Coord, const D: usize> {
+    pub(crate) point: &'a [C; D],
+    pub(crate) rules: &'a Rules<'a, C, D>,
+    /// The id of the point that the query excludes; `u32::MAX` if it excludes none.
+    pub(super) excluded: u32,
+}
+
+impl<C: Coord, const D: usize> PointQuery<'_, C, D> {
+    /// Offers point `i` of the index if the query may find it.
+    #[inline(always)]
+    pub(crate) fn offer<const PLAIN: bool>(
+        &self,
+        points: &[[C; D]],
+        ids: &[u32],
+        i: usize,
+        best: &mut impl Best<C>,
+    ) {
+        let distance = self.rules.distance::<PLAIN>(self.point, &points[i]);
+        if distance <= best.worst() && self.rules.takes::<PLAIN>(ids[i], self.excluded) {
+            best.offer(distance, ids[i]);
+        }
+    }
+}
+
+/// How distances are measured, and which points a query may find.
+#[derive(Clone)]
+pub(crate) struct Rules<'a, C, const D: usize> {
+    pub(crate) options: &'a ValidatedOptions<C>,
+    periods: [C; D],
+    /// The bounding box of all points.
+    low: [C; D],
+    high: [C; D],
+}
+
+impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
+    /// The rules of queries to points between two corners.
+    pub(super) fn new(options: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
+        let periods = std::array::from_fn(|axis| options.periods.get(axis).copied().unwrap_or(C::ZERO));
+        Self { options, periods, low, high }
+    }
+
+    /// True for the Euclidean norm without periods and mask.
+    pub(super) fn are_plain(&self) -> bool {
+        self.options.is_euclidean() && self.options.mask.is_none()
+    }
+
+    /// Returns the distance of a point; `PLAIN` requires plain rules.
+    #[inline(always)]
+    pub(crate) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C {
+        if PLAIN {
+            dist2(D, |axis| query[axis], |axis| point[axis])
+        } else {
+            self.options.norm.put_together(D, |axis| along(query[axis], point[axis], self.periods[axis]))
+        }
+    }
+
+    /// Returns the part of a region beyond a plane: its offsets from the query axis by axis, and their distance. No point of the part is
+    /// nearer, because the distance has the formula of point distances and rounding is monotone.
+    #[inline(always)]
+    pub(crate) fn beyond<const PLAIN: bool>(
+        &self,
+        query: &[C; D],
+        mut offsets: [C; D],
+        axis: usize,
+        plane: C,
+    ) -> ([C; D], C) {
+        let (a, period) = (query[axis], self.periods[axis]);
+        if PLAIN {
+            offsets[axis] = a - plane;
+            return (offsets, dist2(D, |axis| offsets[axis], |_| C::ZERO));
+        }
+        offsets[axis] = match period > C::ZERO {
+            false => (a - plane).abs(),
+            true if a > plane => along_to_range(a, self.low[axis], plane, period),
+            true => along_to_range(a, plane, self.high[axis], period),
+        };
+        (offsets, self.options.norm.put_together(D, |axis| offsets[axis]))
+    }
+
+    /// Returns the least distance to the box between two corners.
+    #[inline(always)]
+    pub(crate) fn distance_to_box<const PLAIN: bool>(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
+        if PLAIN {
+            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
+            Norm::Euclidean.put_together(D, along)
+        } else {
+            // A cell may extend so far beyond all points that it overlaps its periodic image.
+            let along = |axis: usize| {
+                let (low, high) = (low[axis].max(self.low[axis]), high[axis].min(self.high[axis]));
+                along_to_range(query[axis], low, high, self.periods[axis])
+            };
+            self.options.norm.put_together(D, along)
+        }
+    }
+
+    /// Returns a distance that no point between two corners exceeds.
+    #[inline(always)]
+    pub(crate) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
+        // A period makes no point farther.
+        let along = |axis: usize| (query[axis] - low[axis]).abs().max((query[axis] - high[axis]).abs());
+        self.options.norm.put_together(D, along)
+    }
+
+    #[inline(always)]
+    pub(crate) fn takes<const PLAIN: bool>(&self, id: u32, excluded: u32) -> bool {
+        PLAIN || id != excluded && self.options.mask.as_ref().is_none_or(|mask| mask.takes(id))
+    }
+}
