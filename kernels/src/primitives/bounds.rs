@@ -62,8 +62,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let thread = thread::thread_idx_x() as usize;
         let (own_least, own_greatest) = self.reduce_points();
         let mut axis = 0;
-        // A constant bound, so that the boxes stay in registers.
-        while axis < D && axis < self.dims {
+        while axis < D {
             let (low, high) = (reduce::<C, C::Min>(own_least[axis]), reduce::<C, C::Max>(own_greatest[axis]));
             if warp::lane_id() == 0 {
                 least.store(thread / 32 * D + axis, low);
@@ -94,12 +93,15 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let mut point = thread::index_1d_u64() as usize;
         while point < num_points {
             let mut axis = 0;
-            while axis < D && axis < self.dims {
-                // -0.0 + 0.0 is 0.0.
-                let x = self.coords.load(point * self.dims + axis) + C::ZERO;
-                if !x.is_nan() {
-                    least[axis] = <C::Min>::combine(least[axis], x);
-                    greatest[axis] = <C::Max>::combine(greatest[axis], x);
+            // A constant number of rounds keeps the box in registers.
+            while axis < D {
+                if axis < self.dims {
+                    // -0.0 + 0.0 is 0.0.
+                    let x = self.coords.load(point * self.dims + axis) + C::ZERO;
+                    if !x.is_nan() {
+                        least[axis] = <C::Min>::combine(least[axis], x);
+                        greatest[axis] = <C::Max>::combine(greatest[axis], x);
+                    }
                 }
                 axis += 1;
             }

@@ -1,7 +1,7 @@
 //! The queries of a launch, and the traversal of each.
 
 use super::buckets::Index;
-use super::traversal::{Filter, Traversal, TraversalAndRow, TraversalSmem, lane_item};
+use super::traversal::{Filter, Traversal, TraversalAndRow, TraversalSmem};
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
 use crate::thread::point::load_point;
@@ -60,24 +60,40 @@ impl<'a, C: Coord> Queries<'a, C> {
         index: Index<'a, C>,
         smem: *mut TraversalSmem<C>,
     ) -> TraversalAndRow<'a, C, Measure<'a, C, D>, D> {
-        let dims = index.dims as usize;
-        let (i, is_query) = lane_item(i, one_query, self.len(dims))?;
+        let buckets = index.buckets();
+        let num_queries = self.len(buckets.dims) as u64;
+        let first = if one_query { i } else { i - u64::from(warp::lane_id()) };
+        if first >= num_queries {
+            return None;
+        }
+        // Lanes without a query take part in warp operations with the first query of the warp.
+        let is_query = i < num_queries;
+        let i = if is_query { i } else { first } as usize;
         let row = if self.rows.is_empty() { i } else { self.rows.load(i) as usize };
         let position = if self.flags & flags::IN_ORDER != 0 { i } else { row };
-        let query = load_point(self.coords, position, dims);
+        let query = load_point(self.coords, position, buckets.dims);
         let norm = Norm::of(self.flags >> flags::NORM_SHIFT);
-        let measure = Measure::new(query, dims, norm, self.periods);
+        let measure = Measure::new(query, buckets.dims, norm, self.periods);
         let excluded = if self.excluded.is_empty() { u32::MAX } else { self.excluded.load(i) };
-        let mut traversal = Traversal::new(index, measure, Filter { mask: self.mask, excluded }, smem);
-        let buckets = &mut traversal.buckets;
+        let (mut buckets, mut start_bucket) = (buckets, 0);
         if self.flags & flags::BRUTE_FORCE != 0 {
             // One bucket has all points.
             buckets.levels = 0;
         } else if self.flags & flags::SELF_QUERY != 0 {
-            traversal.start_bucket = 1 << buckets.levels | buckets.bucket_of(i as u32);
+            start_bucket = 1 << buckets.levels | buckets.bucket_of(i as u32);
         } else if !self.start_buckets.is_empty() {
-            traversal.start_bucket = 1 << buckets.levels | self.start_buckets.load(i);
+            start_bucket = 1 << buckets.levels | self.start_buckets.load(i);
         }
+        let filter = Filter { mask: self.mask, excluded };
+        let traversal = Traversal {
+            buckets,
+            boxes: index.boxes,
+            least_ids: index.least_ids,
+            region: measure,
+            filter,
+            start_bucket,
+            smem,
+        };
         Some((traversal, is_query.then_some(row)))
     }
 }

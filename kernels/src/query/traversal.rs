@@ -5,7 +5,8 @@
 //! pending node and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after
 //! Aila, Laine 2009, *Understanding the Efficiency of Ray Traversal on GPUs*).
 
-use super::buckets::{BucketPoints, Index, NO_POINT, load_group};
+use super::buckets::{BucketPoints, NO_POINT};
+use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -103,18 +104,6 @@ pub struct Traversal<'a, C, R, const D: usize> {
     pub smem: *mut TraversalSmem<C>,
 }
 
-/// Returns item `i` of `len` for a lane, and whether the lane has one: lanes beyond the last item take part in warp operations with the
-/// first item of the warp. `None` if no lane of the warp has an item. Each lane passes its own `i` unless the warp has `one_item`.
-#[inline(always)]
-pub(super) fn lane_item(i: u64, one_item: bool, len: usize) -> Option<(usize, bool)> {
-    let first = if one_item { i } else { i - u64::from(warp::lane_id()) };
-    if first >= len as u64 {
-        return None;
-    }
-    let has_item = i < len as u64;
-    Some((if has_item { i } else { first } as usize, has_item))
-}
-
 /// A lane's traversal and the result row of its query, if the lane has one; `None` if no lane of the warp has a query.
 pub(super) type TraversalAndRow<'a, C, R, const D: usize> = Option<(Traversal<'a, C, R, D>, Option<usize>)>;
 
@@ -135,19 +124,7 @@ struct Position {
     is_done: bool,
 }
 
-impl<'a, C: Coord, R: Region<C, D>, const D: usize> Traversal<'a, C, R, D> {
-    /// The traversal of an index, from the root on.
-    #[inline(always)]
-    pub(super) fn new(
-        index: Index<'a, C>,
-        region: R,
-        filter: Filter<'a>,
-        smem: *mut TraversalSmem<C>,
-    ) -> Self {
-        let Index { boxes, least_ids, .. } = index;
-        Self { buckets: index.buckets(), boxes, least_ids, region, filter, start_bucket: 0, smem }
-    }
-
+impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
     /// Offers the visitor every point within its bound.
     ///
     /// # Safety
@@ -302,8 +279,19 @@ impl<'a, C: Coord, R: Region<C, D>, const D: usize> Traversal<'a, C, R, D> {
         if D == MAX_DIMS {
             return (self.distances_to_child(node, 0), self.distances_to_child(node, 1));
         }
-        // The four corners of both boxes are contiguous, as a group of points.
-        let [low, high, right_low, right_high] = load_group(self.boxes, 4 * node as usize);
+        // The corners of both boxes are contiguous and aligned to 16 bytes.
+        let mut corners = [[C::ZERO; D]; 4];
+        let mut i = 0;
+        while i < 4 * D {
+            let coords = load_16(self.boxes, node as usize * 4 * D + i);
+            let mut e = 0;
+            while e < C::PER_16 {
+                corners[(i + e) / D][(i + e) % D] = coords[e];
+                e += 1;
+            }
+            i += C::PER_16;
+        }
+        let [low, high, right_low, right_high] = corners;
         (self.distances_to_box(low, high), self.distances_to_box(right_low, right_high))
     }
 

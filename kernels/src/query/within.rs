@@ -3,7 +3,7 @@
 
 use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
-use super::traversal::{Filter, THREADS, Traversal, TraversalAndRow, TraversalSmem, Visitor, lane_item};
+use super::traversal::{Filter, THREADS, Traversal, TraversalAndRow, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -107,9 +107,16 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     corners: Slice<'a, C>,
     mask: Slice<'a, u32>,
 ) -> TraversalAndRow<'a, C, Range<C, D>, D> {
-    let dims = index.dims as usize;
-    let (i, is_box) = lane_item(thread::index_1d_u64(), false, corners.len() / (2 * dims))?;
-    let (mut low, high) = (load_point(corners, 2 * i, dims), load_point(corners, 2 * i + 1, dims));
+    let buckets = index.buckets();
+    let (i, num_boxes) = (thread::index_1d_u64() as usize, corners.len() / (2 * buckets.dims));
+    let first = i - warp::lane_id() as usize;
+    if first >= num_boxes {
+        return None;
+    }
+    let own_box = if i < num_boxes { i } else { first };
+    let dims = buckets.dims;
+    let (mut low, high) =
+        (load_point(corners, 2 * own_box, dims), load_point(corners, 2 * own_box + 1, dims));
     let mut axis = 0;
     while axis < D {
         // NaN would exclude nothing: make the box empty.
@@ -118,8 +125,19 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
         }
         axis += 1;
     }
-    let (region, filter) = (Range { low, high, dims }, Filter { mask, excluded: u32::MAX });
-    Some((Traversal::new(index, region, filter, shared_mem()), is_box.then_some(i)))
+    let filter = Filter { mask, excluded: u32::MAX };
+    Some((
+        Traversal {
+            buckets,
+            boxes: index.boxes,
+            least_ids: index.least_ids,
+            region: Range { low, high, dims },
+            filter,
+            start_bucket: 0,
+            smem: shared_mem(),
+        },
+        (i < num_boxes).then_some(i),
+    ))
 }
 
 /// Counts the points that a lane finds.
