@@ -39,6 +39,15 @@ pub(crate) mod sealed {
 /// A value of a row: `u32` (ids of points or leaves), [`Neighbor`](crate::query::Neighbor) or [`Hit`](crate::sah::Hit).
 ///
 /// Only kauri implements it.
+///
+/// ```
+/// use kauri::Rows;
+/// use kauri::rows::RowItem;
+/// fn num_values<T: RowItem>(rows: &Rows<T>) -> u64 {
+///     rows.offsets().last().copied().unwrap_or(0)
+/// }
+/// # let _ = num_values::<u32>;
+/// ```
 pub trait RowItem: sealed::Sealed + Copy + 'static {
     /// The values of all rows, one row behind the other, as [`Rows`] owns them.
     type Values;
@@ -277,6 +286,14 @@ impl<T: RowItem> fmt::Debug for FirstRows<'_, T> {
 }
 
 /// Borrowed rows that a [`RowsIter`] iterates over. Only kauri implements it.
+///
+/// ```
+/// use kauri::rows::{RowView, RowsIter};
+/// fn last_row<V: RowView>(rows: RowsIter<V>) -> Option<V::Row> {
+///     rows.last().map(|(_, row)| row)
+/// }
+/// # let _ = last_row::<kauri::RowsBatch<'_, u32>>;
+/// ```
 pub trait RowView: Copy + sealed::Sealed {
     /// A row.
     type Row;
@@ -298,6 +315,15 @@ impl<'a, T: RowItem> RowView for RowsBatch<'a, T> {
 
 /// Iterates over rows, each with its number in the result: [`Rows::iter`], [`RowsBatch::iter`],
 /// [`Neighbors::iter`](crate::Neighbors::iter).
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let points = [[0.0f32, 0.0], [3.0, 4.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// let near = tree.nearest(&points, 1)?;
+/// assert_eq!(near.iter().map(|(query, row)| (query, row.ids()[0])).collect::<Vec<_>>(), [(0, 0), (1, 1)]);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct RowsIter<V> {
     view: V,

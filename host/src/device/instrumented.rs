@@ -53,6 +53,17 @@ pub struct FaultPlan {
 
 /// The memory that a device handle uses, from [`Gpu::memory_use`](super::Gpu::memory_use): device memory and page-locked host
 /// memory together.
+///
+/// ```
+/// use kauri::device::{Buffer, Stream};
+///
+/// if let Some(gpu) = kauri::Device::best()?.gpu() {
+///     let before = gpu.memory_use();
+///     let _numbers = Buffer::from_slice(&Stream::new(gpu)?, &[1u32; 1000], "numbers")?;
+///     assert!(gpu.memory_use().live_bytes >= before.live_bytes + 4000);
+/// }
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {

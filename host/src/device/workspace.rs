@@ -29,7 +29,7 @@ pub struct Layout {
     regions: Vec<(u64, u64)>,
 }
 
-/// An array of a [`Layout`]: its place in the plan, which [`Temp::view`] turns into memory.
+/// An array of a [`Layout`]: its position in the plan, which [`Temp::view`] turns into memory. [`Workspace`] has an example.
 #[derive(Debug)]
 pub struct Region<T> {
     offset: u64,
@@ -120,7 +120,7 @@ pub struct Workspace {
     last: Option<Stream>,
 }
 
-/// The memory of a plan, borrowed from a [`Workspace`].
+/// The memory of a plan, borrowed from a [`Workspace`], which has an example.
 #[derive(Debug)]
 pub struct Temp<'a> {
     /// The offset, size and address of each region.

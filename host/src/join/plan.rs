@@ -46,6 +46,15 @@ pub struct JoinPlan {
 }
 
 /// How a join finds its pairs: the [`JoinPlan::method`] of a plan.
+///
+/// ```
+/// use kauri::DistanceJoin;
+/// use kauri::join::JoinMethod;
+/// let points = [[0.0f32, 0.0], [1.0, 0.0]];
+/// let plan = DistanceJoin::new(1.0).plan(&kauri::Device::cpu(), &points, &points)?;
+/// assert_eq!(plan.method, JoinMethod::Cells);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinMethod {

@@ -12,6 +12,14 @@ const SEQUENTIAL: usize = 1 << 16;
 /// A type of scores: `u32`, `i64`, `f32` or `f64`. The trait is sealed.
 ///
 /// Scores of pairs are `i64` for integers, and `f64` for floats ([`PairScore`]).
+///
+/// ```
+/// use kauri::join::{Score, Scored};
+/// fn with_scores<'a, S: Score>(points: &'a [[f32; 2]], scores: &'a [S]) -> kauri::Result<Scored<'a, [f32; 2], S>> {
+///     Scored::new(points, scores)
+/// }
+/// assert!(with_scores(&[[0.0, 0.0]], &[1.5f64]).is_ok());
+/// ```
 pub trait Score: private::RankedScore + crate::primitives::top_k::RankKey {}
 
 mod private {
@@ -120,6 +128,16 @@ impl PairScore {
 }
 
 /// A pair of points and its score, as [`TopKDistanceJoin::run`](super::TopKDistanceJoin::run) returns it.
+///
+/// ```
+/// use kauri::join::{PairScore, Scored, TopKDistanceJoin};
+/// let sets = [[[0.0f32, 0.0]], [[3.0, 4.0]]];
+/// let [left, right] = [Scored::new(&sets[0], &[10u32])?, Scored::new(&sets[1], &[5u32])?];
+/// let best = TopKDistanceJoin::new(5.0, 1).run(&kauri::Device::cpu(), left, right)?;
+/// let pair = best.pairs()[0];
+/// assert_eq!((pair.left, pair.right, pair.score), (0, 0, PairScore::Integer(15)));
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScoredPair {
     /// Id in the left set.

@@ -62,6 +62,14 @@ pub struct TopKDistanceJoin<C> {
 }
 
 /// A pair of points and the rank of its custom score, as [`TopKDistanceJoin::run_custom_on`] returns it.
+///
+/// ```
+/// use kauri::join::RankedPair;
+/// // Without a kernel for the CPU: the greater rank is better, and equal ranks are ordered by ids.
+/// let mut pairs = [RankedPair { left: 1, right: 0, rank: 3 }, RankedPair { left: 0, right: 2, rank: 7 }];
+/// pairs.sort_by_key(|pair| (u64::MAX - pair.rank, pair.left, pair.right));
+/// assert_eq!(pairs[0].left, 0);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RankedPair {
     /// Id in the left set.

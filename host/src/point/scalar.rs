@@ -13,6 +13,18 @@ const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
 
 /// A number type of points: `f32`, `f64`, `i32` or `i64`. Only kauri implements it.
 ///
+/// ```
+/// use kauri::{Cartesian, Device, KdTree, KdTreeOptions, Scalar};
+/// fn tree_of_pairs<S: Scalar>(points: &[[S; 2]]) -> kauri::Result<KdTree<[S; 2]>>
+/// where
+///     [S; 2]: Cartesian,
+/// {
+///     KdTree::build(&Device::cpu(), points, &KdTreeOptions::default())
+/// }
+/// assert_eq!(tree_of_pairs(&[[1i64, 2], [3, 4]])?.len(), 2);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
 /// An index computes with floats as they are, and with integers as `f64`, which represents them exactly: their order on
 /// an axis is exact. Squared distances are exact up to 2^53; above, they are rounded to the same bits on every backend,
 /// as are differences of `i64` above 2^53. Points whose distances round to the same number are ordered by id.

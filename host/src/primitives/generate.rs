@@ -11,7 +11,16 @@ pub use kauri_kernels::primitives::generate::splitmix64;
 use kauri_kernels::primitives::generate::{primitives_fill, primitives_iota, primitives_noise};
 use kauri_kernels::thread::words::{Words, join};
 
-/// An unsigned number: `u32` or `u64`.
+/// An unsigned number: `u32` or `u64`. Only kauri implements it.
+///
+/// ```
+/// use kauri::device::{Buffer, Stream};
+/// use kauri::primitives::generate::{self, Number};
+/// fn zeros<T: Number>(stream: &Stream, numbers: &mut Buffer<T>, zero: T) -> kauri::Result<()> {
+///     generate::iota(stream, zero, zero, numbers)
+/// }
+/// # let _ = zeros::<u32>;
+/// ```
 pub trait Number: Words + sealed::Sealed {}
 impl Number for u32 {}
 impl Number for u64 {}

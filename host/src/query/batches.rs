@@ -21,8 +21,22 @@ pub(crate) type VisitNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> C
 
 /// A batch of the nearest points of queries: some rows of [`Neighbors`](super::Neighbors), borrowed.
 ///
-/// [`SpatialIndex::nearest_batches`](crate::SpatialIndex::nearest_batches) delivers it, with an example. Rows keep the numbers that they
-/// have in the whole result.
+/// [`SpatialIndex::nearest_batches`](crate::SpatialIndex::nearest_batches) delivers it. Rows keep the numbers that they have in the whole
+/// result.
+///
+/// ```
+/// use kauri::{Batches, Device, KdTree, KdTreeOptions, QueryOptions, SpatialIndex};
+/// use std::ops::ControlFlow;
+/// let points = [[0.0f32, 0.0], [3.0, 4.0]];
+/// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+/// tree.nearest_batches(&points, 1, &QueryOptions::default(), &Batches::default(), |batch| {
+///     for (query, neighbors) in &batch {
+///         assert_eq!(neighbors.ids(), [query as u32]);
+///     }
+///     ControlFlow::Continue(())
+/// })?;
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct NearestBatch<'a, P: Point> {
     first: usize,

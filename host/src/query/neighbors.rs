@@ -125,6 +125,14 @@ impl<'a, C: Copy> IntoIterator for NeighborRow<'a, C> {
 }
 
 /// Iterates over the neighbors of one query: [`NeighborRow::iter`].
+///
+/// ```
+/// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+/// let tree = KdTree::build(&Device::cpu(), &[[0.0f32, 0.0], [3.0, 4.0]], &KdTreeOptions::default())?;
+/// let near = tree.nearest(&[[0.0, 0.0]], 2)?;
+/// assert_eq!(near.row(0).iter().map(|neighbor| neighbor.dist2).sum::<f32>(), 25.0);
+/// # Ok::<(), kauri::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct NeighborIter<'a, C>(Zip<Copied<slice::Iter<'a, u32>>, Copied<slice::Iter<'a, C>>>);
 
