@@ -51,7 +51,7 @@ pub struct JoinPlan {
 /// use kauri::DistanceJoin;
 /// use kauri::join::JoinMethod;
 /// let points = [[0.0f32, 0.0], [1.0, 0.0]];
-/// let plan = DistanceJoin::new(1.0).plan(&kauri::Device::cpu(), &points, &points)?;
+/// let plan = DistanceJoin::new(1.0).plan(&kauri::Device::cpu(), &points, Some(&points[..]))?;
 /// assert_eq!(plan.method, JoinMethod::Cells);
 /// # Ok::<(), kauri::Error>(())
 /// ```

@@ -214,14 +214,15 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
         let output = output.part(diagonal, len);
         let (first_len, second_len) = (first.keys.len() as u32, second.keys.len() as u32);
         let loaded = self.fold;
-        let load = move |run: Source<'a, K, V>, i: usize| (O::loaded(loaded, run.keys.load(i)), run.value(i));
         let item = move |i: u32, distance: usize| {
             // Per item, only a 32-bit comparison and a choice between two addresses remain.
             if i + (distance as u32) < first_len {
-                load(first, i as usize + distance)
+                let i = i as usize + distance;
+                (O::loaded(loaded, first.keys.load(i)), first.value(i))
             } else {
                 // Without `distance` the index may be negative.
-                load(second, (i as usize).wrapping_sub(first_len as usize).wrapping_add(distance))
+                let i = (i as usize).wrapping_sub(first_len as usize).wrapping_add(distance);
+                (O::loaded(loaded, second.keys.load(i)), second.value(i))
             }
         };
 
