@@ -1,4 +1,4 @@
-//! A tree that is built once, and is there again at once in every later program: saved, loaded to a GPU, mapped on the CPU.
+//! A tree that one program builds and saves, and later programs use without a build: loaded to a GPU, mapped on the CPU.
 //!
 //! `cargo run --release --features io --example 04_save_and_load -- [FILE]`; without a file it takes one in the temporary folder.
 
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     timed("saved", || tree.save(&path))?;
     let near = tree.nearest(&queries, 8)?;
 
-    // Loaded on the same device, in what may be another program on another machine.
+    // Another program on another machine could load the file too.
     let loaded = timed("loaded", || Tree::load(&device, &path))?;
     assert!(loaded.nearest(&queries, 8)?.ids() == near.ids());
 
@@ -34,7 +34,7 @@ fn main() -> Result<()> {
     let mapped = timed("mapped", || unsafe { Tree::map(&Device::cpu(), &path) })?;
     assert!(mapped.nearest(&queries, 8)?.dist2() == near.dist2());
 
-    // What is in the file is checked: other points than these are an error, and so is every flipped bit.
+    // The file is checked: another type of points is an error, and so is every flipped bit.
     match KdTree::<LonLat>::load(&device, &path) {
         Err(error @ Error::WrongFile { .. }) => println!("as places on the Earth: {error}"),
         other => panic!("{other:?}"),

@@ -1,4 +1,5 @@
-//! Synthetic airborne laser scans, generated from a seed: for tests, benchmarks and demonstrations of any size.
+//! Synthetic airborne laser scans, generated from a seed: for tests, benchmarks and demonstrations of any size. This module does not read
+//! LAS or LAZ files; [`KdTree::build_by`](crate::KdTree::build_by) takes the points of any reader.
 //!
 //! A point depends only on the seed and its index. Scans of any size can be generated in any order, in parts, and by any number of threads,
 //! and are never stored. A scan contains:

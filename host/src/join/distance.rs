@@ -159,7 +159,7 @@ impl<C: Coord> DistanceJoin<C> {
         self.estimate_sets(device, HostSets::one(points, pairs.pairing()), sample)
     }
 
-    /// Finds the pairs: for each left point a row with the ids of the right points near it.
+    /// Finds the pairs: for each left point a row with the ids of the right points near it, without distances.
     ///
     /// The ids of a row are in the order of cells, on every device. Memory: 4 bytes per pair and 8 per left point; on the CPU, while it
     /// runs, up to 4 more bytes per pair, limited to 64 MiB or 128 bytes per left point, whichever is larger.

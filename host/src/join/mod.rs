@@ -11,6 +11,10 @@
 //! The times are those of uniform `f32` x 2 in the memory of an H200 (benches/results/join-h200.md); [`Strategy`] compares the algorithms
 //! of the top-k distance join.
 //!
+//! The sets are called *left* and *right*. A row of [`DistanceJoin`] belongs to a left point and has the ids of right points, without
+//! distances; [`SpatialIndex::within`](crate::SpatialIndex::within) of a tree over the right points returns distances too. A row of
+//! [`KnnJoin`] belongs to a *right* point and has left points with their distances.
+//!
 //! The sets are points of 1 to 6 dimensions or longitudes and latitudes, and need no index. The points of one set, the *build side*, are
 //! sorted by grid cell along a [`Curve`]; the grid itself is not stored. Each point of the other set, the *probe side*, finds the points
 //! of its neighbor cells by binary search (Løvik 2020, *Top-k spatial distance join on the GPU*). A result does not depend on the device

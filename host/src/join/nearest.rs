@@ -46,6 +46,9 @@ pub enum KnnIndex {
 
 /// K-nearest-neighbor join: the `k` nearest left points of each right point, optionally within a distance.
 ///
+/// The left points are searched, and a row of the result belongs to a right point. The program's `kauri knn` names the tables the other
+/// way around: it finds right places for each left place.
+///
 /// ```
 /// use kauri::join::KnnJoin;
 /// use kauri::Device;

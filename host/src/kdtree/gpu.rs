@@ -1,4 +1,11 @@
 //! Left-balanced trees on a GPU.
+//!
+//! A build from host memory takes these steps:
+//!
+//! 1. [`GpuTree::build`] allocates the tree, plans the scratch memory ([`BuildPlan`]) and uploads the points.
+//! 2. [`GpuTree::launch_build`] launches the kernels that find the split axes (`axes`), then runs the [`Algorithm`], by default
+//!    [`Selection`], whose `run` launches the kernels that write the nodes.
+//! 3. [`BucketIndex::build_boxes`] launches the kernels that compute the bounding boxes of the nodes.
 
 mod axes;
 mod selection;

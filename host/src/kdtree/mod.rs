@@ -2,7 +2,8 @@
 //!
 //! The tree is a complete binary tree without pointers. Node 0 is the root. Node `s` has the children `2s + 1` and `2s + 2`; a
 //! [`SplitRule`] chooses its split axis. Points are ordered on an axis by (coordinate, id). This order has no ties, so a split rule and a
-//! set of points determine the left-balanced tree, and every backend builds it to the last bit.
+//! set of points determine the left-balanced tree, and every backend builds it to the last bit. Public calls and files have the nodes
+//! in this level order; a GPU keeps them in in-order sequence, in which the points of every subtree are consecutive.
 //!
 //! The table shows what each [`BuildAlgorithm`] costs on a GPU: 10M uniform points on an H200, run in `benches/results`. `w` is the number
 //! of 4-byte words of a point's coordinates. Temporary bytes do not include the points and the tree.
@@ -53,7 +54,7 @@ use std::marker::PhantomData;
 /// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
 ///
 /// The tree copies the points. The trait [`SpatialIndex`] has the queries. The tree is immutable: if points change, build another, or
-/// [`rebuild_on`](KdTree::rebuild_on) it over points in device memory.
+/// [`rebuild_on`](KdTree::rebuild_on) it over points in device memory. The feature `io` adds `save`, `load` and `map` for index files.
 ///
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
@@ -250,7 +251,8 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
     }
 }
 
-/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate.
+/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs
+/// [`Storage::build`] for the coordinate type that `coords` contains, `f32` or `f64`.
 fn build(
     device: &Device,
     coords: Coords<'_>,
@@ -262,6 +264,7 @@ fn build(
 }
 
 impl<C: Coord> Storage<C> {
+    /// Builds the tree on the CPU or on the GPU.
     fn build(
         device: &Device,
         coords: &[C],

@@ -41,7 +41,14 @@ type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 /// # Ok::<(), kauri::Error>(())
 /// ```
 ///
-/// Results do not depend on the index, except for the order of points found within a distance or in boxes.
+/// Results do not depend on the index, except for the order of points found within a distance or in boxes. Import the trait to call
+/// its methods. [`query`](crate::query) has a table of them, with the types of their results.
+///
+/// | index | choose it for |
+/// |---|---|
+/// | [`KdTree`](crate::KdTree) | neighbors and ranges alone; buffers in device memory; 1 to 8 dimensions |
+/// | [`BalancedKdTree`](crate::BalancedKdTree) | a build on several GPUs; medians, nodes, a list of equal points |
+/// | [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree) | cells and levels of detail; more points than device memory holds; 2 or 3 dimensions |
 ///
 /// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
 /// a query by a [`PointMask`]. Queries only read, so threads may share one index.
@@ -100,8 +107,8 @@ pub trait SpatialIndex: sealed::Sealed {
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest); [`Error::InvalidLength`](crate::Error::InvalidLength) for a radius or a period
-    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, or unless there is one period
-    /// per axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
+    /// that is negative or NaN; [`Error::Shape`](crate::Error::Shape) for a mask of another number of points, for periods of
+    /// [`LonLat`](crate::LonLat) points, or unless there is one period per axis; [`Error::BeyondPeriod`](crate::Error::BeyondPeriod) for the first query that is more than a period from a point.
     fn nearest_with<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
@@ -200,7 +207,8 @@ pub trait SpatialIndex: sealed::Sealed {
         Ok(neighbors)
     }
 
-    /// Counts the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters.
+    /// Counts the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters. `radius` replaces
+    /// [`QueryOptions::radius`].
     ///
     /// # Errors
     /// The errors of [`SpatialIndex::nearest_with`].
@@ -216,7 +224,18 @@ pub trait SpatialIndex: sealed::Sealed {
         })
     }
 
-    /// Returns the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters.
+    /// Returns the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters. `radius` replaces
+    /// [`QueryOptions::radius`]. Points of a row are in the order of the tree, unless the options are [`sorted`](QueryOptions::sorted).
+    ///
+    /// ```
+    /// use kauri::query::QueryOptions;
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    /// let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+    /// let found = tree.within(&[[0.0, 0.0]], 1.0, &QueryOptions::default().sorted())?;
+    /// assert_eq!(found.row(0).ids(), [0, 2]);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
     ///
     /// Memory: 4 bytes and a coordinate per found point, 8 bytes per query; on the CPU up to 0.8 GB more during the call.
     ///

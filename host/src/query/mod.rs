@@ -7,9 +7,9 @@
 //! |---|---|---|---|---|
 //! | the `k` nearest points | [`nearest`](SpatialIndex::nearest), [`nearest_with`](SpatialIndex::nearest_with) | [`Neighbors`] | [`nearest_one`](SpatialIndex::nearest_one), [`nearest_k`](SpatialIndex::nearest_k) | [`nearest_batches`](SpatialIndex::nearest_batches) |
 //! | points within a distance | [`within`](SpatialIndex::within) | [`Rows`](crate::Rows) of [`Neighbor`] | | [`within_batches`](SpatialIndex::within_batches) |
-//! | how many are within a distance | [`count_within`](SpatialIndex::count_within) | a number per query | | |
+//! | how many are within a distance | [`count_within`](SpatialIndex::count_within) | `Vec<u32>`, a number per query | | |
 //! | points in boxes | [`in_boxes`](SpatialIndex::in_boxes) | [`Rows`](crate::Rows) of ids | | [`in_boxes_batches`](SpatialIndex::in_boxes_batches) |
-//! | how many are in boxes | [`count_in_boxes`](SpatialIndex::count_in_boxes) | a number per box | | |
+//! | how many are in boxes | [`count_in_boxes`](SpatialIndex::count_in_boxes) | `Vec<u32>`, a number per box | | |
 //!
 //! A [`KdTree`](crate::KdTree) on a GPU also reads queries from device memory and writes results there. What a result costs depends on
 //! where it goes. The 8 nearest of 10M points for 10M queries, `f32`, 3-D, uniform, on one H200

@@ -67,7 +67,8 @@ pub struct QueryOptions<P: Point> {
     /// The period of each axis of a periodic space; 0 for an axis that is not periodic. A query more than a period away from a point is
     /// [`Error::BeyondPeriod`]. Queries in device memory are not checked, and their rows are wrong then.
     pub periods: Option<Vec<P::Coord>>,
-    /// Finds only points within this distance, inclusive; for [`LonLat`](crate::LonLat) in meters. Its square is rounded in the type of
+    /// Finds only points within this distance, inclusive; for [`LonLat`](crate::LonLat) in meters. Calls with an argument `radius` use
+    /// their argument instead. Its square is rounded in the type of
     /// the coordinates, for integers `f64`.
     pub radius: Option<P::Coord>,
     /// Finds only these points.

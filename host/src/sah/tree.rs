@@ -17,7 +17,8 @@ use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::node::{MAX_NODES, Node};
 use kauri_kernels::sah::triangle::Corners;
 
-/// A SAH k-d tree over the triangles of a mesh, for ray queries.
+/// A k-d tree over the triangles of a mesh, built by the surface area heuristic (SAH), for ray queries. For points, see
+/// [`KdTree`](crate::KdTree).
 ///
 /// The tree copies the corners and borrows nothing from the mesh. The id of a triangle is its index in the mesh.
 ///

@@ -1,5 +1,18 @@
-//! Build by selection and partition: one pass over all points per level; then a block finishes each short subtree. In place, the passes
-//! move only ids, and the small arrays use the memory of the boxes if they fit.
+//! Build by selection and partition: one pass over all points per level; then a block finishes each short subtree.
+//!
+//! The points of a subtree are a *run*. The *top levels* are those whose runs are too long for one block. `run` launches, for each top
+//! level, from the root down:
+//!
+//! | kernel | work | launched by |
+//! |---|---|---|
+//! | `kdtree_widest_axes` | chooses split axes, only for [`SplitRule::Widest`](crate::kdtree::SplitRule::Widest) | `write_widest_axes` |
+//! | `kdtree_bracket`, `kdtree_split` | sample a bracket around each pivot, and move the points outside of it to their side; a next *stage* repeats this inside of brackets with too many points to sort | `split_level` |
+//! | `kdtree_settle` | sorts the points inside the bracket, which finds the pivot | `split_level` |
+//!
+//! Then `kdtree_subtrees` finishes each remaining run in the shared memory of a block, and `kdtree_place_top` writes the nodes of the top
+//! levels (`finish`). [`kauri_kernels::kdtree::selection`] describes the algorithm.
+//!
+//! In place, the passes move only ids, and the small arrays use the memory of the boxes if they fit.
 
 mod bracket;
 mod in_place;
@@ -38,7 +51,6 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
         let Build { stream, temp, coords, nodes, boxes, .. } = build;
         // SAFETY: the plan has checked that the layout fits in the memory of the boxes.
         let in_boxes = self.layout_in_boxes.as_ref().map(|layout| unsafe { Temp::over(boxes, layout) });
-        // In place, the small arrays use the memory of the boxes if they fit.
         let small = in_boxes.as_ref().unwrap_or(temp);
         small.clear(stream, self.small.counts)?;
         let mut scratch = PointsMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
