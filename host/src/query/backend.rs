@@ -1,13 +1,16 @@
-//! Backend traits: the queries that every index implements on its device. Arguments are already validated.
+//! Backend traits: the queries that every index answers on its device. Arguments are already validated.
 //!
 //! Indexes are generic over their points, so their methods are compiled in every crate that uses them. The code behind these traits is
 //! generic over coordinates alone and compiled once.
 //!
-//! | backend | answers queries to |
+//! | backend | serves |
 //! |---|---|
-//! | [`CpuTree`](crate::query::cpu::backend::CpuTree) | trees in host memory: k-d trees, balanced trees, quadtrees |
+//! | every [`CpuTree`](crate::query::cpu::backend::CpuTree) | trees in host memory: `CpuIndex` of k-d trees and balanced trees, `HostTree` of quadtrees |
 //! | [`BucketIndex`](crate::query::gpu::BucketIndex) | every tree on one GPU |
-//! | [`UnionIndex`](crate::query::union::UnionIndex) | trees on several GPUs |
+//! | [`UnionIndex`](crate::query::union::UnionIndex) | a balanced tree on several GPUs |
+//!
+//! A range query ([`RangeQuery`]) of another shape is a variant of [`Regions`]; a query with a result of another form is a method of
+//! [`QueryBackend`].
 
 use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
@@ -135,7 +138,7 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     }
     /// Counts the points of each row.
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>>;
-    /// Finds the points of each row; without distances in boxes.
+    /// Finds the points of each row, as many as [`count`](Self::count) returns, in the order of the tree; without distances in boxes.
     fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>>;
     /// Delivers the result of a range query in batches; returns `Break` if `visit` stopped it.
     fn range_batches(
@@ -157,7 +160,7 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     }
 }
 
-/// Queries with input and result in device memory.
+/// Queries with input and result in device memory. The host checks lengths and devices, not coordinates. Only [`KdTree`](crate::KdTree) offers them.
 pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     /// Copies options to the device.
     fn prepare(&self, stream: &Stream, options: ValidatedOptions<C>) -> Result<DeviceOptions<C>>;

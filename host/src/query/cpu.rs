@@ -1,10 +1,12 @@
-//! The index of points on the CPU: nodes of a complete k-d tree in level order, and boxes of its large subtrees. Queries are compiled
-//! once per number of dimensions.
+//! Queries on the CPU, to any tree that implements `Traversable`, and [`CpuIndex`], the index of k-d trees and balanced trees: nodes of a
+//! complete k-d tree in level order, and boxes of its large subtrees. Quadtrees implement `Traversable` for their cells, in
+//! `quadtree/host/traversal.rs`. Queries are compiled once per number of dimensions.
 //!
-//! - `backend`: the queries, each of which calls one of the two below.
+//! - `backend`: the query backend of every tree; its methods call `nearest` and `within`.
 //! - `nearest`: the k nearest points; `best` keeps them.
 //! - `within`: points within a distance or in boxes.
-//! - `traversal`: the traversal of the nodes; `rules` has the rules of distances.
+//! - `traversal`: the trait `Traversable`, and the traversal of nodes; `rules` has the rules of distances.
+//! - `queries`: the queries of a call.
 //! - `order`: processes queries by start bucket.
 //! - `boxes`: the boxes of large subtrees.
 

@@ -1,9 +1,10 @@
 //! The bucket index on a GPU, with which every index of points answers queries.
 //!
-//! - `backend`: the queries, each of which calls one of the three below.
-//! - `nearest`: the k nearest points.
+//! - `backend`: the query backend; its methods call `nearest`, `within` and `batches`.
+//! - `nearest`: the k nearest points; `by_nodes`: node by node, with the feature `research`.
 //! - `within`: points within a distance or in boxes.
 //! - `batches`: both, for results in batches.
+//! - `device_options`: options and queries in device memory; chooses the kernel for a number of dimensions.
 //! - `order`: sorts the queries by start bucket first.
 //! - `buckets`: builds the boxes.
 

@@ -21,7 +21,8 @@
 //! | [`nearest_batches`](SpatialIndex::nearest_batches) | host memory; batches of 64 MiB, which overlap with the kernels | 18.9 | 348 MB on the device and pinned |
 //! | [`KdTree::nearest_on`](crate::KdTree::nearest_on) | device memory, on the caller's stream, without a wait | 12.7 | 162 MB on the device |
 //!
-//! Every index of points builds a bucket index on a GPU, and a tree with boxes on the CPU, and answers queries with it.
+//! On a GPU, every index of points builds a bucket index, which answers its queries. On the CPU, queries traverse the nodes of a k-d tree or
+//! the cells of a quadtree. `ARCHITECTURE.md` says what a new query touches.
 
 pub(crate) mod backend;
 pub(crate) mod batches;

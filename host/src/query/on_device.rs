@@ -68,7 +68,7 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
     }
 }
 
-/// The points found by each query or in each box, in device memory: what [`KdTree::all_within_on`](crate::KdTree::all_within_on) and
+/// The result of a range query in device memory, within a distance or in boxes: what [`KdTree::all_within_on`](crate::KdTree::all_within_on) and
 /// [`KdTree::all_in_boxes_on`](crate::KdTree::all_in_boxes_on) return. [`Rows`](crate::Rows) is the same result in host memory.
 #[derive(Debug)]
 #[non_exhaustive]

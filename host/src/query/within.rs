@@ -1,4 +1,4 @@
-//! The rows of a range query as backends make them.
+//! The rows of a range query, within a distance or in boxes, as backends make them.
 
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;

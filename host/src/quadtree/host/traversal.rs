@@ -1,4 +1,4 @@
-//! Quadtrees as the traversals of queries see them: a cell splits once per axis, at its center.
+//! Queries to quadtrees in host memory: their cells as a [`Traversable`] tree, in which a cell splits once per axis, at its center.
 //!
 //! The center of a cell is exact in `f64`. Converted to a coordinate it may be rounded, but no coordinate lies between the two, so a point
 //! is on the same side of both.

@@ -16,7 +16,7 @@ const MAX_LEVELS: usize = 32;
 /// Number of levels down to the start buckets: the nodes of these levels fit in a core's cache.
 const MAX_START_LEVELS: u32 = 15;
 
-/// A tree that queries traverse.
+/// A tree that queries traverse: the [`Nodes`] of a k-d tree, or the cells of a quadtree (`quadtree/host/traversal.rs`).
 pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
     /// Working memory that is reused from query to query.
     type Stack: Default;
@@ -24,7 +24,7 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
     /// The points in the order of the tree.
     fn points(&self) -> &[[C; D]];
 
-    /// Returns a number that is equal or similar for locations near each other.
+    /// Returns a number that is equal or similar for locations near each other, by which queries are sorted. There are no buckets on the CPU.
     fn start_bucket(&self, location: &[C; D]) -> u32;
 
     /// Offers every point that may be among the best, subtrees on the query's side of a plane first. `PLAIN` requires plain rules and no

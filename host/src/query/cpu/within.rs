@@ -20,9 +20,10 @@ const MAX_ROWS: usize = 1 << 20;
 /// twice that while it grows, in place of a second traversal, which costs as much as the first for few points.
 const KEPT_A_ROW: usize = 32;
 
-/// Selects the points of each row.
+/// Selects the points of each row of a range query: a shape that queries search, such as a ball or a box. `parts` and `share` may exclude
+/// only points for which `distance` returns `None`.
 pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
-    /// The region of a subtree, as far as a traversal tracks it.
+    /// The position of a subtree's cell relative to the row, as far as a traversal tracks it.
     type Region: Copy;
     /// The region of the whole tree.
     const EVERYWHERE: Self::Region;

@@ -54,7 +54,8 @@ impl<C: Coord> DeviceOptions<C> {
         self.mask.slice()
     }
 
-    /// The `D` of the kernels to launch: the dimensions of the tree, or [`MAX_DIMS`] for the general kernel.
+    /// The `D` of the kernels to launch: the dimensions of the tree, or [`MAX_DIMS`] for the general kernel, which takes any number of
+    /// dimensions, any norm and periods. Kernels have these numbers in their `#[instances]`.
     pub(crate) fn kernel_dims(&self, dims: usize) -> usize {
         match dims {
             2 | 3 if self.validated.is_euclidean() => dims,
