@@ -241,7 +241,7 @@ impl JoinPolicy {
     }
 }
 
-/// The thresholds of the point joins. Untuned.
+/// The thresholds of the point joins. Values without a measurement at their field are untuned.
 pub const JOIN: JoinPolicy = JoinPolicy {
     nested_pairs: 1 << 26,
     best_points: 4096,

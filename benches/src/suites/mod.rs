@@ -1,4 +1,4 @@
-//! The suites, one file each.
+//! The suites, by topic. The constant `SUITES` of each file lists the suites of its topic by name.
 
 pub mod join;
 pub mod kdtree;

@@ -4,7 +4,7 @@
 //! nodes with their children, or a list of equal points; for queries alone a [`KdTree`](super::KdTree) takes less time to build.
 //!
 //! The table shows milliseconds of a build without the copy of the points to the device, for uniform points of 4 `f32` on H200s
-//! (`benches/results/kdtree-multi-gpu-h200.md`, `kdtree-multi-gpu-four-h200.md`).
+//! (`benches/results/kdtree-multi-gpu-h200.md`, `kdtree-multi-gpu-four-h200.md`); of 2^28 points from one run each, on four GPUs two.
 //!
 //! | build | 2^24 points | 2^28 points | temporary memory |
 //! |---|--:|--:|---|

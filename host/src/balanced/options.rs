@@ -52,7 +52,7 @@ impl BalancedOptions {
         self
     }
 
-    /// Sets the number of warps that partition with [`BuildAlgorithm::Robinson`], 8192 by default. It is rounded up to a power of two, and
+    /// Sets the number of warps that partition with [`BuildAlgorithm::Robinson`], 4096 by default. It is rounded up to a power of two, and
     /// limited to a warp per 32 points.
     pub fn warps(mut self, warps: u32) -> Self {
         self.warps = Some(warps);

@@ -20,12 +20,13 @@
 //! # Ok::<(), kauri::Error>(())
 //! ```
 //!
-//! Costs: milliseconds for 2^24 points of 4 `f32` on an H200 (`benches/results/kdtree-robinson-large-h200.md`):
+//! Costs: milliseconds for 2^24 points of 4 `f32` on an H200 (`benches/results/kdtree-robinson-h200.md`, rows `balanced` and
+//! `Robinson`; the phase that removes equal points is called `dedupe` there):
 //!
 //! | algorithm | sort | remove equal points | partition | sum | temporary memory |
 //! |---|--:|--:|--:|--:|--:|
-//! | [`Paths`](BuildAlgorithm::Paths), the default | 4.1 | 0.3 | 8.6 | 13.0 | 860 MB |
-//! | [`Robinson`](BuildAlgorithm::Robinson) | 13.8 | 1.7 | 35.1 | 50.6 | 671 MB |
+//! | [`Paths`](BuildAlgorithm::Paths), the default | 3.8 | 0.02 | 7.4 | 11.2 | 792 MB |
+//! | [`Robinson`](BuildAlgorithm::Robinson) | 13.9 | 1.6 | 32.7 | 48.2 | 671 MB |
 //!
 //! A tree of [`Robinson`](BuildAlgorithm::Robinson) also stores the children of the nodes: 8 bytes per point.
 //!

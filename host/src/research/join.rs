@@ -29,6 +29,8 @@
 //! cells have a directory. The memory of a batch is 16 bytes per right point and pair (registers: per 16 or 64 pairs), limited by
 //! [`TopKDistanceJoin::heap_bytes`].
 //!
+//! The program of `benches/rivals` with heaps in registers is an implementation of the thesis in CUDA C++; it skips no pairs by a threshold.
+//!
 //! Milliseconds for the 16 best of two sets of uniform points within 0.001 on an H200 (benches/results/join-h200.md, suite `join`):
 //!
 //! | points of each set | [`Strategy::Auto`] | [`Strategy::Cells`] | registers | shared memory |

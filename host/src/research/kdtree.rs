@@ -2,6 +2,7 @@
 //!
 //! The tag of a point is the root of the subtree that contains it. Each level sorts all points by (tag, coordinate, id) and sends each
 //! point to a child. The trees are those of [`KdTree`](crate::KdTree), to the last bit. The CPU ignores the choice.
+//! [`KdTreeOptions::algorithm`](crate::KdTreeOptions::algorithm) chooses.
 //!
 //! | variant | reproduces | passes over the points | temporary bytes per point | 10M `f32` x 3 |
 //! |---|---|---|---|---|
@@ -11,7 +12,7 @@
 //!
 //! `D` is the number of dimensions and `w` the number of 4-byte words of a point's coordinates. Temporary bytes do not include the points
 //! and the tree. The times are those of the suite `kdtree` on an H200 (benches/results/kdtree-h200.md); the suite `kdtree-wald` repeats
-//! the experiment of the paper.
+//! the experiment of the paper. Both compare with an implementation of the paper in CUDA C++ (`benches/rivals/wald.cuh`).
 //!
 //! ```
 //! use kauri::kdtree::BuildAlgorithm;

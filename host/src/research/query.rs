@@ -26,7 +26,8 @@
 //! They run on GPUs, for a [`KdTree`](crate::KdTree), and for the nearest of all points under the Euclidean norm. Every other query (a
 //! radius, a mask, periods, another norm, excluded points, another index) uses the library's own traversal, and the CPU always does.
 //!
-//! Milliseconds for 10M queries to 10M points, `f32`, 3-D, uniform, on one H200 (`benches/results/kdtree-h200.md`, suite `kdtree`):
+//! Milliseconds for 10M queries to 10M points, `f32`, 3-D, uniform, on one H200 (`benches/results/kdtree-h200.md`, suite `kdtree`,
+//! rows `nearest k=…, stack-free` and so on):
 //!
 //! | traversal | k = 1 | k = 8 | scratch memory |
 //! |---|--:|--:|--:|

@@ -1,4 +1,4 @@
-//! Variants of [`sah`](crate::sah): the stages of a GPU's build as Zhou and Chang compare them, and rays without a stack.
+//! Variants of [`sah`](crate::sah): the stages of a GPU's build as Zhou et al. and Chang et al. describe them, and rays without a stack.
 //!
 //! | variant | reproduces | choose it by |
 //! |---|---|---|
@@ -28,21 +28,21 @@
 //! # Costs
 //!
 //! A rebuild over 871,414 triangles in device memory on an H200 (suite `sah-chang`, `benches/results/sah-chang-h200.md`). Each row
-//! changes one choice of the second:
+//! below the second adds one option to `small_by_levels`; they do not accumulate:
 //!
 //! | stages | ms |
 //! |---|--:|
 //! | the library's own: atomics, shuffles, a warp per small root | 3.82 |
 //! | `small_by_levels` | 5.93 |
-//! | and `records` | 5.89 |
-//! | and `by_shared_memory` | 6.03 |
-//! | and `sort_by_scans` | 6.66 |
-//! | and `boxes_by_reductions` | 8.94 |
+//! | `small_by_levels`, `records` | 5.89 |
+//! | `small_by_levels`, `by_shared_memory` | 6.03 |
+//! | `small_by_levels`, `sort_by_scans` | 6.66 |
+//! | `small_by_levels`, `boxes_by_reductions` | 8.94 |
 //!
 //! Scratch memory of the first two, on the same mesh: 71 MB and 532 MB, of which the candidates take up to
 //! [`candidate_bytes`](StagesOptions::candidate_bytes) (suite `sah`, `benches/results/sah-h200.md`).
 //!
-//! First hits of 2,073,600 rays in the same tree (suite `sah`):
+//! First hits of 2,073,600 rays in the same tree (suite `sah`, where [`Traversal::Restart`] is called `stack of 0`):
 //!
 //! | rays | with a short stack, ms | [`Traversal::Restart`], ms |
 //! |---|--:|--:|
