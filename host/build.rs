@@ -1,8 +1,8 @@
 //! Locates the kernels' PTX and compresses it into the library. It builds nothing: `cargo xtask ptx` does.
 //!
-//! A published package carries the files in `ptx/`; a checkout has them in the target folder, in `kauri-ptx/`. Where there
-//! are none, or with the environment variable `KAURI_EMBED_PTX` set to 0, the library builds all the same and says so when a
-//! GPU is used.
+//! A published package carries the files in `ptx/`; a checkout has them in the target folder, in `kauri-ptx/`, also for a
+//! project that depends on the checkout by path. Where there are none, or with the environment variable `KAURI_EMBED_PTX`
+//! set to 0, the library builds all the same and says so when a GPU is used.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -11,14 +11,18 @@ fn main() {
     let out_dir = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let manifest_dir =
         PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets CARGO_MANIFEST_DIR"));
-    let packaged = manifest_dir.join("ptx");
-    let dir = if packaged.is_dir() { packaged } else { target_dir(&out_dir).join("kauri-ptx") };
+    let own_target = target_dir(&out_dir).join("kauri-ptx");
+    let folders = [manifest_dir.join("ptx"), own_target.clone(), manifest_dir.join("../target/kauri-ptx")];
     // Made now if need be: cargo can watch a folder that exists, and would rebuild at every call for one that does not.
-    let _ = fs::create_dir_all(&dir);
-    println!("cargo::rerun-if-changed={}", dir.display());
+    let _ = fs::create_dir_all(&own_target);
+    for dir in folders.iter().filter(|dir| dir.is_dir()) {
+        println!("cargo::rerun-if-changed={}", dir.display());
+    }
     println!("cargo::rerun-if-env-changed=KAURI_EMBED_PTX");
-    let mut files =
-        if env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") { vec![] } else { list(&dir) };
+    let mut files = folders.iter().map(|dir| list(dir)).find(|files| !files.is_empty()).unwrap_or_default();
+    if env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") {
+        files.clear();
+    }
     if env::var_os("CARGO_FEATURE_RESEARCH").is_none() {
         files.retain(|(family, ..)| !family.starts_with("research-"));
     }

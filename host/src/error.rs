@@ -275,11 +275,11 @@ pub enum Error {
     },
     /// The driver finds no device.
     #[error(
-        "the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use --device cpu"
+        "the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use the device cpu"
     )]
     NoDevice,
     /// The CUDA driver library is not installed.
-    #[error("no CUDA driver: {reason} (searched {}); install NVIDIA's driver, or use --device cpu", searched.join(", "))]
+    #[error("no CUDA driver: {reason} (searched {}); install NVIDIA's driver, or use the device cpu", searched.join(", "))]
     DriverMissing {
         /// The files that were tried.
         searched: Vec<String>,

@@ -80,8 +80,8 @@ impl<P: Point> KdTree<P> {
     /// The errors of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`];
     /// [`Error::OutOfMemory`]; errors of the driver.
     pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
-        let wanted = ValidatedOptions::new(options, self.len())?;
-        let options = self.gpu_tree()?.device_query_backend().prepare(stream, wanted)?;
+        let validated = ValidatedOptions::new(options, self.len())?;
+        let options = self.gpu_tree()?.device_query_backend().prepare(stream, validated)?;
         Ok(PreparedQuery { options, tree: self.identity.clone(), points: PhantomData })
     }
 
