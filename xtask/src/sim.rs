@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 /// Run a kernel's tests in the simulator: under all standard schedules, or replay the one that a report names
 #[derive(clap::Args)]
 pub(crate) struct Sim {
-    /// The kernel, as reports name it: `query_nearest_one_f32_2`, or without its types
+    /// The kernel, as reports name it: `kdtree_widest_axes_f32`, or without its types. Its source file, or a folder of it, must have
+    /// the name of a module of tests
     kernel: String,
     /// Replay the schedule with this `SIM_SEED`
     #[arg(long)]
@@ -24,8 +25,8 @@ pub(crate) struct Sim {
     test: Option<String>,
 }
 
-/// Folders of kernels, and the tests that run them in the simulator. Each has a module with the name of a kernel's file or
-/// folder.
+/// Folders of kernels, and the tests that run them in the simulator. The tests of a kernel are found if a module has the name of the
+/// kernel's file or folder.
 const SUITES: [(&str, &str); 2] = [("kernels/src", "sim"), ("tests/kernels/src", "launch")];
 
 impl Sim {

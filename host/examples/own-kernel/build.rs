@@ -1,4 +1,4 @@
-//! Compiles the kernels to PTX, which the program takes along.
+//! Compiles the kernels to PTX, which the program embeds.
 
 use cuda_builder::{Arch, CudaBuilder};
 use std::env;
@@ -7,7 +7,7 @@ fn main() {
     let to = env::var("OUT_DIR").expect("cargo sets it");
     let ptx = CudaBuilder::new("kernels")
         .arch(Arch::SM_75)
-        // The family of the kernels, whose entries are not part of the PTX otherwise.
+        // Without this feature the PTX has no entries of the family `own`.
         .features(["entries-own"])
         .copy_to(format!("{to}/own.ptx"))
         .build_one()

@@ -78,8 +78,8 @@ impl Gpu {
         self.driver.memory_use()
     }
 
-    /// Loads the kernels of your own PTX text. `family` is the one of their `#[kernel(family = …)]`, or "". kauri loads
-    /// its own families at first use; loading one here replaces it.
+    /// Loads the kernels of your own PTX text. `family` is the name in their `#[kernel(family = …)]`, or "" if they have none.
+    /// A simulated GPU ignores the PTX. kauri loads its own families at first use; loading one here replaces it.
     ///
     /// # Errors
     /// [`BadModule`](crate::Error::BadModule) with the compiler's log.

@@ -118,7 +118,8 @@ impl Stream {
         unsafe { self.launch::<K>(num_items.div_ceil(u64::from(K::BLOCK.max(1))), args) }
     }
 
-    /// Launches kernel `K` with `num_blocks` blocks of the size that the kernel declares. 0 blocks launch nothing.
+    /// Launches kernel `K` with a one-dimensional grid of `num_blocks` blocks of the size that the kernel declares. 0 blocks launch
+    /// nothing. The first launch of a family loads its PTX.
     ///
     /// The compiler checks the arguments: their number, their types, and which buffers are written.
     ///
@@ -134,7 +135,8 @@ impl Stream {
         unsafe { self.launch_sized::<K>(num_blocks, K::BLOCK, args) }
     }
 
-    /// Launches a kernel that declares no block size.
+    /// Launches kernel `K` with blocks of `threads_per_block` threads: at most the block size that the kernel declares, or 1024 if it
+    /// declares none.
     ///
     /// # Errors
     /// Like [`launch`](Self::launch).

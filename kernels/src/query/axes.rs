@@ -44,9 +44,13 @@ impl AxisCycle {
         (if after == 0 { self.mask } else { after }).trailing_zeros() as usize
     }
 
-    /// Returns the axis of a level.
+    /// Returns the axis of a level of points with `dims` coordinates.
     #[inline(always)]
-    pub const fn of_level(self, level: u32) -> usize {
+    pub const fn of_level(self, level: u32, dims: u32) -> usize {
+        // Nearly always; a constant `dims` makes it cheap.
+        if self.mask == Self::all(dims).mask {
+            return (level % dims) as usize;
+        }
         let mut skipped = level % self.mask.count_ones();
         let mut mask = self.mask;
         while skipped > 0 {
@@ -86,7 +90,7 @@ impl Axes<'_> {
     #[inline(always)]
     pub unsafe fn of(&self, node: u32) -> usize {
         if self.axes.is_empty() {
-            self.cycle().of_level(level(node))
+            self.cycle().of_level(level(node), self.dims)
         } else if (node as usize) < self.axes.len() {
             self.axes.load(node as usize) as usize
         } else {
@@ -108,7 +112,7 @@ mod tests {
                 let mut axis = cycle.first();
                 for (level, expected) in (0..32).zip(axes) {
                     assert_eq!(
-                        (axis, cycle.of_level(level)),
+                        (axis, cycle.of_level(level, dims)),
                         (expected, expected),
                         "{mask:b}, level {level}"
                     );

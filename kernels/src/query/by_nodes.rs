@@ -8,7 +8,8 @@
 //!
 //! At most one child per level is pending, and in an implicit tree its number follows from the path: the stacks hold distances only.
 
-use super::left_balanced::in_order_rank;
+use super::axes::AxisCycle;
+use super::left_balanced::{in_order_rank, level};
 use super::nearest::ResultRows;
 use crate::policy::{WALK_MIN_BLOCKS, WALK_STACK_MIN_BLOCKS, WALK_THREADS};
 use crate::thread::best_k::BestK;
@@ -104,17 +105,13 @@ impl<C: Coord> Nodes<'_, C> {
     fn slot(&self, code: u64) -> usize {
         in_order_rank((code - 1) as u32, self.ids.len() as u32) as usize
     }
-
-    /// Returns the split axis of a node.
-    #[inline(always)]
-    unsafe fn axis(&self, code: u64) -> usize {
-        self.axes.of((code - 1) as u32)
-    }
 }
 
 /// The traversal of one query.
 struct NodeTraversal<'a, C, const D: usize> {
     nodes: Nodes<'a, C>,
+    /// The axes of the levels, unless nodes have axes of their own.
+    cycle: AxisCycle,
     query: [C; D],
     best: BestK<'a, C>,
 }
@@ -139,7 +136,7 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
         }
         let row = result.row(row);
         let best = BestK::new(row.dist2, row.ids, C::INFINITY);
-        Some(Self { nodes, query: load_point(queries.coords, i, dims), best })
+        Some(Self { nodes, cycle: nodes.axes.cycle(), query: load_point(queries.coords, i, dims), best })
     }
 
     /// Returns the number of dimensions, a constant unless `D` is [`MAX_DIMS`].
@@ -216,7 +213,7 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
                 while by_cells && entered >> last > 1 {
                     let left = 31 - entered.leading_zeros();
                     entered ^= 1 << left;
-                    let axis = self.nodes.axis(code >> (level - left));
+                    let axis = self.axis(code >> (level - left));
                     set(&mut offsets, axis, stack.load(second + index_of(left)));
                 }
                 if stack.load(index_of(last)) <= self.best.bound() {
@@ -234,10 +231,21 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
         }
     }
 
+    /// Returns the split axis of a node.
+    #[inline(always)]
+    unsafe fn axis(&self, code: u64) -> usize {
+        let node = (code - 1) as u32;
+        if self.nodes.axes.axes.is_empty() {
+            self.cycle.of_level(level(node), Self::dims(&self.nodes) as u32)
+        } else {
+            self.nodes.axes.of(node)
+        }
+    }
+
     /// Returns the split axis of a node, and the signed distance of the query from the split plane.
     #[inline(always)]
     unsafe fn offset(&self, code: u64, slot: usize) -> (usize, C) {
-        let axis = self.nodes.axis(code);
+        let axis = self.axis(code);
         (axis, get(&self.query, axis) - self.nodes.coords.load(slot * Self::dims(&self.nodes) + axis))
     }
 

@@ -1,5 +1,6 @@
 //! Finds the pairs of nearby people with the most common interests by a custom kernel: on the first GPU, or in the simulator with
-//! `cargo run -- sim`.
+//! `cargo run -- sim`. On a GPU the join also needs kauri's own kernels: run `cargo xtask ptx` in the clone first, and set `KAURI_PTX_DIR` to its
+//! folder `target/kauri-ptx`.
 
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::{Device, Result, TopKDistanceJoin};
@@ -7,14 +8,14 @@ use own_kernels::own_shared_interests;
 
 const PTX: &str = include_str!(concat!(env!("OUT_DIR"), "/own.ptx"));
 
-/// Random bits number `i`.
+/// Returns pseudorandom bits for index `i`.
 fn noise(i: u64) -> u64 {
     let x = (i.wrapping_add(1)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     x ^ (x >> 27)
 }
 
-/// Refuses the arguments.
+/// Prints the reason and the usage, and ends the program.
 fn usage(reason: &str) -> ! {
     eprintln!("error: {reason}\nusage: own-kernel [cuda | cuda:N | sim]");
     std::process::exit(2)

@@ -205,8 +205,11 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         let nodes = shared_field!(self.smem, phases.levels.nodes);
         let sides = shared_field!(self.smem, phases.levels.sides);
         let thread = thread::thread_idx_x();
-        let level_axis =
-            if Self::IS_WIDEST { 0 } else { self.splits.cycle().of_level(level(self.run.node) + depth) };
+        let level_axis = if Self::IS_WIDEST {
+            0
+        } else {
+            self.splits.cycle().of_level(level(self.run.node) + depth, self.splits.dims)
+        };
 
         let first = 1 << depth;
         let mut i = thread;

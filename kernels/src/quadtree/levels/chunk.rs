@@ -1,6 +1,6 @@
 //! Stable sort of the points of a node by child, one chunk at a time.
 
-use super::counts::{ChildCounts, MAX_CHILDREN, scan};
+use super::counts::{ChildCounts, MAX_CHILDREN, SmallCounts, scan};
 use super::points::{LevelPoints, PointTargets};
 use crate::policy::QUADTREE_PIECE_POINTS;
 use cuda_std::prelude::*;
@@ -76,7 +76,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
             j += 1;
         }
         thread::sync_threads();
-        let (first, mut counts, mut j) = (thread * ITEMS as u32, none, 0);
+        let (first, mut counts, mut j) = (thread * ITEMS as u32, SmallCounts::<D>([0; 2]), 0);
         while j < ITEMS {
             if chunk.has_point::<FULL>(first + j as u32) {
                 chunk.items[j] = shared.load(padded(first + j as u32));
@@ -84,6 +84,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
             }
             j += 1;
         }
+        let counts = counts.widen();
         let (up_to, total) = scan::<D, THREADS>(counts, shared_field!(smem, counts));
         (chunk.before, chunk.total) = (up_to.minus(counts), total);
         chunk

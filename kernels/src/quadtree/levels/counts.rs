@@ -9,6 +9,31 @@ use cuda_std::prelude::*;
 /// Most children of a node.
 pub(super) const MAX_CHILDREN: usize = 8;
 
+/// A count of up to 8 bits for each child.
+pub(super) struct SmallCounts<const D: usize>(pub(super) [u32; 2]);
+
+impl<const D: usize> SmallCounts<D> {
+    /// Counts a point of `child`.
+    #[inline(always)]
+    pub(super) fn add(&mut self, child: u32) {
+        let one = 1 << (8 * (child % 4));
+        if D == 2 || child < 4 {
+            self.0[0] += one;
+        } else {
+            self.0[1] += one;
+        }
+    }
+
+    /// Widens the counts to 16 bits.
+    #[inline(always)]
+    pub(super) fn widen(self) -> ChildCounts<D> {
+        ChildCounts(self.0.map(|word| {
+            let pairs = (u64::from(word) | u64::from(word) << 16) & 0x0000_FFFF_0000_FFFF;
+            (pairs | pairs << 8) & 0x00FF_00FF_00FF_00FF
+        }))
+    }
+}
+
 /// A count of up to 16 bits for each child.
 #[derive(Clone, Copy)]
 pub(super) struct ChildCounts<const D: usize>(pub(super) [u64; 2]);

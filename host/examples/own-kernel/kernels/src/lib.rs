@@ -6,10 +6,10 @@ use cuda_std::prelude::*;
 use kauri_kernels::join::threshold::{CustomScoreLaunch, offer_pairs};
 use kauri_kernels::policy::JOIN_THREADS;
 
-/// Interests are bits of a word; the score of a pair is how many both have.
+/// Offers pairs of people, scored by the number of common interests. Each bit of a person's word is an interest.
 ///
 /// # Safety
-/// Those of [`offer_pairs`]; there is a word of interests for each point.
+/// The conditions of [`offer_pairs`] hold, and there is a word of interests for each person.
 #[kernel(family = "own", block = JOIN_THREADS)]
 pub unsafe fn own_shared_interests(
     launch: CustomScoreLaunch<'_, f32>,
@@ -18,7 +18,7 @@ pub unsafe fn own_shared_interests(
 ) {
     offer_pairs::<f32, 2>(launch, |left, right| {
         let both = interests.load(left as usize) & right_interests.load(right as usize);
-        // Nobody is a pair with himself.
+        // Both sets are the same people: a person paired with themself gets the lowest score.
         if left == right { 0 } else { u64::from(both.count_ones()) }
     });
 }
