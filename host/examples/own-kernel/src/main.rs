@@ -1,6 +1,5 @@
 //! Finds the pairs of nearby people with the most common interests by a custom kernel: on the first GPU, or in the simulator with
-//! `cargo run -- sim`. On a GPU the join also needs kauri's own kernels: run `cargo xtask ptx` in the clone first, and set `KAURI_PTX_DIR` to its
-//! folder `target/kauri-ptx`.
+//! `cargo run -- sim`. On a GPU the join also needs kauri's own kernels: run `cargo xtask ptx` in the clone first.
 
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::{Device, Result, TopKDistanceJoin};
