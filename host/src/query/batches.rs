@@ -29,8 +29,8 @@ pub(crate) type VisitNearest<'s, C> = dyn FnMut(Range<usize>, &[u32], &[C]) -> C
 /// use std::ops::ControlFlow;
 /// let points = [[0.0f32, 0.0], [3.0, 4.0]];
 /// let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
-/// tree.nearest_batches(&points, 1, &QueryOptions::default(), &Batches::default(), |batch| {
-///     for (query, neighbors) in &batch {
+/// tree.nearest_batches(&points, 1, &QueryOptions::default(), &mut Batches::default(), |batch| {
+///     for (query, neighbors) in batch {
 ///         assert_eq!(neighbors.ids(), [query as u32]);
 ///     }
 ///     ControlFlow::Continue(())
