@@ -30,7 +30,7 @@ mod private {
 
         /// Returns the rank of the score among all `i64` or `f64`: greater scores have greater ranks.
         fn score_rank(self) -> u64;
-        fn as_f64(self) -> f64;
+        fn to_f64(self) -> f64;
     }
 }
 
@@ -44,7 +44,7 @@ macro_rules! scores {
                 let $x = self;
                 $rank
             }
-            fn as_f64(self) -> f64 {
+            fn to_f64(self) -> f64 {
                 self as f64
             }
         }
@@ -85,8 +85,8 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
             return Err(Error::Shape { what: "scores of points", expected, got });
         }
         check_each(scores, SEQUENTIAL, |index, score| {
-            let error = || Error::NonFiniteScore { index: index as u64, value: score.as_f64() };
-            (!score.as_f64().is_finite()).then(error)
+            let error = || Error::NonFiniteScore { index: index as u64, value: score.to_f64() };
+            (!score.to_f64().is_finite()).then(error)
         })?;
         Ok(Self { points, scores })
     }

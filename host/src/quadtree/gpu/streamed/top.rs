@@ -109,12 +109,11 @@ impl<const D: usize> TopNodes<D> {
     pub(crate) fn halves(&self, Batch { roots, points }: &Batch) -> Option<[Batch; 2]> {
         let middle = roots.start + roots.len() / 2;
         let middle_point = self.roots[middle].node.start as usize;
-        (roots.len() > 1).then(|| {
-            [
-                Batch { roots: roots.start..middle, points: points.start..middle_point },
-                Batch { roots: middle..roots.end, points: middle_point..points.end },
-            ]
-        })
+        let halves = [
+            Batch { roots: roots.start..middle, points: points.start..middle_point },
+            Batch { roots: middle..roots.end, points: middle_point..points.end },
+        ];
+        (roots.len() > 1).then_some(halves)
     }
 
     /// Returns the roots of a batch that split.
