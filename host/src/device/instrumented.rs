@@ -145,7 +145,7 @@ impl InstrumentedDriver {
     }
 }
 
-/// The calls of a [`Driver`] that are accounted for or may fail. All others are those of the driver itself.
+/// Overrides the calls of a [`Driver`] that are counted or may fail, and forwards all other calls to the driver.
 impl InstrumentedDriver {
     pub(super) fn free_memory(&self) -> Result<u64> {
         let allowed = self.restrictions.memory_limit.saturating_sub(self.account().used.live_bytes);

@@ -8,7 +8,7 @@
 //! | [`DistanceJoin::rows`] | these pairs | 1.8 ms (60 per point) | 37 bytes, and 4 per pair |
 //! | [`DistanceJoin::rows_batches`] | these pairs, part by part | 7.7 ms (60 per point, from and to host memory) | two batches |
 //!
-//! The times are those of uniform `f32` x 2 in the memory of an H200 (benches/results/join-h200.md); [`Strategy`] compares the algorithms
+//! The times were measured with uniform `f32` x 2 in the memory of an H200 (benches/results/join-h200.md); [`Strategy`] compares the algorithms
 //! of the top-k distance join.
 //!
 //! The sets are called *left* and *right*. A row of [`DistanceJoin`] belongs to a left point and has the ids of right points, without

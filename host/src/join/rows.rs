@@ -24,7 +24,7 @@ pub(super) fn empty_rows(num_rows: usize) -> Result<Rows> {
     Ok(Rows::new(zeros(num_rows + 1, "offsets of rows")?, Vec::new()))
 }
 
-/// Delivers rows in batches. `make` makes the leading rows of a range, as many as fit in a batch.
+/// Delivers rows in batches. `make` returns the leading rows of a range that fit in a batch.
 pub(super) fn deliver_rows(
     mut splitter: RowSplitter,
     delivery: &mut Delivery<'_, '_>,

@@ -65,7 +65,7 @@ pub struct TopKDistanceJoin<C> {
 ///
 /// ```
 /// use kauri::join::RankedPair;
-/// // Without a kernel for the CPU: the greater rank is better, and equal ranks are ordered by ids.
+/// // The order of the result: the greatest rank first, and equal ranks by the ids.
 /// let mut pairs = [RankedPair { left: 1, right: 0, rank: 3 }, RankedPair { left: 0, right: 2, rank: 7 }];
 /// pairs.sort_by_key(|pair| (u64::MAX - pair.rank, pair.left, pair.right));
 /// assert_eq!(pairs[0].left, 0);
@@ -211,7 +211,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 
     /// Sets how many of the best-scored points of each set [`Strategy::Threshold`] joins first, at least 1. By default 4096 for up to 16
-    /// pairs, twice as many for each further factor of 4, at most 65,536.
+    /// pairs, doubled for each further factor of 4, at most 65,536.
     #[cfg(feature = "research")]
     pub fn best_points(mut self, points: usize) -> Self {
         self.best_points = Some(points.max(1));

@@ -2,8 +2,8 @@
 //! merge path (Satish, Harris, Garland 2009; Green, McColl, Bader 2012).
 //!
 //! Any number of items. The tile sort and each of log2(n / 5888) merge passes read and write every item (for keys of 4
-//! bytes; tiles of larger keys are smaller). Temporary memory is one copy of the items and 8 bytes per tile. Orders are
-//! those of [`merge`](super::merge). For numbers, a radix sort moves less data.
+//! bytes; tiles of larger keys are smaller). Temporary memory is one copy of the items and 8 bytes per tile.
+//! [`merge`](super::merge) lists the orders. For numbers, a radix sort moves less data.
 
 use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, splits_by_kernel, with_items};
 use super::order::{ByKey, Carried, Lookup, NoValue, Order};

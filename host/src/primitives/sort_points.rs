@@ -73,10 +73,10 @@ impl<C: Coord> SortPoints<C> {
         Self(MergeSort::plan(layout, len))
     }
 
-    /// Sorts as many points as were planned, by the super key that begins on the axis of `points`.
+    /// Sorts the planned number of points by the super key that begins on the axis of `points`.
     ///
     /// # Safety
-    /// The output has as many keys and values as there are points, and does not overlap the points. Nothing else uses
+    /// The output has a key and a value for each point, and does not overlap the points. Nothing else uses
     /// the views until the stream has done the work.
     pub(crate) unsafe fn run(
         &self,

@@ -138,7 +138,7 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     }
     /// Counts the points of each row.
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>>;
-    /// Finds the points of each row, as many as [`count`](Self::count) returns, in the order of the tree; without distances in boxes.
+    /// Finds the points of each row in the order of the tree; [`count`](Self::count) returns their number. Rows of boxes have no distances.
     fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>>;
     /// Delivers the result of a range query in batches; returns `Break` if `visit` stopped it.
     fn range_batches(

@@ -160,7 +160,7 @@ unsafe fn launch_count<C: Coord>(
     }
 }
 
-/// Writes the ids of the rows, as many as `found` holds.
+/// Writes the ids of the rows, up to the capacity of `found`.
 ///
 /// # Safety
 /// The requirements of [`CountingPlan::start`], which has written the offsets. Nothing else uses `found` until the stream has done the

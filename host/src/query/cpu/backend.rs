@@ -50,7 +50,7 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
     }
 }
 
-/// The queries of a tree with a constant number of dimensions. The methods are those of [`QueryBackend`].
+/// The queries of a tree with a constant number of dimensions. Its methods implement the methods of [`QueryBackend`] of the same names.
 pub(crate) trait TreeQueries<C: Coord> {
     /// Checks that all queries are within a period of the points.
     fn check(

@@ -44,7 +44,7 @@ pub(super) fn deliver_range<C: Coord>(
     })
 }
 
-/// Counts the points of a range of rows, and writes as many ids and distances as the arrays hold.
+/// Counts the points of a range of rows, and writes ids and distances up to the capacity of the arrays.
 fn launch_range<C: Coord>(
     tree: &BucketIndex<C>,
     options: &DeviceOptions<C>,
