@@ -1,4 +1,4 @@
-//! Locates the kernels' PTX and compresses it into the library. It builds nothing: `cargo xtask ptx` does.
+//! Locates the packs of kernels and includes them in the library. It builds nothing: `cargo xtask ptx` does.
 //!
 //! A published package carries the files in `ptx/`; a checkout has them in the target folder, in `kauri-ptx/`, also for a
 //! project that depends on the checkout by path. Where there are none, or with the environment variable `KAURI_EMBED_PTX`
@@ -19,39 +19,19 @@ fn main() {
         println!("cargo::rerun-if-changed={}", dir.display());
     }
     println!("cargo::rerun-if-env-changed=KAURI_EMBED_PTX");
-    let mut files = folders.iter().map(|dir| list(dir)).find(|files| !files.is_empty()).unwrap_or_default();
-    if env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") {
-        files.clear();
-    }
-    if env::var_os("CARGO_FEATURE_RESEARCH").is_none() {
-        files.retain(|(family, ..)| !family.starts_with("research-"));
-    }
-
-    let mut table = String::from("static EMBEDDED: &[Embedded] = &[\n");
-    let mut before = (String::new(), String::new());
-    for (family, arch, path) in files {
-        let text =
-            fs::read_to_string(&path).unwrap_or_else(|e| panic!("cannot read {}: {e}", path.display()));
-        // A device runs the PTX of the next lower architecture as well: no need for the same text twice.
-        let this = (family.clone(), without_target(&text));
-        if this == before {
-            continue;
-        }
-        before = this;
-        let deflated = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 9);
-        let file = out_dir.join(format!("{family}.sm_{arch}.deflate"));
-        fs::write(&file, deflated).unwrap_or_else(|e| panic!("cannot write {}: {e}", file.display()));
-        table += &format!(
-            "    Embedded {{ family: {family:?}, arch: {arch}, deflated: include_bytes!({file:?}) }},\n",
+    let has_feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
+    let is_wanted = env::var_os("KAURI_EMBED_PTX").is_none_or(|value| value != "0");
+    let mut packs = folders.iter().map(|dir| packs(dir)).find(|packs| !packs.is_empty()).unwrap_or_default();
+    if packs.is_empty() && is_wanted && has_feature("CUDA") {
+        println!(
+            "cargo::warning=no kernels were found, so this build cannot use a GPU: run `cargo xtask ptx` in the clone of kauri \
+             and build again"
         );
     }
-    table += "];\n";
-    fs::write(out_dir.join("ptx_table.rs"), table).expect("OUT_DIR is writable");
-}
-
-/// A PTX text but for the line that names its architecture.
-fn without_target(text: &str) -> String {
-    text.lines().filter(|line| !line.starts_with(".target")).collect::<Vec<_>>().join("\n")
+    packs.retain(|path| is_wanted && (has_feature("RESEARCH") || !is_research(path)));
+    let table: String = packs.iter().map(|path| format!("    include_bytes!({path:?}),\n")).collect();
+    let table = format!("static EMBEDDED: &[&[u8]] = &[\n{table}];\n");
+    fs::write(out_dir.join("packs.rs"), table).expect("OUT_DIR is writable");
 }
 
 /// OUT_DIR is `<target>/[<triple>/]<profile>/build/<package>/out`; the target folder is the one with cargo's tag in it.
@@ -60,16 +40,15 @@ fn target_dir(out_dir: &Path) -> PathBuf {
     tagged.or(out_dir.ancestors().nth(4)).unwrap_or(out_dir).to_path_buf()
 }
 
-/// The files `<family>.sm_<arch>.ptx` of a folder.
-fn list(dir: &Path) -> Vec<(String, u32, PathBuf)> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-    let mut files: Vec<_> = entries
-        .filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            let (family, arch) = name.strip_suffix(".ptx")?.split_once(".sm_")?;
-            Some((family.to_string(), arch.parse().ok()?, entry.path()))
-        })
-        .collect();
-    files.sort();
-    files
+/// Returns the packs of PTX in a folder. Machine code is in crates of its own.
+fn packs(dir: &Path) -> Vec<PathBuf> {
+    let mut packs: Vec<_> =
+        fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    packs.retain(|path| path.to_str().is_some_and(|path| path.ends_with(".ptx.pack")));
+    packs.sort();
+    packs
+}
+
+fn is_research(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("research."))
 }

@@ -5,6 +5,7 @@ use crate::cargo::{self, FEATURES, cargo};
 use crate::workspace::Workspace;
 use crate::{ptx, setup};
 use anyhow::{Context, Result, bail};
+use cuda_builder::Arch;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,8 +58,8 @@ impl Bundle {
         }
 
         let toolchain = setup::device_toolchain(&workspace)?;
-        for checked in [false, true] {
-            if (!checked || self.checked) && ptx::build_all(&workspace, &toolchain, checked)?.1 > 0 {
+        for (checked, cubin) in [(false, &[Arch::SM_90][..]), (true, &[])] {
+            if (!checked || self.checked) && ptx::build_all(&workspace, &toolchain, checked, cubin)?.1 > 0 {
                 bail!("there are findings in the PTX");
             }
         }
@@ -82,9 +83,9 @@ impl Bundle {
         begin(&out)?;
         copy_programs(&workspace, &tests, &out.join("tests"))?;
         copy_programs(&workspace, &programs, &out.join("bin"))?;
-        copy_ptx(&workspace.ptx_dir(false), &out.join("ptx"))?;
+        copy_packs(&workspace.ptx_dir(false), &out.join("ptx"))?;
         if self.checked {
-            copy_ptx(&workspace.ptx_dir(true), &out.join("ptx-checked"))?;
+            copy_packs(&workspace.ptx_dir(true), &out.join("ptx-checked"))?;
         }
         copy_files(&workspace.root.join("data"), &out.join("data"))?;
         copy_files(&workspace.root.join("benches/rivals"), &out.join("rivals"))?;
@@ -206,32 +207,14 @@ fn copy_files(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Copies the PTX of a folder, packed. A file that equals the one of the next lower architecture is omitted: a device takes that one.
-fn copy_ptx(from: &Path, to: &Path) -> Result<()> {
-    let files = files(from)?;
-    let mut texts: Vec<_> = files.iter().filter_map(|path| Some((family_and_arch(path)?, path))).collect();
-    texts.sort();
-    let mut below = (String::new(), String::new());
-    for ((family, _), path) in texts {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let this = (family, without_target(&text));
-        if this != below {
-            copy_packed(path, to)?;
-            below = this;
+/// Copies the packs of a folder of PTX.
+fn copy_packs(from: &Path, to: &Path) -> Result<()> {
+    for path in files(from)? {
+        if path.extension().is_some_and(|extension| extension == cuda_pack::EXTENSION) {
+            copy(&path, &to.join(path.file_name().context("a file has a name")?))?;
         }
     }
     Ok(())
-}
-
-/// Parses a file name `<family>.sm_<arch>.ptx`.
-fn family_and_arch(path: &Path) -> Option<(String, u32)> {
-    let (family, arch) = path.file_name()?.to_str()?.strip_suffix(".ptx")?.split_once(".sm_")?;
-    Some((family.to_owned(), arch.parse().ok()?))
-}
-
-/// Returns a PTX text without the lines that name its architecture and version.
-fn without_target(text: &str) -> String {
-    text.lines().filter(|line| !line.starts_with(".target") && !line.starts_with(".version")).collect()
 }
 
 /// Returns the files of a folder, sorted by name; none if the folder does not exist.
@@ -312,24 +295,6 @@ fn sizes(folder: &Path, files: &mut Vec<(u64, PathBuf)>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ptx_of_an_architecture_that_adds_nothing() {
-        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        for (name, text) in [
-            ("a.sm_75.ptx", ".version 6.3\n.target sm_75\nret;\n"),
-            ("a.sm_90.ptx", ".version 7.8\n.target sm_90\nadd;\n"),
-            ("a.sm_100.ptx", ".version 8.6\n.target sm_100\nadd;\n"),
-            ("a-b.sm_75.ptx", ".version 6.3\n.target sm_75\nadd;\n"),
-        ] {
-            fs::write(from.path().join(name), text).unwrap();
-        }
-        copy_ptx(from.path(), to.path()).unwrap();
-        let copied = files(to.path()).unwrap();
-        let names: Vec<_> = copied.iter().map(|path| path.file_name().unwrap().to_str().unwrap()).collect();
-        let names: Vec<_> = names.iter().map(|name| name.trim_end_matches(".gz")).collect();
-        assert_eq!(names, ["a-b.sm_75.ptx", "a.sm_75.ptx", "a.sm_90.ptx"]);
-    }
 
     #[test]
     fn packages_of_ids() {

@@ -56,7 +56,7 @@ pub(crate) fn build_kernels_for_gpu(workspace: &Workspace) -> Result<()> {
             return Ok(());
         }
     };
-    match ptx::build_all(workspace, &toolchain, false)? {
+    match ptx::build_all(workspace, &toolchain, false, &[])? {
         (_, 0) => Ok(()),
         (_, findings) => bail!("{findings} findings in the PTX"),
     }

@@ -9,6 +9,8 @@ mod coverage;
 mod demo;
 mod doctor;
 mod mutants;
+mod pack;
+mod parallel;
 mod ptx;
 mod setup;
 mod sim;

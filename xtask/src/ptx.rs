@@ -1,9 +1,11 @@
-//! `ptx`: compiles the kernels, one file for each family and architecture, and lints them.
+//! `ptx`: compiles the kernels, one file for each family and architecture, lints them, and packs their entries for the host.
 
+use crate::pack::{self, MachineCode};
 use crate::setup;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
-use cuda_builder::{Arch, CudaBuilder, Toolchain, lint};
+use cuda_builder::ptx::SourceLines;
+use cuda_builder::{Arch, CudaBuilder, Ptxas, Toolchain, lint};
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +22,13 @@ pub(crate) struct Ptx {
     /// Compile with bounds checks, into a separate folder
     #[arg(long)]
     checked: bool,
-    /// Folder for the PTX [default: kauri-ptx or kauri-ptx-checked in the target folder]
+    /// Assemble machine code for these architectures too, as 80,90. A GPU of another one compiles the PTX at first calls
+    #[arg(long, value_delimiter = ',', value_name = "SM")]
+    cubin: Vec<Arch>,
+    /// Pack the PTX that the folder has, and compile nothing
+    #[arg(long, conflicts_with_all = ["arch", "family"])]
+    pack_only: bool,
+    /// Folder for the PTX and the packs [default: kauri-ptx or kauri-ptx-checked in the target folder]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -29,7 +37,7 @@ pub(crate) struct Ptx {
 pub(crate) const TEST_FAMILY: &str = "test";
 
 /// Prefix of the families that the host embeds only with its feature `research`.
-const RESEARCH: &str = "research-";
+pub(crate) const RESEARCH: &str = "research-";
 
 /// Maximum entries and bytes of PTX, without line numbers, that a default build has for an architecture. Types, dimensions
 /// and options multiply, and the driver of every user of a family compiles all its entries.
@@ -54,8 +62,11 @@ pub(crate) struct Built {
 impl Ptx {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
-        let toolchain = setup::device_toolchain(&workspace)?;
         let out = self.out.clone().unwrap_or_else(|| workspace.ptx_dir(self.checked));
+        if self.pack_only {
+            return self.pack(&workspace, &out);
+        }
+        let toolchain = setup::device_toolchain(&workspace)?;
         let built = self.build(&workspace, &toolchain, &out)?;
         let findings = lint(&built, self.checked)?;
         for (arch, total) in totals_of_dir(&out)? {
@@ -67,6 +78,7 @@ impl Ptx {
         if findings > 0 {
             bail!("{findings} findings in the PTX");
         }
+        self.pack(&workspace, &out)?;
         println!("lint: clean; {}", workspace.shown(&out));
         Ok(())
     }
@@ -93,6 +105,16 @@ impl Ptx {
             remove_others(out, &built)?;
         }
         Ok(built)
+    }
+
+    /// Writes the packs of the folder.
+    fn pack(&self, workspace: &Workspace, out: &Path) -> Result<()> {
+        let lines = if self.checked { SourceLines::Keep } else { SourceLines::Drop };
+        if self.cubin.is_empty() {
+            return pack::write(out, lines, None);
+        }
+        let (ptxas, _) = Ptxas::prepare(&workspace.target)?;
+        pack::write(out, lines, Some(&MachineCode { archs: &self.cubin, ptxas: &ptxas }))
     }
 
     fn build_family(
@@ -130,14 +152,19 @@ impl Ptx {
     }
 }
 
-/// Builds the default of `cargo xtask ptx` and lints it. Prints the findings; returns the files and the number of findings.
+/// Builds and packs the default of `cargo xtask ptx`, with machine code for `cubin`, and lints it. Prints the findings; returns the
+/// files and the number of findings.
 pub(crate) fn build_all(
     workspace: &Workspace,
     toolchain: &Toolchain,
     checked: bool,
+    cubin: &[Arch],
 ) -> Result<(Vec<Built>, usize)> {
-    let built = Ptx { checked, ..Ptx::default() }.build(workspace, toolchain, &workspace.ptx_dir(checked))?;
+    let task = Ptx { checked, cubin: cubin.to_vec(), ..Ptx::default() };
+    let out = workspace.ptx_dir(checked);
+    let built = task.build(workspace, toolchain, &out)?;
     let findings = lint(&built, checked)?;
+    task.pack(workspace, &out)?;
     Ok((built, findings))
 }
 

@@ -82,7 +82,7 @@ fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
             return (None, if is_ci() { Bad(text) } else { Skipped(one_line(&text)) });
         }
     };
-    match ptx::build_all(workspace, &toolchain, false) {
+    match ptx::build_all(workspace, &toolchain, false, &[]) {
         Err(error) => (None, Bad(format!("{error:#}"))),
         Ok((built, 0)) => {
             let outcome = match ptx::totals_of_dir(&workspace.ptx_dir(false)).map(|t| ptx::over_limits(&t)) {

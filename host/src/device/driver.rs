@@ -1,9 +1,9 @@
 //! The driver interface of a GPU backend.
 
+use super::images::KernelId;
 use crate::error::{Error, Result};
 use cuda_std::kernel::Params;
 use std::any::Any;
-use std::borrow::Cow;
 use std::fmt;
 
 /// The properties of a GPU: name, compute capability, memory.
@@ -45,9 +45,6 @@ impl fmt::Display for DeviceInfo {
         )
     }
 }
-
-/// The source of a family's PTX, for drivers that need it.
-pub(crate) type PtxSource<'a> = dyn Fn() -> Result<Cow<'a, str>> + 'a;
 
 /// The driver's handle of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,10 +153,12 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     /// that writes the memory of a peer has been waited for.
     unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()>;
 
-    /// Returns true if the kernels of a family are loaded.
-    fn has_module(&self, family: &str) -> bool;
-    /// Loads the kernels of a PTX text as a family, and replaces those that the family had.
-    fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()>;
+    /// Returns true if a kernel is loaded, by itself or with its family.
+    fn has_kernel(&self, kernel: KernelId<'_>) -> bool;
+    /// Loads a kernel of this build.
+    fn load_kernel(&self, kernel: KernelId<'_>) -> Result<()>;
+    /// Loads the kernels of a PTX text as a family. They replace those that the family had, and kauri's.
+    fn load_family(&self, family: &'static str, ptx: &str) -> Result<()>;
     /// # Safety
     /// The safety conditions of the kernel.
     unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()>;

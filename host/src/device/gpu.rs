@@ -1,12 +1,13 @@
 //! A handle of a GPU.
 
 use super::driver::{DeviceInfo, Driver};
+use super::images::KernelId;
 use super::instrumented::{FaultPlan, InstrumentedDriver, MemoryUse, Restrictions, limit_from_env};
-use super::ptx;
 use crate::error::{Error, Result};
 use std::any::Any;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A handle of a GPU, real or simulated: the device of streams, buffers and your own kernels. Clones refer to the same
 /// device and share its memory accounting.
@@ -25,13 +26,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Clone)]
 pub struct Gpu {
     driver: Arc<InstrumentedDriver>,
+    /// Kernels that are loaded or being loaded; the lock of a kernel is held while it is.
+    loads: Arc<Mutex<HashMap<String, Arc<Mutex<()>>>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Gpu {
     pub(super) fn new(driver: Arc<dyn Driver>) -> Result<Self> {
         let restrictions =
             Restrictions { memory_limit: limit_from_env()?, fault_plan: None, peer_copies: true };
-        Ok(Self { driver: Arc::new(InstrumentedDriver::new(driver, restrictions)) })
+        Ok(Self { driver: Arc::new(InstrumentedDriver::new(driver, restrictions)), loads: Arc::default() })
     }
 
     /// Returns another handle of this device, with its own memory accounting, that allocates at most `bytes`. The
@@ -57,7 +64,8 @@ impl Gpu {
     }
 
     fn with_restrictions(&self, restrictions: Restrictions) -> Self {
-        Self { driver: Arc::new(InstrumentedDriver::new(self.driver.inner().clone(), restrictions)) }
+        let driver = InstrumentedDriver::new(self.driver.inner().clone(), restrictions);
+        Self { driver: Arc::new(driver), loads: self.loads.clone() }
     }
 
     /// Returns the properties of the device.
@@ -79,7 +87,8 @@ impl Gpu {
     }
 
     /// Loads the kernels of your own PTX text. `family` is the name in their `#[kernel(family = …)]`, or "" if they have none.
-    /// A simulated GPU ignores the PTX. kauri loads its own families at first use; loading one here replaces it.
+    /// A simulated GPU ignores the PTX. kauri loads each of its own kernels at its first
+    /// launch; a family of kauri that is loaded here replaces them.
     ///
     /// # Errors
     /// [`BadModule`](crate::Error::BadModule) with the compiler's log.
@@ -87,21 +96,21 @@ impl Gpu {
     /// # Safety
     /// If `family` is one of kauri's, its kernels must behave like kauri's: safe calls launch them.
     pub unsafe fn load_module(&self, family: &'static str, ptx: &str) -> Result<()> {
-        self.driver.load_module(family, &|| Ok(ptx.into()))
+        self.driver.load_family(family, ptx)
     }
 
-    /// Loads a family of this build if it is not loaded yet. If several threads need it, one loads it and the others
-    /// wait: a driver can take many seconds, and loads one family after another.
-    pub(super) fn require_module(&self, family: &'static str) -> Result<()> {
-        if self.driver.has_module(family) {
+    /// Loads a kernel of this build if it is not loaded yet. Threads that need the same kernel wait while one of them loads it, because a
+    /// driver takes up to seconds to compile PTX; other kernels and devices do not wait.
+    pub(super) fn require_kernel(&self, kernel: KernelId<'_>) -> Result<()> {
+        if self.driver.has_kernel(kernel) {
             return Ok(());
         }
-        static LOADING: Mutex<()> = Mutex::new(());
-        let _guard = LOADING.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.driver.has_module(family) {
+        let load = lock(&self.loads).entry(kernel.name.into()).or_default().clone();
+        let _guard = lock(&load);
+        if self.driver.has_kernel(kernel) {
             return Ok(());
         }
-        self.driver.load_module(family, &|| ptx::find(family, self.info().capability))
+        self.driver.load_kernel(kernel)
     }
 
     pub(super) fn driver(&self) -> &InstrumentedDriver {

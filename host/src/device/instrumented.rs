@@ -2,7 +2,8 @@
 //!
 //! Tests use it to cover exhausted memory and failing calls on any device.
 
-use super::driver::{Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer};
+use super::driver::{Driver, Launch, Memory, RawEvent, RawStream, Transfer};
+use super::images::KernelId;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::ops::Deref;
@@ -21,7 +22,7 @@ pub enum FaultCall {
     Launch,
     /// Waiting for a stream or an event.
     Synchronize,
-    /// Loading the kernels of a family.
+    /// Loading a kernel, or the kernels of a family.
     LoadModule,
     /// Any of these.
     Any,
@@ -216,9 +217,14 @@ impl InstrumentedDriver {
         unsafe { self.inner.transfer(transfer, bytes, stream) }
     }
 
-    pub(super) fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
+    pub(super) fn load_kernel(&self, kernel: KernelId<'_>) -> Result<()> {
         self.inject_fault(FaultCall::LoadModule, "load module")?;
-        self.inner.load_module(family, ptx)
+        self.inner.load_kernel(kernel)
+    }
+
+    pub(super) fn load_family(&self, family: &'static str, ptx: &str) -> Result<()> {
+        self.inject_fault(FaultCall::LoadModule, "load module")?;
+        self.inner.load_family(family, ptx)
     }
 
     /// # Safety

@@ -67,10 +67,10 @@ mod cuda;
 mod driver;
 mod event;
 mod gpu;
+mod images;
 mod instrumented;
 mod peers;
 mod pinned;
-pub(crate) mod ptx;
 #[cfg(feature = "sim")]
 mod sim;
 mod staging;
@@ -81,9 +81,9 @@ pub use buffer::Buffer;
 pub use driver::DeviceInfo;
 pub use event::Event;
 pub use gpu::Gpu;
+pub use images::embedded_kernels;
 pub use instrumented::{FaultCall, FaultPlan, MemoryUse};
 pub use pinned::PinnedBuffer;
-pub use ptx::embedded_kernels;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
 pub(crate) use staging::Staging;
@@ -113,6 +113,17 @@ pub struct Device {
     /// `None` for the CPU.
     gpu: Option<Gpu>,
     reason: Arc<str>,
+}
+
+/// The form in which a build has kernels for a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum KernelForm {
+    /// Machine code: the driver loads it as it is, in less than a millisecond for most kernels.
+    MachineCode,
+    /// PTX: the driver compiles it at the first use, unless the driver's cache has it from an earlier run. Takes up to a second for a
+    /// kernel.
+    Ptx,
 }
 
 impl Device {

@@ -2,7 +2,8 @@
 //!
 //! Work is done immediately, so streams need no ordering, and an event is a point in time.
 
-use super::driver::{DeviceInfo, Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer, peer_of};
+use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
+use super::images::KernelId;
 use crate::error::{Error, Result};
 use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo};
 use std::any::Any;
@@ -63,7 +64,7 @@ pub(super) struct SimDriver {
 struct State {
     next_handle: usize,
     events: HashMap<usize, Instant>,
-    families: HashSet<&'static str>,
+    kernels: HashSet<String>,
 }
 
 impl SimDriver {
@@ -192,13 +193,17 @@ unsafe impl Driver for SimDriver {
         .map_err(Error::Simulator)
     }
 
-    fn has_module(&self, family: &str) -> bool {
-        self.state().families.contains(family)
+    fn has_kernel(&self, kernel: KernelId<'_>) -> bool {
+        self.state().kernels.contains(kernel.name)
     }
 
-    fn load_module(&self, family: &'static str, _: &PtxSource<'_>) -> Result<()> {
+    fn load_kernel(&self, kernel: KernelId<'_>) -> Result<()> {
         // The kernels are functions of this program. Loading is recorded, so that tests can let it fail.
-        self.state().families.insert(family);
+        self.state().kernels.insert(kernel.name.into());
+        Ok(())
+    }
+
+    fn load_family(&self, _: &'static str, _: &str) -> Result<()> {
         Ok(())
     }
 

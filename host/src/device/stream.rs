@@ -3,6 +3,7 @@
 use super::driver::{Launch, RawStream, Transfer};
 use super::event::Event;
 use super::gpu::Gpu;
+use super::images::KernelId;
 use crate::error::{Error, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::kernel::{Kernel, Params};
@@ -119,7 +120,7 @@ impl Stream {
     }
 
     /// Launches kernel `K` with a one-dimensional grid of `num_blocks` blocks of the size that the kernel declares. 0 blocks launch
-    /// nothing. The first launch of a family loads its PTX.
+    /// nothing. The first launch of a kernel loads it.
     ///
     /// The compiler checks the arguments: their number, their types, and which buffers are written.
     ///
@@ -192,7 +193,7 @@ impl Stream {
             // SAFETY: passed on to the caller; drivers call this only as a thread of a simulated launch.
             run: &|| unsafe { K::call(&args) },
         };
-        self.gpu().require_module(K::FAMILY)?;
+        self.gpu().require_kernel(KernelId { family: K::FAMILY, name: &name })?;
         tracing::trace!(kernel = name, blocks = num_blocks, "launch");
         // SAFETY: passed on to the caller.
         unsafe { self.gpu().driver().launch(&launch, self.raw()) }

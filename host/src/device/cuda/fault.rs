@@ -22,11 +22,13 @@ pub(super) struct FaultReport {
 }
 
 impl FaultReport {
+    /// Returns true if a PTX text or machine code is of a checked build.
+    pub(super) fn is_in(image: &[u8]) -> bool {
+        image.windows(GLOBAL_NAME.len()).any(|window| window == GLOBAL_NAME.as_bytes())
+    }
+
     /// Passes the address of the record to a module of a checked build. The context is current.
-    pub(super) fn attach(&self, module: *mut c_void, ptx: &str) -> Result<()> {
-        if !ptx.contains(GLOBAL_NAME) {
-            return Ok(());
-        }
+    pub(super) fn attach(&self, module: *mut c_void) -> Result<()> {
         let name = CString::new(GLOBAL_NAME).expect("no zero byte in it");
         let (mut global, mut bytes) = (0u64, 0usize);
         // SAFETY: a loaded module; writes an address and a size.

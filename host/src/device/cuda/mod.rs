@@ -5,7 +5,8 @@ mod fault;
 mod modules;
 mod raw;
 
-use super::driver::{DeviceInfo, Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer, peer_of};
+use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
+use super::images::KernelId;
 use crate::error::{Error, Result};
 use cust::context::Context;
 use cust::device::DeviceAttribute;
@@ -304,13 +305,18 @@ unsafe impl Driver for CudaDriver {
         self.check(call, code)
     }
 
-    fn has_module(&self, family: &str) -> bool {
-        self.modules.has(family)
+    fn has_kernel(&self, kernel: KernelId<'_>) -> bool {
+        self.modules.has(kernel)
     }
 
-    fn load_module(&self, family: &'static str, ptx: &PtxSource<'_>) -> Result<()> {
+    fn load_kernel(&self, kernel: KernelId<'_>) -> Result<()> {
         self.enter()?;
-        self.modules.load(self, family, &ptx()?)
+        self.modules.load_kernel(self, kernel)
+    }
+
+    fn load_family(&self, family: &'static str, ptx: &str) -> Result<()> {
+        self.enter()?;
+        self.modules.load_family(self, family, ptx)
     }
 
     unsafe fn launch(&self, launch: &Launch<'_>, stream: RawStream) -> Result<()> {

@@ -1,12 +1,19 @@
-//! A small parser of PTX text: functions, their parameters, and instructions with their source lines.
+//! A small parser of PTX text: functions, their parameters, and instructions with their source lines; and [`split`], which cuts a
+//! text into its entries.
 //!
-//! It supports the subset of PTX that LLVM prints, as far as the lint needs it.
+//! It supports the subset of PTX that LLVM prints, as far as the lint and the cut need it.
 
-/// The functions of a PTX text, and the source files of its line directives.
+mod split;
+
+pub use split::{Entry, SourceLines, split};
+
+/// The functions and variables of a PTX text, and the source files of its line directives.
 #[derive(Debug, Default)]
 pub struct Module<'a> {
     /// Functions in the order of the text, declarations included.
     pub functions: Vec<Function<'a>>,
+    /// Variables outside of functions, in the order of the text.
+    pub variables: Vec<Variable<'a>>,
     /// Source files by the number that [`Loc::file`] gives.
     pub files: Vec<(u32, &'a str)>,
 }
@@ -18,6 +25,8 @@ pub struct Function<'a> {
     pub name: &'a str,
     /// First line of the header, from 1.
     pub line: usize,
+    /// Last line of the body or of the declaration.
+    pub end: usize,
     /// Whether the host can launch it.
     pub is_entry: bool,
     /// True for a declaration without a body.
@@ -28,6 +37,17 @@ pub struct Function<'a> {
     pub local: Option<usize>,
     /// Its instructions in order.
     pub instructions: Vec<Instruction<'a>>,
+}
+
+/// A variable of the module: global, constant or shared memory.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Variable<'a> {
+    /// Its name in the text.
+    pub name: &'a str,
+    /// First line, from 1.
+    pub line: usize,
+    /// Last line.
+    pub end: usize,
 }
 
 /// A parameter of a function.
@@ -95,6 +115,8 @@ struct Reader<'a> {
     depth: usize,
     /// Whether a function's header has begun and its body has not.
     in_header: bool,
+    /// Whether a variable has begun and its last line has not come.
+    in_variable: bool,
     loc: Option<Loc>,
     inline_asm: bool,
 }
@@ -111,20 +133,33 @@ impl<'a> Reader<'a> {
         if self.depth > 0 {
             self.body(number, code);
         } else if self.in_header {
-            self.header(code);
+            self.header(number, code);
+        } else if self.in_variable {
+            self.variable(number, code);
         } else if let Some(function) = begin_function(number, code) {
             self.module.functions.push(function);
             self.in_header = true;
             self.loc = None;
             // The rest of the line may hold parameters, and with none of them the header's end.
-            self.header(code.split_once('(').map_or("", |(_, rest)| rest));
+            self.header(number, code.split_once('(').map_or("", |(_, rest)| rest));
+        } else if let Some(name) = begin_variable(code) {
+            self.module.variables.push(Variable { name, line: number, end: number });
+            self.in_variable = true;
+            self.variable(number, code);
         } else if code.starts_with(".file") {
             // A path may contain `//`, so comments are not removed here.
             self.module.files.extend(file(line));
         }
     }
 
-    fn header(&mut self, code: &'a str) {
+    fn variable(&mut self, number: usize, code: &str) {
+        if let Some(variable) = self.module.variables.last_mut() {
+            variable.end = number;
+        }
+        self.in_variable = !code.ends_with(';');
+    }
+
+    fn header(&mut self, number: usize, code: &'a str) {
         let Some(function) = self.module.functions.last_mut() else { return };
         // On the first line of a `.func` the returned value comes before the name; it is no parameter.
         let code = code.rsplit_once(") ").map_or(code, |(_, after)| after);
@@ -136,6 +171,7 @@ impl<'a> Reader<'a> {
         } else if code.ends_with(';') {
             self.in_header = false;
             function.is_declaration = true;
+            function.end = number;
         }
     }
 
@@ -149,6 +185,9 @@ impl<'a> Reader<'a> {
             } else if let Some(after) = rest.strip_prefix('}') {
                 self.depth -= 1;
                 if self.depth == 0 {
+                    if let Some(function) = self.module.functions.last_mut() {
+                        function.end = number;
+                    }
                     return;
                 }
                 rest = after;
@@ -198,12 +237,20 @@ fn begin_function(line: usize, code: &str) -> Option<Function<'_>> {
     Some(Function {
         name,
         line,
+        end: line,
         is_entry,
         is_declaration: false,
         params: Vec::new(),
         local: None,
         instructions: Vec::new(),
     })
+}
+
+/// `.visible .global .align 4 .b8 name[28] = {` begins a variable.
+fn begin_variable(code: &str) -> Option<&str> {
+    let is_space = |word: &str| [".global", ".const", ".shared"].contains(&word);
+    let head = code.split(['[', '=', ';']).next()?;
+    head.split_whitespace().any(is_space).then(|| head.split_whitespace().last()).flatten()
 }
 
 /// `.param .u64 .ptr .align 1 name` is 8 bytes, `.param .align 8 .b8 name[24]` an aggregate of 24.

@@ -1,6 +1,7 @@
 //! NVIDIA's assembler, which reports a kernel's resources on a real GPU: registers, spills, shared memory.
 //!
-//! No build and no run needs it (the driver has an assembler); tests use it to check registers and spills.
+//! No build and no run needs it (the driver has an assembler). Tests use it to check registers and spills; machine code that it made
+//! ahead of time loads without the driver's assembler.
 
 mod report;
 
@@ -96,14 +97,51 @@ impl Ptxas {
     /// # Errors
     /// `Command` with the assembler's output.
     pub fn assemble(&self, ptx: &Path, arch: Arch) -> Result<Vec<KernelResources>> {
-        let cubin = files::unique_beside(&env::temp_dir().join("kauri.cubin"));
-        let mut command = Command::new(&self.path);
-        command.arg("-v").arg(format!("-arch={arch}")).arg(ptx).arg("-o").arg(&cubin);
-        let output = process::run_ok(&mut command, LIMIT);
+        let cubin = temporary("cubin");
+        let output = self.run(ptx, arch, &cubin);
         let _ = fs::remove_file(&cubin);
-        // ptxas writes its report to the error stream.
-        output.map(|output| report::parse(&output.stderr))
+        output
     }
+
+    /// Assembles a PTX text for an architecture and returns the machine code, which the driver loads without compiling.
+    ///
+    /// # Errors
+    /// `Command` with the assembler's output; `Io`.
+    pub fn machine_code(&self, ptx: &str, arch: Arch) -> Result<Vec<u8>> {
+        let (file, cubin) = (temporary("ptx"), temporary("cubin"));
+        let assembled = files::write_atomic(&file, ptx.as_bytes())
+            .and_then(|()| self.run(&file, arch, &cubin))
+            .and_then(|_| fs::read(&cubin).map_err(CudaBuilderError::io("read", &cubin)));
+        let _ = (fs::remove_file(&file), fs::remove_file(&cubin));
+        assembled
+    }
+
+    /// Returns the program's version, such as `V13.5.37`.
+    ///
+    /// # Errors
+    /// `Command` with the program's output.
+    pub fn version(&self) -> Result<String> {
+        let mut command = Command::new(&self.path);
+        let output = process::run_ok(command.arg("--version"), LIMIT)?;
+        let version =
+            output.stdout.lines().find_map(|line| line.split_once("release ")?.1.split(", ").nth(1));
+        version.map(str::to_owned).ok_or_else(|| CudaBuilderError::Command {
+            command: process::describe(&command),
+            reason: format!("no version in `{}`", output.stdout.trim()),
+        })
+    }
+
+    fn run(&self, ptx: &Path, arch: Arch, cubin: &Path) -> Result<Vec<KernelResources>> {
+        let mut command = Command::new(&self.path);
+        command.arg("-v").arg(format!("-arch={arch}")).arg(ptx).arg("-o").arg(cubin);
+        // ptxas writes its report to the error stream.
+        process::run_ok(&mut command, LIMIT).map(|output| report::parse(&output.stderr))
+    }
+}
+
+/// Returns a path that no other call uses.
+fn temporary(extension: &str) -> PathBuf {
+    files::unique_beside(&env::temp_dir().join(format!("kauri.{extension}")))
 }
 
 fn install_dir(target_dir: &Path) -> PathBuf {
