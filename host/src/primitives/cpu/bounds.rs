@@ -1,11 +1,12 @@
 //! Bounding box of points on the CPU; see [the GPU version](crate::primitives::bounds).
 
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
+
+use crate::parallel::{self, TASK_ITEMS};
 
 /// Returns the least and the greatest corner of the bounding box of points.
 pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
-    let empty = || [[C::INFINITY; D], [C::ZERO - C::INFINITY; D]];
+    let empty = [[C::INFINITY; D], [C::ZERO - C::INFINITY; D]];
     let lesser = |a: C, b: C| if b < a { b } else { a };
     let greater = |a: C, b: C| if a < b { b } else { a };
     let fold = |[mut least, mut greatest]: [[C; D]; 2], point: &[C; D]| {
@@ -17,5 +18,10 @@ pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
         }
         [least, greatest]
     };
-    points.par_iter().fold(empty, fold).reduce(empty, |a, b| [fold(a, &b[0])[0], fold(a, &b[1])[1]])
+    let bounds_of_task = |task: usize| {
+        let begin = task * TASK_ITEMS;
+        points[begin..points.len().min(begin + TASK_ITEMS)].iter().fold(empty, fold)
+    };
+    let tasks = parallel::map(points.len().div_ceil(TASK_ITEMS), bounds_of_task);
+    tasks.iter().fold(empty, |a, b| [fold(a, &b[0])[0], fold(a, &b[1])[1]])
 }
