@@ -116,11 +116,50 @@ pub(crate) fn collect<T: Send>(
     Ok(items)
 }
 
-/// Returns `task(i)` for all numbers `i` below `num`: the results of a few large tasks.
-pub(crate) fn map<T: Send>(num: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let mut results = Vec::with_capacity(num);
-    extend(&mut results, num, 1, task);
-    results
+/// Returns `item(i)` for all numbers `i` below `len`. A task makes `step` items.
+pub(crate) fn map<T: Send>(len: usize, step: usize, item: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let mut items = Vec::with_capacity(len);
+    extend(&mut items, len, step, item);
+    items
+}
+
+/// Returns `map(item)` for all items, one item a task.
+pub(crate) fn map_into<T: Send, R: Send>(items: Vec<T>, map: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let mut items: Vec<_> = items.into_iter().map(Some).collect();
+    let len = items.len();
+    let slots = Parts::of_initialized(&mut items);
+    let mut results: Vec<_> = (0..len).map(|_| None).collect();
+    let result_slots = Parts::of_initialized(&mut results);
+    for_each(len, &|i| {
+        // SAFETY: each task has an item and a result of its own; the old result is `None`.
+        unsafe {
+            let item = slots.part(i..i + 1).assume_init_mut()[0].take();
+            result_slots.write(i, item.map(&map));
+        }
+    });
+    results.into_iter().flatten().collect()
+}
+
+/// Returns the items that `task` makes of each range of `step` numbers below `len`, one after another.
+pub(crate) fn concat<T: Send>(
+    len: usize,
+    step: usize,
+    task: impl Fn(Range<usize>) -> Vec<T> + Sync,
+) -> Vec<T> {
+    let mut parts = map(len.div_ceil(step), 1, |i| task(range(i, len, step)));
+    let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+    parts.iter_mut().for_each(|part| all.append(part));
+    all
+}
+
+/// Returns the results of `task` for each range of `step` numbers below `len`, combined in order; `None` if there are none.
+pub(crate) fn reduce<T: Send>(
+    len: usize,
+    step: usize,
+    task: impl Fn(Range<usize>) -> T + Sync,
+    combine: impl Fn(T, T) -> T,
+) -> Option<T> {
+    map(len.div_ceil(step), 1, |i| task(range(i, len, step))).into_iter().reduce(combine)
 }
 
 /// Returns a step by which every thread gets several ranges of `len` items, at most `max`.
@@ -145,7 +184,9 @@ mod tests {
                 chunk.fill(number);
             });
             assert!(items[1..].iter().enumerate().all(|(i, &number)| number == i / step));
-            assert_eq!(map(len, |i| i.to_string()).concat(), (0..len).map(|i| i.to_string()).collect::<String>());
+            assert_eq!(map(len, step, |i| i.to_string()).concat(), (0..len).map(|i| i.to_string()).collect::<String>());
+            assert!(concat(len, step, |range| range.filter(|i| i % 2 == 0).collect()).into_iter().eq((0..len).step_by(2)));
+            assert_eq!(reduce(len, step, Range::sum, |a, b| a + b), (0..len).reduce(|a, b| a + b));
         }
     }
 

@@ -1,6 +1,7 @@
 //! Bounding box of points on the CPU; see [the GPU version](crate::primitives::bounds).
 
 use kauri_kernels::thread::coord::Coord;
+use std::ops::Range;
 
 use crate::parallel::{self, TASK_ITEMS};
 
@@ -18,10 +19,7 @@ pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
         }
         [least, greatest]
     };
-    let bounds_of_task = |task: usize| {
-        let begin = task * TASK_ITEMS;
-        points[begin..points.len().min(begin + TASK_ITEMS)].iter().fold(empty, fold)
-    };
-    let tasks = parallel::map(points.len().div_ceil(TASK_ITEMS), bounds_of_task);
-    tasks.iter().fold(empty, |a, b| [fold(a, &b[0])[0], fold(a, &b[1])[1]])
+    let bounds_of = |range: Range<usize>| points[range].iter().fold(empty, fold);
+    let around = |a, b: [[C; D]; 2]| [fold(a, &b[0])[0], fold(a, &b[1])[1]];
+    parallel::reduce(points.len(), TASK_ITEMS, bounds_of, around).unwrap_or(empty)
 }

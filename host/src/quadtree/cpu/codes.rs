@@ -113,8 +113,7 @@ fn cut<K: Code, const D: usize>(
             let end_of = |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;
             std::array::from_fn(|child| if child < 1 << D { end_of(child as u32) } else { 0 })
         };
-        let mut ends = Vec::with_capacity(parents.len());
-        parallel::extend(&mut ends, parents.len(), TASK_ITEMS / 8, |i| ends_of_children(&parents[i]));
+        let ends = parallel::map(parents.len(), TASK_ITEMS / 8, |i| ends_of_children(&parents[i]));
         for (&i, ends) in parents.iter().zip(ends) {
             let begin_of = |child: usize| if child == 0 { 0 } else { ends[child - 1] };
             part.push_children(i, frame.levels, |child| ends[child] - begin_of(child))?;

@@ -71,7 +71,7 @@ impl<const D: usize> Levels<D> {
         let num_splits = |(piece, nodes): &(&Piece<D>, Range<usize>)| {
             piece.part.nodes[nodes.clone()].iter().filter(|node| !node.is_leaf()).count()
         };
-        let splits = parallel::map(chunks.len(), |i| num_splits(&chunks[i]));
+        let splits = parallel::map(chunks.len(), 1, |i| num_splits(&chunks[i]));
         let nodes_out = Parts::new(&mut nodes.spare_capacity_mut()[..num_nodes]);
         let corners_out = Parts::new(&mut corners.spare_capacity_mut()[..num_nodes]);
         // The children of the k-th node that splits begin at 1 + 2^D k.

@@ -32,7 +32,7 @@ impl<C: Coord> HostTree<C> {
     /// Returns the leaves adjacent to each node.
     pub(super) fn adjacent_leaves<const D: usize>(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         let levels = self.outline.frame::<D>().levels;
-        let rows = parallel::map(nodes.len(), |i| self.leaves_adjacent_to::<D>(levels, nodes[i]));
+        let rows = parallel::map(nodes.len(), 1, |i| self.leaves_adjacent_to::<D>(levels, nodes[i]));
         let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
         let mut end = 0;
         offsets.push(0);
