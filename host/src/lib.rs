@@ -13,6 +13,7 @@ mod memory;
 pub mod mesh;
 mod noise;
 mod once;
+mod parallel;
 mod point;
 pub mod primitives;
 mod progress;

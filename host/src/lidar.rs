@@ -11,12 +11,11 @@
 //! - woods, whose crowns let some pulses through to the ground;
 //! - classes of the LAS format (ASPRS 2019).
 
+use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::noise::Noise;
 use crate::primitives::generate::splitmix64;
 use crate::random::Random;
-use rayon::prelude::*;
 use std::ops::Range;
 
 /// Distance between the center lines of two strips, in meters.
@@ -151,9 +150,7 @@ impl Lidar {
     pub fn points(&self, range: Range<u64>) -> Result<Vec<LidarPoint>> {
         assert!(range.end <= self.num_points, "points {range:?} of {}", self.num_points);
         let len = range.end.saturating_sub(range.start) as usize;
-        let mut points = memory::vec_with_capacity(len, "points of a scan")?;
-        (0..len).into_par_iter().map(|i| self.point(range.start + i as u64)).collect_into_vec(&mut points);
-        Ok(points)
+        parallel::collect(len, TASK_ITEMS / 8, "points of a scan", |i| self.point(range.start + i as u64))
     }
 
     /// Generates point `i`.

@@ -9,7 +9,6 @@ mod scalar;
 
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 #[cfg(feature = "io")]
@@ -23,7 +22,7 @@ pub use scalar::Scalar;
 pub(crate) use scalar::first_unusable;
 
 use crate::error::{Error, Result};
-use crate::memory;
+use crate::parallel;
 
 /// The most points of an index: ids are 32-bit, and the largest one marks padding.
 pub const MAX_POINTS: u64 = u32::MAX as u64 - 1;
@@ -178,19 +177,19 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
     }
 }
 
-/// Returns the error of the first item that has one. More than `sequential` items are checked in parallel.
+/// Returns the error of the first item that has one. A task checks `sequential` items; `error` may be called twice for an item.
 pub(crate) fn check_each<T: Sync>(
     items: &[T],
     sequential: usize,
     error: impl Fn(usize, &T) -> Option<Error> + Send + Sync,
 ) -> Result<()> {
-    let error = |(i, item)| error(i, item);
-    let first = if items.len() <= sequential {
-        items.iter().enumerate().find_map(error)
-    } else {
-        items.par_iter().enumerate().find_map_first(error)
+    let error_in = |task: usize| {
+        let begin = task * sequential;
+        (begin..items.len().min(begin + sequential)).find_map(|i| error(i, &items[i]))
     };
-    first.map_or(Ok(()), Err)
+    let has_error = |task: usize| error_in(task).map(|_| task);
+    let first = parallel::find_first(items.len().div_ceil(sequential), &has_error);
+    first.and_then(error_in).map_or(Ok(()), Err)
 }
 
 /// The points of items, in order.
@@ -207,20 +206,14 @@ pub(crate) fn points_by<T: Sync, P: Point>(
     converted(items, CHECK_CHUNK / 8, "points of the items", point_of)
 }
 
-/// Converts all items, in order. More than `sequential` items are converted in parallel.
+/// Converts all items, in order. A task converts `sequential` items.
 fn converted<T: Sync, U: Send>(
     items: &[T],
     sequential: usize,
     label: &'static str,
     convert: impl Fn(&T) -> U + Send + Sync,
 ) -> Result<Vec<U>> {
-    let mut output = memory::vec_with_capacity(items.len(), label)?;
-    if items.len() <= sequential {
-        output.extend(items.iter().map(convert));
-    } else {
-        items.par_iter().map(convert).collect_into_vec(&mut output);
-    }
-    Ok(output)
+    parallel::collect(items.len(), sequential, label, |i| convert(&items[i]))
 }
 
 /// A point on the Earth: longitude and latitude in degrees (WGS84, treated as a sphere of radius [`EARTH_RADIUS_M`]).

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use tracing::span::EnteredSpan;
+
 use crate::device::Device;
 
 /// The statistics of a build: its device, phases and temporary memory.
@@ -55,16 +57,22 @@ impl Stats {
 
     /// Runs a phase in a tracing span, and records its time. A phase that fails is recorded too.
     pub(crate) fn phase<R>(&mut self, name: &'static str, work: impl FnOnce() -> R) -> R {
-        let span = tracing::debug_span!("phase", name).entered();
-        let start = Instant::now();
+        let start = start_phase(name);
         let result = work();
-        self.phases.push(Phase { name, duration: start.elapsed() });
-        drop(span);
+        self.end_phase(name, start);
         result
+    }
+
+    fn end_phase(&mut self, name: &'static str, (_span, start): (EnteredSpan, Instant)) {
+        self.phases.push(Phase { name, duration: start.elapsed() });
     }
 
     /// Returns the total time of all phases.
     pub fn total(&self) -> Duration {
         self.phases.iter().map(|phase| phase.duration).sum()
     }
+}
+
+fn start_phase(name: &'static str) -> (EnteredSpan, Instant) {
+    (tracing::debug_span!("phase", name).entered(), Instant::now())
 }

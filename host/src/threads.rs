@@ -13,22 +13,27 @@ pub(crate) fn each<T: Send, R: Send>(
     work: impl Fn(T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
     let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
-    let run = |item: &Mutex<Option<T>>| {
-        let item = item.lock().unwrap_or_else(PoisonError::into_inner).take();
-        item.map(&work)
-    };
-    let results: Vec<_> = thread::scope(|scope| {
-        let run = &run;
-        let spawn = |item| thread::Builder::new().spawn_scoped(scope, move || run(item)).ok();
-        let threads: Vec<_> = items.iter().map(spawn).collect();
-        let join = |(item, thread): (_, Option<thread::ScopedJoinHandle<'_, _>>)| match thread {
-            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
-            // Without a new thread the calling thread does the work.
-            None => run(item),
-        };
-        items.iter().zip(threads).map(join).collect()
+    let results: Vec<_> = items.iter().map(|_| Mutex::new(None)).collect();
+    run_each(items.len(), &|i| {
+        let item = items[i].lock().unwrap_or_else(PoisonError::into_inner).take();
+        *results[i].lock().unwrap_or_else(PoisonError::into_inner) = item.map(&work);
     });
-    results.into_iter().flatten().collect()
+    results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+}
+
+/// Calls `run` for all numbers below `num` concurrently, each on its own thread. Returns when all are done.
+fn run_each(num: usize, run: &(dyn Fn(usize) + Sync)) {
+    thread::scope(|scope| {
+        let spawn = |i| thread::Builder::new().spawn_scoped(scope, move || run(i)).ok();
+        let threads: Vec<_> = (0..num).map(spawn).collect();
+        for (i, thread) in threads.into_iter().enumerate() {
+            match thread {
+                Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+                // Without a new thread the calling thread does the work.
+                None => run(i),
+            }
+        }
+    });
 }
 
 /// Runs two closures concurrently, and returns when both are done.

@@ -19,6 +19,7 @@ use crate::balanced::super_key;
 use crate::error::{Error, Result};
 use crate::memory::{self, Items, MemoryPlan};
 use crate::once::Once;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
@@ -103,7 +104,11 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
 /// Returns for each point the first point that equals it. Empty if all points are distinct. `sorted` is the array of the first axis.
 fn representatives<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
-    if !sorted.par_windows(2).any(are_equal) {
+    let has_equal = |task: usize| {
+        let begin = task * TASK_ITEMS;
+        sorted[begin..sorted.len().min(begin + TASK_ITEMS + 1)].windows(2).any(are_equal)
+    };
+    if !parallel::any(sorted.len().div_ceil(TASK_ITEMS), &has_equal) {
         return Ok(Vec::new());
     }
     let mut representatives = memory::vec_with_capacity(points.len(), "representatives of the points")?;
@@ -149,7 +154,7 @@ impl<C: Coord, const D: usize> Build<'_, C, D> {
         let greater =
             |this: &Self| this.subtree(unwrap(greater_halves), greater_scratch, level + 1, 2 * address + 1);
         if len > MAX_TASK_POINTS {
-            rayon::join(|| less(self), || greater(self));
+            parallel::join(|| less(self), || greater(self));
         } else {
             less(self);
             greater(self);

@@ -3,9 +3,9 @@
 use kauri_kernels::balanced::{NONE, Run, medians_len};
 use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::marker::PhantomData;
 
+use crate::parallel::{self, TASK_ITEMS};
 use crate::balanced::backend::Backend;
 use crate::balanced::sections::{LoadedSections, Sections};
 use crate::balanced::{Backends, BalancedKdTree, cpu, gpu};
@@ -55,16 +55,28 @@ fn check_representatives<C: Coord>(
         (point(kept_id) != point(id))
             .then(|| format!("point {kept} stands for point {id}, but differs from it"))
     };
-    let pairs = representatives.items.par_iter().enumerate();
-    if let Some((id, what)) = pairs.clone().find_map_first(|(id, &kept)| Some((id, wrong(id, kept)?))) {
+    if let Some((id, what)) = first_wrong(&representatives.items, &wrong) {
         return Err(representatives.corrupt(id, what));
     }
-    let num_kept = pairs.filter(|&(id, &kept)| id == kept as usize).count();
+    let num_kept = representatives.items.iter().enumerate().filter(|&(id, &kept)| id == kept as usize).count();
     if !representatives.items.is_empty() && num_kept != num_nodes {
         return Err(representatives
             .corrupt(0, format!("{num_kept} points were kept, but there are {num_nodes} nodes")));
     }
     Ok(())
+}
+
+/// Returns the first item of which `wrong` says that it is wrong, and what it says.
+fn first_wrong(
+    items: &[u32],
+    wrong: &(dyn Fn(usize, u32) -> Option<String> + Sync),
+) -> Option<(usize, String)> {
+    let first_in = |task: usize| {
+        let begin = task * TASK_ITEMS;
+        (begin..items.len().min(begin + TASK_ITEMS)).find(|&i| wrong(i, items[i]).is_some())
+    };
+    let first = parallel::find_first(items.len().div_ceil(TASK_ITEMS), &first_in)?;
+    Some((first, wrong(first, items[first])?))
 }
 
 /// Checks that the nodes are at the addresses of a balanced tree, and that each has a different kept point.
@@ -86,8 +98,7 @@ fn check_medians(
         let is_kept = representatives.get(id as usize).is_none_or(|&kept| kept == id);
         (!is_kept).then(|| format!("id {id}, but that point was removed"))
     };
-    let nodes = medians.items.par_iter().enumerate();
-    if let Some((slot, what)) = nodes.find_map_first(|(slot, &id)| Some((slot, wrong(slot, id)?))) {
+    if let Some((slot, what)) = first_wrong(&medians.items, &wrong) {
         return Err(medians.corrupt(slot, what));
     }
     match ids::first_duplicate(&medians.items, num_points)? {

@@ -9,13 +9,13 @@
 //!
 //! A [`BatchSource`] produces the batches, each of up to three arrays.
 
+use crate::parallel;
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::notify::notify_host;
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
-use rayon::prelude::*;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -99,8 +99,11 @@ impl<'a> InputBuffer<'a> {
         grow(pinned, bytes, bytes.saturating_add(bytes / 4), uploads.gpu())?;
         let staged = &mut pinned[..bytes];
         let piece = (STAGED / size_of::<T>()).max(1);
-        let pieces = staged.par_chunks_mut(piece * size_of::<T>()).zip(items.par_chunks(piece));
-        pieces.for_each(|(to, from)| to.copy_from_slice(bytemuck::cast_slice(from)));
+        let from: &[u8] = bytemuck::cast_slice(items);
+        parallel::for_chunks(staged, piece * size_of::<T>(), |i, to| {
+            let begin = i * piece * size_of::<T>();
+            to.copy_from_slice(&from[begin..begin + to.len()]);
+        });
         uploads.wait(produced)?;
         // SAFETY: `to` has the length of `staged`. The kernels that read the previous input have been waited for; the next upload and the
         // release of the memory wait for this upload.

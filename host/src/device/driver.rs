@@ -65,10 +65,7 @@ pub(crate) struct Launch<'a> {
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA takes scalars"))]
     pub(crate) params: &'a Params,
     /// Runs the kernel function as one simulated thread.
-    #[cfg_attr(
-        not(feature = "sim"),
-        expect(dead_code, reason = "only the simulator runs kernels as functions")
-    )]
+    #[cfg(feature = "sim")]
     pub(crate) run: &'a dyn Fn(),
 }
 

@@ -6,11 +6,11 @@ use super::event::Event;
 use super::gpu::Gpu;
 use super::pinned::PinnedBuffer;
 use super::stream::Stream;
+use crate::parallel;
 use crate::error::Result;
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
-use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::slice;
 
@@ -115,10 +115,10 @@ impl Staging {
                 let (piece, copied) = &mut self.pieces[before % 2];
                 copied.synchronize()?;
                 let begin = before * len;
-                items::<T>(piece, len.min(from.len() - begin))
-                    .par_chunks(share)
-                    .enumerate()
-                    .for_each(|(i, items)| read((begin + i * share) / width, items));
+                let items = &*items::<T>(piece, len.min(from.len() - begin));
+                parallel::for_ranges(items.len(), share, &|range| {
+                    read((begin + range.start) / width, &items[range]);
+                });
             }
         }
         Ok(())
@@ -146,9 +146,7 @@ impl Staging {
             // the bytes stay initialized when items are written over them.
             let items =
                 unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast::<MaybeUninit<T>>(), len) };
-            items.par_chunks_mut(share).enumerate().for_each(|(i, items)| {
-                write((begin + i * share) / width, items);
-            });
+            parallel::for_chunks(items, share, |i, items| write((begin + i * share) / width, items));
             // SAFETY: within the buffer; the piece is reused and freed only after the copy.
             unsafe { self.stream.start_writing(to.part(begin, len), bytes) }?;
             self.stream.record(copied)?;

@@ -60,6 +60,16 @@ pub(super) enum Owner {
     Shared(#[expect(dead_code, reason = "only dropped")] Arc<dyn Any + Send + Sync>),
 }
 
+/// The grid of a launch, and the kernel's needs.
+struct LaunchShape {
+    num_blocks: u64,
+    threads_per_block: u32,
+    /// Threads of a block that the kernel declares; 0 if the launch chooses.
+    max_threads: u32,
+    shared_bytes: usize,
+    family: &'static str,
+}
+
 /// A second stream for concurrent work, with the events that join it.
 #[derive(Debug)]
 struct SideStream {
@@ -166,17 +176,46 @@ impl Stream {
         threads_per_block: u32,
         args: K::Args<'_>,
     ) -> Result<()> {
+        let shape = LaunchShape {
+            num_blocks,
+            threads_per_block,
+            max_threads: K::BLOCK,
+            shared_bytes: K::SHARED_BYTES,
+            family: K::FAMILY,
+        };
+        let name = &|| K::name();
+        let push = &|params: &mut Params| K::push(&args, params);
+        // SAFETY: passed on to the caller; drivers call `run` only as a thread of a simulated launch.
+        unsafe {
+            self.enqueue(
+                &shape,
+                name,
+                push,
+                #[cfg(feature = "sim")]
+                &|| K::call(&args),
+            )
+        }
+    }
+
+    /// Checks and enqueues a launch. This function is compiled once; each kernel adds only a thin call of it.
+    ///
+    /// # Safety
+    /// Like [`launch_sized`](Self::launch_sized). `push` appends the kernel's arguments, and `run` calls its function.
+    unsafe fn enqueue(
+        &self,
+        shape: &LaunchShape,
+        name: &dyn Fn() -> String,
+        push: &dyn Fn(&mut Params),
+        #[cfg(feature = "sim")] run: &dyn Fn(),
+    ) -> Result<()> {
+        let &LaunchShape { num_blocks, threads_per_block, max_threads, shared_bytes, family } = shape;
         if num_blocks == 0 {
             return Ok(());
         }
-        let name = K::name();
+        let name = name();
         let refuse = |reason: String| {
-            Err(Error::InvalidLaunch {
-                kernel: K::name(),
-                grid: num_blocks,
-                block: threads_per_block,
-                reason,
-            })
+            let (grid, block) = (num_blocks, threads_per_block);
+            Err(Error::InvalidLaunch { kernel: name.clone(), grid, block, reason })
         };
         if num_blocks > MAX_BLOCKS {
             return refuse(format!("at most {MAX_BLOCKS} blocks"));
@@ -184,32 +223,29 @@ impl Stream {
         if threads_per_block == 0 {
             return refuse("the kernel declares no block size: use launch_sized".into());
         }
-        if threads_per_block > 1024 || (K::BLOCK != 0 && threads_per_block > K::BLOCK) {
-            return refuse(format!(
-                "at most {} threads in a block",
-                if K::BLOCK == 0 { 1024 } else { K::BLOCK }
-            ));
+        let max_threads = if max_threads == 0 { 1024 } else { max_threads.min(1024) };
+        if threads_per_block > max_threads {
+            return refuse(format!("at most {max_threads} threads in a block"));
         }
         let max_shared = self.gpu().info().max_shared_bytes;
-        if K::SHARED_BYTES > max_shared {
+        if shared_bytes > max_shared {
             return refuse(format!(
-                "needs {} bytes of shared memory, the device has {max_shared}",
-                K::SHARED_BYTES
+                "needs {shared_bytes} bytes of shared memory, the device has {max_shared}"
             ));
         }
         let mut params = Params::default();
-        K::push(&args, &mut params);
+        push(&mut params);
         let launch = Launch {
             name: &name,
-            family: K::FAMILY,
+            family,
             blocks: num_blocks as u32,
             threads_per_block,
-            shared_bytes: K::SHARED_BYTES,
+            shared_bytes,
             params: &params,
-            // SAFETY: passed on to the caller; drivers call this only as a thread of a simulated launch.
-            run: &|| unsafe { K::call(&args) },
+            #[cfg(feature = "sim")]
+            run,
         };
-        self.gpu().require_kernel(KernelId { family: K::FAMILY, name: &name })?;
+        self.gpu().require_kernel(KernelId { family, name: &name })?;
         tracing::trace!(kernel = name, blocks = num_blocks, "launch");
         // SAFETY: passed on to the caller.
         unsafe { self.gpu().driver().launch(&launch, self.raw()) }
@@ -351,6 +387,17 @@ impl Stream {
         self.wait(&done)
     }
 
+    /// Returns the second stream of [`fork`](Self::fork).
+    fn side(&self) -> Result<&SideStream> {
+        if let Some(side) = self.handle.side.get() {
+            return Ok(side);
+        }
+        let gpu = self.gpu();
+        let side = SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
+        // Another thread may have created it meanwhile.
+        Ok(self.handle.side.get_or_init(|| side))
+    }
+
     /// Enqueues work on this stream and concurrent work on a second stream, both after all earlier work. Later work
     /// waits for both.
     pub(crate) fn fork<A, B>(
@@ -358,16 +405,7 @@ impl Stream {
         here: impl FnOnce(&Self) -> Result<A>,
         beside: impl FnOnce(&Self) -> Result<B>,
     ) -> Result<(A, B)> {
-        let side = match self.handle.side.get() {
-            Some(side) => side,
-            None => {
-                let gpu = self.gpu();
-                let side =
-                    SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
-                // Another thread may have created it meanwhile.
-                self.handle.side.get_or_init(|| side)
-            }
-        };
+        let side = self.side()?;
         self.record(&side.forked)?;
         side.stream.wait(&side.forked)?;
         let other = beside(&side.stream);

@@ -74,7 +74,7 @@ fn deliver_dims<C: Coord, const D: usize>(
     let splitter = splitter.with_sample(sample.rows_with_items(count));
     deliver_rows(splitter, delivery, visit, |range, splitter| {
         let sides = sides(&probe[range.clone()], range.start, params)?;
-        sides.leading_rows(range.len(), |offsets| splitter.rows_that_fit(offsets))
+        sides.leading_rows(range.len(), &|offsets| splitter.rows_that_fit(offsets))
     })
 }
 
@@ -84,8 +84,18 @@ pub(super) fn top_k<C: Coord, S: Score>(
     scores: [&[S]; 2],
     params: &TopKParams<C>,
 ) -> Result<Vec<Bits128>> {
+    let ranks: [&best::RanksOf; 2] =
+        [&|ids| best::ranks_of(ids, scores[0]), &|ids| best::ranks_of(ids, scores[1])];
+    with_ranks(coords, ranks, params)
+}
+
+fn with_ranks<C: Coord>(
+    coords: [&[C]; 2],
+    ranks: [&best::RanksOf<'_>; 2],
+    params: &TopKParams<C>,
+) -> Result<Vec<Bits128>> {
     with_exact_dims!(params.join.dims, D => match JoinSides::<C, D>::new(coords, &params.join)? {
-        Some(sides) => best::best_pairs(&sides, scores, &params.scoring, params.k),
+        Some(sides) => best::best_pairs(&sides, ranks, &params.scoring, params.k),
         None => Ok(Vec::new()),
     })
 }

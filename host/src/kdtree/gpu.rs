@@ -23,7 +23,7 @@ use crate::error::Result;
 use crate::kdtree::backend::Sections;
 use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
-use crate::memory;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::{BucketIndex, NodesMut, index_bytes};
 use crate::stats::Stats;
@@ -32,7 +32,6 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use selection::Selection;
 
 /// A left-balanced tree in device memory. The index stores the nodes in in-order sequence.
@@ -252,8 +251,6 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
 
 /// Permutes items of the nodes from in-order sequence to level order.
 fn level_order<T: Copy + Send + Sync>(in_order: &[T], label: &'static str) -> Result<Vec<T>> {
-    let mut by_level = memory::vec_with_capacity(in_order.len(), label)?;
     let n = in_order.len() as u32;
-    (0..n).into_par_iter().map(|s| in_order[in_order_rank(s, n) as usize]).collect_into_vec(&mut by_level);
-    Ok(by_level)
+    parallel::collect(in_order.len(), TASK_ITEMS, label, |s| in_order[in_order_rank(s as u32, n) as usize])
 }

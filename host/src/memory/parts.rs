@@ -19,12 +19,26 @@ impl<'a, T> Parts<'a, T> {
         Self { start: slice.as_mut_ptr(), len: slice.len(), slice: PhantomData }
     }
 
+    pub(crate) fn of_initialized(slice: &'a mut [T]) -> Self {
+        Self { start: slice.as_mut_ptr().cast(), len: slice.len(), slice: PhantomData }
+    }
+
     /// # Safety
-    /// The range is in the slice, and no other reference to any of its items is in use.
+    /// The items of `of_initialized` stay initialized. The range is in the slice, and no other reference to any of its items is in use.
     #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn part(&self, range: Range<usize>) -> &'a mut [MaybeUninit<T>] {
         debug_assert!(range.start <= range.end && range.end <= self.len);
         // SAFETY: the range is inside the slice, which is borrowed for 'a, and the caller guarantees exclusive access.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(range.start), range.len()) }
+    }
+
+    /// Writes one item.
+    ///
+    /// # Safety
+    /// Like [`part`](Self::part).
+    pub(crate) unsafe fn write(&self, i: usize, item: T) {
+        // SAFETY: passed on to the caller.
+        let slot = unsafe { self.part(i..i + 1) };
+        slot[0].write(item);
     }
 }

@@ -1,10 +1,9 @@
 //! Surfaces of quads, two triangles each.
 
-use rayon::prelude::*;
 
 use super::triangle_mesh::{Mesh, check_count};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
-use crate::memory;
 
 /// A grid of quads. A closed axis wraps around: its last quad meets the first.
 pub(super) struct Lattice {
@@ -30,28 +29,23 @@ impl Lattice {
     pub(super) fn vertices(&self, at: impl Fn(u32, u32) -> [f64; 3] + Sync) -> Result<Vec<[f32; 3]>> {
         let sides = self.sides();
         let count = vertex_count(sides[0].saturating_mul(sides[1]))?;
-        let mut vertices = memory::vec_with_capacity(count, "vertices of a mesh")?;
         let at = |vertex| at((vertex as u64 % sides[0]) as u32, (vertex as u64 / sides[0]) as u32);
-        (0..count)
-            .into_par_iter()
-            .map(|vertex| at(vertex).map(|at| at as f32))
-            .collect_into_vec(&mut vertices);
-        Ok(vertices)
+        let vertex = |vertex| at(vertex).map(|at| at as f32);
+        parallel::collect(count, TASK_ITEMS, "vertices of a mesh", vertex)
     }
 
     /// Returns two triangles per quad, row by row. Neighbors use their common edge in opposite directions.
     pub(super) fn triangles(&self) -> Result<Vec<[u32; 3]>> {
         let [columns, rows] = self.squares;
         let count = 2_u64.saturating_mul(columns.into()).saturating_mul(rows.into());
-        let mut triangles = memory::vec_with_capacity(check_count(count)?, "triangles of a mesh")?;
-        triangles.par_extend((0..rows).into_par_iter().flat_map_iter(|j| {
-            (0..columns).flat_map(move |i| {
-                let [a, b, c, d] =
-                    [[0, 0], [1, 0], [1, 1], [0, 1]].map(|[di, dj]| self.vertex(i + di, j + dj));
-                [[a, b, c], [a, c, d]]
-            })
-        }));
-        Ok(triangles)
+        let pair = |square: usize| {
+            let (i, j) = (square as u32 % columns, square as u32 / columns);
+            let [a, b, c, d] =
+                [[0, 0], [1, 0], [1, 1], [0, 1]].map(|[di, dj]| self.vertex(i + di, j + dj));
+            [[a, b, c], [a, c, d]]
+        };
+        let pairs = parallel::collect(check_count(count)? / 2, TASK_ITEMS, "triangles of a mesh", pair)?;
+        Ok(pairs.into_flattened())
     }
 
     /// Returns the mesh of [`vertices`](Self::vertices) and [`triangles`](Self::triangles).

@@ -1,10 +1,10 @@
 //! Motions of meshes, for trees that are rebuilt for every frame.
 
 use libm::{sin, sincos};
-use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 use super::triangle_mesh::{Mesh, TASK_TRIANGLES};
+use crate::parallel;
 use crate::error::{Error, Result};
 use kauri_kernels::thread::coord::Coord;
 
@@ -51,8 +51,11 @@ impl Motion {
         }
         let Some(frame) = Frame::of(mesh) else { return Ok(()) };
         let time = if time.is_finite() { time - time.floor() } else { 0.0 };
-        let displace = |(moved, &at): (&mut [f32; 3], &[f32; 3])| *moved = self.displaced(&frame, time, at);
-        moved.vertices.par_iter_mut().with_min_len(TASK_TRIANGLES).zip(&mesh.vertices).for_each(displace);
+        parallel::for_chunks(&mut moved.vertices, TASK_TRIANGLES, |chunk, moved| {
+            for (moved, &at) in moved.iter_mut().zip(&mesh.vertices[chunk * TASK_TRIANGLES..]) {
+                *moved = self.displaced(&frame, time, at);
+            }
+        });
         Ok(())
     }
 

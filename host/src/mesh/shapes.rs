@@ -19,11 +19,11 @@
 //! [`Error::OutOfMemory`].
 
 use libm::sincos;
-use rayon::prelude::*;
 use std::f64::consts::TAU;
 
 use super::lattice::{Lattice, vertex_count};
 use super::triangle_mesh::{Mesh, check_count};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::noise::Noise;
@@ -136,18 +136,18 @@ pub fn torus_knot(windings: [u32; 2], rings: u32, sides: u32) -> Result<Mesh> {
 /// # Errors
 /// The errors of all [shapes](self); [`Error::NonFinite`] if the size is not a number.
 pub fn soup(triangles: u32, size: f64, seed: u64) -> Result<Mesh> {
-    let num_vertices = vertex_count(3 * u64::from(triangles))?;
+    vertex_count(3 * u64::from(triangles))?;
     let size = size.clamp(0.0, 1.0);
-    let mut vertices = memory::vec_with_capacity(num_vertices, "vertices of a mesh")?;
-    let corners = |triangle: u64| {
+    let mut vertices = memory::vec_with_capacity(triangles as usize, "vertices of a mesh")?;
+    let corners = |triangle: u64| -> [[f32; 3]; 3] {
         let mut random = Random::of(seed, triangle);
         let low = [(); 3].map(|()| (1.0 - size) * random.unit());
         [(); 3].map(|()| low.map(|low| (low + size * random.unit()) as f32))
     };
-    vertices.par_extend((0..u64::from(triangles)).into_par_iter().flat_map_iter(corners));
+    parallel::extend(&mut vertices, triangles as usize, TASK_ITEMS, |triangle| corners(triangle as u64));
     let mut corners = memory::vec_with_capacity(triangles as usize, "triangles of a mesh")?;
     corners.extend((0..triangles).map(|triangle| [0, 1, 2].map(|corner| 3 * triangle + corner)));
-    Mesh::new(vertices, corners)
+    Mesh::new(vertices.into_flattened(), corners)
 }
 
 /// Returns sine and cosine of `i / n` turns. The standard library's results depend on the machine.

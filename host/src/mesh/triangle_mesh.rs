@@ -1,7 +1,8 @@
 //! [`Mesh`]: triangles that share vertices.
 
-use rayon::prelude::*;
 
+use crate::parallel;
+use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::point::{Point, check_each};
 
@@ -79,10 +80,11 @@ impl Mesh {
     /// vertices do not count.
     pub fn bounds(&self) -> Option<[[f32; 3]; 2]> {
         let vertex = |triangle: &[u32; 3]| triangle.map(|vertex| self.vertices[vertex as usize]);
-        let chunk_bounds = |part: &[[u32; 3]]| {
-            part.iter().flat_map(vertex).map(|at| [at; 2]).reduce(around).expect("chunks have triangles")
+        let part_bounds = |part: Range<usize>| {
+            let corners = self.triangles[part].iter().flat_map(vertex);
+            corners.map(|at| [at; 2]).reduce(around).expect("parts have triangles")
         };
-        self.triangles.par_chunks(TASK_TRIANGLES).map(chunk_bounds).reduce_with(around)
+        parallel::reduce(self.triangles.len(), TASK_TRIANGLES, part_bounds, around)
     }
 }
 

@@ -1,11 +1,11 @@
 //! The number types of points.
 
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::borrow::Cow;
 
 use super::{CHECK_CHUNK, converted};
 use crate::error::Result;
+use crate::parallel;
 use crate::point::Coordinate;
 
 /// 2^53: `f64` represents all integers up to it exactly, but not the next one.
@@ -115,18 +115,14 @@ pub(crate) fn first_unusable<S: Copy + Sync>(
     numbers: &[S],
     is_usable: impl Fn(S) -> bool + Sync,
 ) -> Option<usize> {
-    let first_in = |chunk: &[S]| {
+    let first_in = |task: usize| {
+        let begin = task * CHECK_CHUNK;
+        let chunk = &numbers[begin..numbers.len().min(begin + CHECK_CHUNK)];
         // Usually all numbers are usable, and without an early exit this loop is vectorized.
         let all_usable = chunk.iter().fold(true, |all, &x| all & is_usable(x));
-        if all_usable { None } else { chunk.iter().position(|&x| !is_usable(x)) }
+        if all_usable { None } else { chunk.iter().position(|&x| !is_usable(x)).map(|i| begin + i) }
     };
-    if numbers.len() <= CHECK_CHUNK {
-        return first_in(numbers);
-    }
-    numbers
-        .par_chunks(CHECK_CHUNK)
-        .enumerate()
-        .find_map_first(|(chunk, values)| first_in(values).map(|i| chunk * CHECK_CHUNK + i))
+    parallel::find_first(numbers.len().div_ceil(CHECK_CHUNK), &first_in)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::memory::vec_with_capacity;
+use crate::parallel;
 use crate::quadtree::backend::Backend;
 use crate::quadtree::node::{child_corner, level_begins};
 use crate::quadtree::options::QuadtreeOptions;
@@ -9,7 +10,6 @@ use crate::query::ids;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 
 /// A tree whose nodes may be arbitrary. It has at least one node, and as many ids as points, each once.
 pub(crate) struct Unchecked<'a, C, const D: usize> {
@@ -48,9 +48,15 @@ impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
     /// that `corrupt` makes of the first wrong node. O(n); allocates the corners.
     pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Vec<[u32; D]>> {
         let corners = self.check_nodes(&corrupt)?;
-        let leaves = self.nodes.par_iter().enumerate().filter(|(_, node)| node.is_leaf());
-        let wrong = leaves.find_map_first(|(i, leaf)| Some((i, self.fault_in_points(leaf, &corners[i])?)));
-        wrong.map_or(Ok(corners), |(i, what)| Err(corrupt(i, what)))
+        let fault = |i: usize| {
+            let node = &self.nodes[i];
+            if node.is_leaf() { self.fault_in_points(node, &corners[i]) } else { None }
+        };
+        let wrong = parallel::find_first(self.nodes.len(), &|i| fault(i).map(|_| i));
+        match wrong.and_then(|i| Some((i, fault(i)?))) {
+            Some((i, what)) => Err(corrupt(i, what)),
+            None => Ok(corners),
+        }
     }
 
     /// Checks the nodes in breadth-first order, so that a parent has determined the point range of a node before the node is checked.

@@ -1,9 +1,9 @@
 //! Ids of points: checks that they are a permutation, and reorders rows by id.
 
-use rayon::prelude::*;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
+use crate::parallel;
 use crate::error::Result;
 use crate::memory;
 
@@ -62,7 +62,11 @@ fn first_failing(
         is_right(id, is_new)
     };
     if ids.len() > SEQUENTIAL {
-        if ids.par_iter().with_min_len(SEQUENTIAL).all(is_right) {
+        let has_wrong = |task: usize| {
+            let begin = task * SEQUENTIAL;
+            !ids[begin..ids.len().min(begin + SEQUENTIAL)].iter().all(is_right)
+        };
+        if !parallel::any(ids.len().div_ceil(SEQUENTIAL), &has_wrong) {
             return Ok(None);
         }
         // Check again in order to find the first.

@@ -1,11 +1,11 @@
 //! A union of indexes over disjoint sets of points, queried as one: the parts of a tree over several devices.
 
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::borrow::Cow;
 
+use crate::parallel;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, Parts};
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
@@ -14,8 +14,8 @@ use crate::threads::each;
 
 /// Maximum entries of the rows that are merged at a time; each index has that many beside the result.
 const MERGED_ENTRIES: usize = 1 << 24;
-/// Rows that a thread merges at a time.
-const ROWS_PER_THREAD: usize = 1 << 10;
+/// Rows that a task merges.
+const ROWS_PER_TASK: usize = 1 << 10;
 
 /// Indexes over disjoint sets of points; ids count over all points.
 pub(crate) struct UnionIndex<C> {
@@ -39,13 +39,15 @@ impl<C: Coord> UnionIndex<C> {
         ids.resize(begin + num_queries * k, u32::MAX);
         dist2.resize(begin + num_queries * k, C::INFINITY);
         let (ids, dist2) = (&mut ids[begin..], &mut dist2[begin..]);
-        let rows_of_thread = ids
-            .par_chunks_mut(ROWS_PER_THREAD * k)
-            .zip(dist2.par_chunks_mut(ROWS_PER_THREAD * k))
-            .enumerate();
-        rows_of_thread.for_each(|(i, (ids, dist2))| {
-            for (row, (ids, dist2)) in ids.chunks_mut(k).zip(dist2.chunks_mut(k)).enumerate() {
-                merge(&rows, (i * ROWS_PER_THREAD + row) * k, ids, dist2);
+        let (ids, dist2) = (Parts::of_initialized(ids), Parts::of_initialized(dist2));
+        parallel::for_ranges(num_queries, ROWS_PER_TASK, &|rows_of_task| {
+            for row in rows_of_task {
+                let entries = row * k..(row + 1) * k;
+                // SAFETY: rows do not overlap.
+                let (ids, dist2) = unsafe { (ids.part(entries.clone()), dist2.part(entries)) };
+                // SAFETY: both have been resized.
+                let (ids, dist2) = unsafe { (ids.assume_init_mut(), dist2.assume_init_mut()) };
+                merge(&rows, row * k, ids, dist2);
             }
         });
         Ok(())
@@ -118,7 +120,7 @@ impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
         let mut counts = self.each(|index| index.count(query))?.into_iter();
         let mut sums = counts.next().unwrap_or_else(|| vec![0; query.num_rows()]);
         for others in counts {
-            sums.par_iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
+            sums.iter_mut().zip(others).for_each(|(sum, other)| *sum += other);
         }
         Ok(sums)
     }

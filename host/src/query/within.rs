@@ -1,7 +1,12 @@
 //! The rows of a range query, within a distance or in boxes, as backends make them.
 
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
+
+use crate::memory::Parts;
+use crate::parallel;
+
+/// Maximum number of rows that a task sorts.
+const TASK_ROWS: usize = 256;
 
 /// Appends the end of each row with these lengths to offsets, which have the capacity and end where the first of these rows begins.
 pub(crate) fn append_offsets(offsets: &mut Vec<u64>, counts: &[u32]) {
@@ -39,27 +44,24 @@ pub struct RangeResultMut<'a, C> {
 }
 
 impl<C: Coord> RangeResultMut<'_, C> {
-    /// Splits the result into the ids and distances of each row.
-    fn split(&mut self) -> Vec<(&mut [u32], &mut [C])> {
-        let (mut rest_ids, mut rest_dist2) = (&mut *self.ids, &mut *self.dist2);
-        let row = |ends: &[u64]| {
-            let len = (ends[1] - ends[0]) as usize;
-            let (ids, later_ids) = std::mem::take(&mut rest_ids).split_at_mut(len);
-            let (dist2, later_dist2) = std::mem::take(&mut rest_dist2).split_at_mut(len);
-            (rest_ids, rest_dist2) = (later_ids, later_dist2);
-            (ids, dist2)
-        };
-        self.offsets.windows(2).map(row).collect()
-    }
-
     /// Sorts each row by (distance, id).
     pub(crate) fn sort(&mut self) {
-        self.split().into_par_iter().for_each_init(Vec::new, |row, (ids, dist2)| {
-            row.clear();
-            row.extend(dist2.iter().map(|distance| distance.key()).zip(ids.iter().copied()));
-            row.sort_unstable();
-            for ((key, id), (to_id, to_dist2)) in row.iter().zip(ids.iter_mut().zip(dist2)) {
-                (*to_id, *to_dist2) = (*id, C::from_key(*key));
+        let (ids, dist2) = (Parts::of_initialized(self.ids), Parts::of_initialized(self.dist2));
+        let num_rows = self.offsets.len().saturating_sub(1);
+        parallel::for_ranges(num_rows, parallel::even_step(num_rows, TASK_ROWS), &|rows| {
+            let mut sorted = Vec::new();
+            for ends in self.offsets[rows.start..=rows.end].windows(2) {
+                let row = ends[0] as usize..ends[1] as usize;
+                // SAFETY: rows do not overlap, and are initialized.
+                let (ids, dist2) = unsafe {
+                    (ids.part(row.clone()).assume_init_mut(), dist2.part(row).assume_init_mut())
+                };
+                sorted.clear();
+                sorted.extend(dist2.iter().map(|distance| distance.key()).zip(ids.iter().copied()));
+                sorted.sort_unstable();
+                for ((key, id), (to_id, to_dist2)) in sorted.iter().zip(ids.iter_mut().zip(dist2)) {
+                    (*to_id, *to_dist2) = (*id, C::from_key(*key));
+                }
             }
         });
     }

@@ -1,12 +1,11 @@
 //! The camera of a picture.
 
 use libm::tan;
-use rayon::prelude::*;
 
 use super::options::check_size;
 use super::vector::{V3, cross, dot, minus, perpendicular, sum, unit};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
-use crate::memory;
 use crate::mesh::around;
 use crate::point::Point;
 use crate::sah::Ray;
@@ -72,9 +71,7 @@ impl Camera {
     pub fn rays(&self, [width, height]: [u32; 2]) -> Result<Vec<Ray>> {
         check_size([width, height])?;
         let (view, num) = (View::of(self, [width, height])?, width as usize * height as usize);
-        let mut rays = memory::vec_with_capacity(num, "rays of a picture")?;
-        (0..num).into_par_iter().map(|pixel| view.center(pixel)).collect_into_vec(&mut rays);
-        Ok(rays)
+        parallel::collect(num, TASK_ITEMS, "rays of a picture", |pixel| view.center(pixel))
     }
 
     /// Moves the camera so that it shows all of these points, for example the vertices of a mesh, as large as possible with

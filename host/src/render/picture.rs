@@ -1,17 +1,17 @@
 //! Pictures in host memory.
 
-use rayon::prelude::*;
 
 use super::camera::{Camera, View};
 use super::light::{ALBEDO, byte};
 use super::options::{RenderOptions, check_size};
 use super::scene::{MAX_RAYS, Scene};
 use super::vector::sum;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::mesh::Mesh;
 use crate::random::Random;
-use crate::sah::{Ray, SahTree};
+use crate::sah::SahTree;
 
 /// A picture in host memory, the result of [`image`] and of [`Frames::to_image`](super::Frames::to_image).
 ///
@@ -76,19 +76,19 @@ pub fn image_with(
     let _span = tracing::debug_span!("render", pixels = num_pixels).entered();
 
     let mut scene = Scene::new(tree, mesh, options, view, color);
-    let mut pixels = memory::vec_with_capacity(3 * num_pixels, "pixels of a picture")?;
+    let mut pixels = memory::vec_with_capacity(num_pixels, "pixels of a picture")?;
     for batch in batches(num_pixels, MAX_RAYS / samples) {
         let light = scene.sample_light(batch.start * samples..batch.end * samples)?;
         let mean = |samples_light: &[[f64; 3]]| {
             samples_light.iter().fold([0.0; 3], |all, &one| sum([(1.0, all), (1.0 / samples as f64, one)]))
         };
-        let bytes = |(i, samples_light): (usize, &[[f64; 3]])| {
+        let bytes = |i: usize| {
             let dither = Random::of(!options.seed, (batch.start + i) as u64).unit();
-            mean(samples_light).map(|light| byte(light, dither))
+            mean(&light[i * samples..(i + 1) * samples]).map(|light| byte(light, dither))
         };
-        pixels.par_extend(light.par_chunks(samples).enumerate().flat_map_iter(bytes));
+        parallel::extend(&mut pixels, batch.len(), TASK_ITEMS, bytes);
     }
-    Ok(Image { width, height, pixels, num_rays: scene.num_rays() })
+    Ok(Image { width, height, pixels: pixels.into_flattened(), num_rays: scene.num_rays() })
 }
 
 /// Returns the triangle at the center of each pixel, row by row from the upper left corner;
@@ -102,7 +102,7 @@ pub fn triangle_ids(tree: &SahTree, camera: &Camera, size: [u32; 2]) -> Result<V
     let num_pixels = size[0] as usize * size[1] as usize;
     let mut ids = memory::vec_with_capacity(num_pixels, "triangles of a picture")?;
     for batch in batches(num_pixels, MAX_RAYS) {
-        let rays: Vec<Ray> = batch.into_par_iter().map(|pixel| view.center(pixel)).collect();
+        let rays = parallel::map(batch.len(), TASK_ITEMS, |i| view.center(batch.start + i));
         ids.extend(tree.closest_hits(&rays)?.triangles);
     }
     Ok(ids)

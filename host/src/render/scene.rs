@@ -1,6 +1,5 @@
 //! Light of a picture's samples, by rays.
 
-use rayon::prelude::*;
 use std::ops::Range;
 
 use super::camera::View;
@@ -9,9 +8,13 @@ use super::options::RenderOptions;
 use super::r2_sequence::{R2Sequence, cosine_direction};
 use super::surface::{Surface, ray_offset};
 use super::vector::{V3, dot, minus, sum, unit};
+use crate::parallel;
 use crate::error::Result;
 use crate::mesh::Mesh;
 use crate::sah::{Hit, Ray, SahTree};
+
+/// Number of rays of a task.
+const TASK_RAYS: usize = 1024;
 
 /// Maximum rays of a batch.
 pub(super) const MAX_RAYS: usize = 1 << 20;
@@ -69,19 +72,21 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
 
     /// Returns the light of at most [`MAX_RAYS`] samples, which are indexed pixel by pixel.
     pub(super) fn sample_light(&mut self, samples: Range<usize>) -> Result<Vec<V3>> {
-        let rays: Vec<Ray> = samples.clone().into_par_iter().map(|sample| self.ray(sample)).collect();
+        let rays = parallel::map(samples.len(), TASK_RAYS, |i| self.ray(samples.start + i));
         self.num_rays += rays.len() as u64;
         let hits = self.tree.closest_hits(&rays)?;
 
         let up = self.view.up();
-        let mut light: Vec<V3> = rays.par_iter().map(|ray| sky(up, ray.direction.map(f64::from))).collect();
+        let sky_of = |i: usize| sky(up, rays[i].direction.map(f64::from));
+        let mut light: Vec<V3> = parallel::map(rays.len(), TASK_RAYS, sky_of);
         let visible = |i: usize| {
             let hit = hits.get(i);
             let surface = || Surface::of(self.mesh, &rays[i], hit);
             (hit.triangle != Hit::NO_TRIANGLE)
                 .then(|| SampleHit { sample: samples.start + i, surface: surface() })
         };
-        let visible: Vec<SampleHit> = (0..rays.len()).into_par_iter().filter_map(visible).collect();
+        let visible_of = |range: Range<usize>| range.filter_map(visible).collect();
+        let visible: Vec<SampleHit> = parallel::concat(rays.len(), TASK_RAYS, visible_of);
         let (sun, sky) = (self.sunlight(&visible)?, self.skylight(&visible)?);
         for ((visible, sun), sky) in visible.iter().zip(sun).zip(sky) {
             let color = (self.color)(visible.surface.triangle).map(f64::from);
@@ -103,12 +108,12 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
 
     /// Returns the fraction of sunlight at each surface point.
     fn sunlight(&mut self, visible: &[SampleHit]) -> Result<Vec<f64>> {
-        let mut received: Vec<f64> =
-            visible.par_iter().map(|visible| dot(visible.surface.normal, self.light).max(0.0)).collect();
+        let light_of = |i: usize| dot(visible[i].surface.normal, self.light).max(0.0);
+        let mut received: Vec<f64> = parallel::map(visible.len(), TASK_RAYS, light_of);
         if self.options.shadows {
             let facing: Vec<usize> = (0..visible.len()).filter(|&i| received[i] > 0.0).collect();
-            let ray = |&i: &usize| visible[i].surface.ray(self.light, self.ray_offset, f32::INFINITY);
-            let is_occluded = self.are_occluded(&facing.par_iter().map(ray).collect::<Vec<_>>())?;
+            let ray = |i: usize| visible[facing[i]].surface.ray(self.light, self.ray_offset, f32::INFINITY);
+            let is_occluded = self.are_occluded(&parallel::map(facing.len(), TASK_RAYS, ray))?;
             let hidden = facing.iter().zip(is_occluded).filter(|&(_, is_occluded)| is_occluded);
             hidden.for_each(|(&i, _)| received[i] = 0.0);
         }
@@ -119,20 +124,21 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
     fn skylight(&mut self, visible: &[SampleHit]) -> Result<Vec<V3>> {
         let (up, per_point) = (self.view.up(), self.options.occlusion_rays as usize);
         if per_point == 0 {
-            return Ok(visible.par_iter().map(|visible| sky(up, visible.surface.normal)).collect());
+            let sky_of = |i: usize| sky(up, visible[i].surface.normal);
+            return Ok(parallel::map(visible.len(), TASK_RAYS, sky_of));
         }
         let mut received = Vec::with_capacity(visible.len());
         for points in visible.chunks(MAX_RAYS / per_point) {
             let ray = |i: usize| self.occlusion_ray(&points[i / per_point], i % per_point);
-            let rays: Vec<Ray> = (0..points.len() * per_point).into_par_iter().map(ray).collect();
+            let rays = parallel::map(points.len() * per_point, TASK_RAYS, ray);
             let is_occluded = self.are_occluded(&rays)?;
-            let open_sky = |(rays, is_occluded): (&[Ray], &[bool])| {
-                let open = rays.iter().zip(is_occluded).filter(|&(_, &is_occluded)| !is_occluded);
+            let open_sky = |point: usize| {
+                let samples = point * per_point..(point + 1) * per_point;
+                let open = rays[samples.clone()].iter().zip(&is_occluded[samples]).filter(|&(_, &is_occluded)| !is_occluded);
                 let light = open.map(|(ray, _)| sky(up, ray.direction.map(f64::from)));
                 light.fold([0.0; 3], |all, one| sum([(1.0, all), (1.0 / per_point as f64, one)]))
             };
-            received
-                .par_extend(rays.par_chunks(per_point).zip(is_occluded.par_chunks(per_point)).map(open_sky));
+            parallel::extend(&mut received, points.len(), TASK_RAYS, open_sky);
         }
         Ok(received)
     }

@@ -1,12 +1,11 @@
 //! The mesh of a build or refit, in host or in device memory.
 
 use super::device_mesh::DeviceMesh;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
-use crate::memory;
 use crate::mesh::Mesh;
 use kauri_kernels::sah::triangle::Corners;
-use rayon::prelude::*;
 
 /// A mesh in host memory, or in device memory with the stream that uses it.
 #[derive(Clone, Copy)]
@@ -52,7 +51,5 @@ impl MeshInput<'_> {
 
 /// Returns the corners of all triangles.
 fn corners(mesh: &Mesh) -> Result<Vec<Corners>> {
-    let mut corners = memory::vec_with_capacity(mesh.len(), "corners of triangles")?;
-    (0..mesh.len()).into_par_iter().map(|i| Corners::new(mesh.corners(i))).collect_into_vec(&mut corners);
-    Ok(corners)
+    parallel::collect(mesh.len(), TASK_ITEMS, "corners of triangles", |i| Corners::new(mesh.corners(i)))
 }

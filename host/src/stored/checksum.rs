@@ -1,6 +1,6 @@
 //! Checksums of headers and sections. Those of sections are computed in parallel.
 
-use rayon::prelude::*;
+use crate::parallel;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The bytes of a separately hashed piece.
@@ -13,12 +13,8 @@ pub(super) fn short(bytes: &[u8]) -> u64 {
 
 /// Returns the XXH3-64 of the XXH3-64s (little-endian) of all pieces of 1 MiB. The last piece may be shorter.
 pub(super) fn of_pieces(bytes: &[u8]) -> u64 {
-    let hash = |piece: &[u8]| xxh3_64(piece).to_le_bytes();
-    let hashes: Vec<[u8; 8]> = if bytes.len() <= PIECE {
-        bytes.chunks(PIECE).map(hash).collect()
-    } else {
-        bytes.par_chunks(PIECE).map(hash).collect()
-    };
+    let hash = |i: usize| xxh3_64(&bytes[i * PIECE..bytes.len().min((i + 1) * PIECE)]).to_le_bytes();
+    let hashes = parallel::map(bytes.len().div_ceil(PIECE), 1, hash);
     xxh3_64(hashes.as_flattened())
 }
 

@@ -3,12 +3,13 @@
 use super::{File, Finding};
 
 /// The modules of `host/src`, foundations first. A module may use the ones before it.
-const MODULES: [&str; 25] = [
+const MODULES: [&str; 26] = [
     "error",
     "progress",
     "once",
     "threads",
     "memory",
+    "parallel",
     "rows",
     "point",
     "device",

@@ -4,11 +4,11 @@ use crate::error::Result;
 use crate::kdtree::cpu::varying::varying_axes;
 use crate::memory;
 use crate::memory::Items;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::point::with_dims;
 use crate::query::cpu::{CpuIndex, points};
 use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::sync::Arc;
 
 /// Makes the index of one point with an id.
@@ -24,13 +24,13 @@ pub(crate) fn of_balanced<C: Coord>(
 ) -> Result<CpuIndex<C>> {
     with_dims!(dims, D => {
         let input_points = points::<C, D>(input);
-        let mut nodes = memory::vec_with_capacity(medians.len(), "nodes in order of levels")?;
         // A node without a point, on the last level, stores the coordinates of its parent; its id `NONE` keeps it out of results.
         let point = |node: usize| match medians[node] {
             NONE => medians[(node - 1) / 2],
             id => id,
         };
-        (0..medians.len()).into_par_iter().map(|node| input_points[point(node) as usize]).collect_into_vec(&mut nodes);
+        let node = |node: usize| input_points[point(node) as usize];
+        let nodes = parallel::collect(medians.len(), TASK_ITEMS, "nodes in order of levels", node)?;
         let mut ids = memory::vec_with_capacity(medians.len(), "ids of the nodes")?;
         ids.extend_from_slice(medians);
         let varying = varying_axes(input_points);

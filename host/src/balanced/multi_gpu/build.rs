@@ -2,9 +2,9 @@
 
 use kauri_kernels::balanced::Run;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::ops::Range;
 
+use crate::parallel::{self, TASK_ITEMS};
 use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
 use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
@@ -138,9 +138,8 @@ impl Representatives {
 
     /// Replaces each representative that was itself removed, in the second step, by its own representative.
     fn resolve_chains(&mut self) -> Result<()> {
-        let mut resolved = memory::vec_with_capacity(self.ids.len(), "representatives of the points")?;
-        self.ids.par_iter().map(|&kept| self.ids[kept as usize]).collect_into_vec(&mut resolved);
-        self.ids = resolved;
+        let resolved = |i: usize| self.ids[self.ids[i] as usize];
+        self.ids = parallel::collect(self.ids.len(), TASK_ITEMS, "representatives of the points", resolved)?;
         Ok(())
     }
 }

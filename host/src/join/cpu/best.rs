@@ -4,13 +4,13 @@
 //! the best `k` are kept, and the last of them becomes the new threshold. The threshold includes the ids of its pair, so that few of many
 //! pairs with equal scores are visited.
 
-use super::cells::collected;
 use super::overfull_cells::{NodeFilter, OverfullCells, Subtree, TreeNode, TreePoint, TreeVisitor};
 use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
 use crate::join::rows::zeros;
 use crate::join::scored::{Score, ScoredPair};
 use crate::memory;
+use crate::parallel::{self, TASK_ITEMS};
 use kauri_kernels::join::best::pair;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::thread::coord::Coord;
@@ -27,10 +27,18 @@ const MIN_CAPACITY: usize = 1 << 7;
 /// For a greater `k` all pairs are counted first, so that the list is no larger than needed.
 const COUNTED_FROM: usize = 1 << 16;
 
-/// Finds the best `k` pairs, in order; `k` is at least 1.
-pub(super) fn best_pairs<C: Coord, S: Score, const D: usize>(
+/// Returns the ranks of the scores of points by their ids.
+pub(super) type RanksOf<'a> = dyn Fn(&[u32]) -> Result<Vec<u64>> + 'a;
+
+/// Returns the ranks of the scores of points.
+pub(super) fn ranks_of<S: Score>(ids: &[u32], scores: &[S]) -> Result<Vec<u64>> {
+    parallel::collect(ids.len(), TASK_ITEMS, "ranks of scores", |i| scores[ids[i] as usize].score_rank())
+}
+
+/// Finds the best `k` pairs, in order; `k` is at least 1. `ranks_of` returns the ranks of scores of both sides.
+pub(super) fn best_pairs<C: Coord, const D: usize>(
     sides: &JoinSides<'_, C, D>,
-    scores: [&[S]; 2],
+    ranks_of: [&RanksOf<'_>; 2],
     scoring: &Scoring,
     k: usize,
 ) -> Result<Vec<Bits128>> {
@@ -40,13 +48,10 @@ pub(super) fn best_pairs<C: Coord, S: Score, const D: usize>(
     if best.k == 0 {
         return Ok(Vec::new());
     }
-    let ranks = |ids: &[u32], scores: &[S]| {
-        collected(ids.par_iter().map(|&id| scores[id as usize].score_rank()), "ranks of scores")
-    };
-    let ranks = [ranks(&sides.build.ids, scores[0])?, ranks(&sides.probe.ids, scores[1])?];
-    let extremes = ranks[0].par_iter().map(|&rank| [rank; 2]).reduce(|| EMPTY, union);
+    let ranks = [ranks_of[0](&sides.build.ids)?, ranks_of[1](&sides.probe.ids)?];
+    let extremes = ranks[0].iter().map(|&rank| [rank; 2]).fold(EMPTY, union);
     let node_ranks = node_ranks(&sides.build.overfull, &ranks[0])?;
-    sides.tasks().try_for_each(|task| {
+    parallel::try_for_each(sides.num_tasks(), &|task| {
         let mut pairs = memory::vec_with_capacity(BATCH, "best pairs")?;
         let probe_point = |probe: usize| ProbePoint {
             scoring,
@@ -55,7 +60,7 @@ pub(super) fn best_pairs<C: Coord, S: Score, const D: usize>(
             threshold: best.threshold(),
         };
         let may_have_pairs = |&probe: &usize| probe_point(probe).may_have_pairs(extremes, 0);
-        sides.try_for_each(task.filter(may_have_pairs), |probe, segments| {
+        sides.try_for_each(sides.task(task).filter(may_have_pairs), |probe, segments| {
             let mut visitor = BestVisitor {
                 best: &best,
                 ids: &sides.build.ids,

@@ -2,7 +2,7 @@
 
 use super::overfull_cells::{OverfullCells, Segment};
 use crate::error::Result;
-use crate::memory;
+use crate::parallel::{self, TASK_ITEMS};
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
@@ -22,22 +22,15 @@ pub(super) struct Cells<C, const D: usize> {
 impl<C: Coord, const D: usize> Cells<C, D> {
     /// Sorts the points of a probe side, which need no trees.
     pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
-        let mut cells = memory::vec_with_capacity(points.len(), "cells of points")?;
-        let code = |(id, point): (usize, &[C; D])| {
-            grid.cell(*point).map_or(NOWHERE, |cell| (grid.code(cell), id as u32))
-        };
-        points.par_iter().enumerate().map(code).collect_into_vec(&mut cells);
+        let code =
+            |id: usize| grid.cell(points[id]).map_or(NOWHERE, |cell| (grid.code(cell), id as u32));
+        let mut cells = parallel::collect(points.len(), TASK_ITEMS, "cells of points", code)?;
         cells.par_sort_unstable();
         cells.truncate(cells.partition_point(|cell| *cell < NOWHERE));
-        Ok(Self {
-            codes: collected(cells.par_iter().map(|cell| cell.0), "codes of cells")?,
-            ids: collected(cells.par_iter().map(|cell| cell.1), "ids in the order of cells")?,
-            points: collected(
-                cells.par_iter().map(|cell| points[cell.1 as usize]),
-                "points in the order of cells",
-            )?,
-            overfull: OverfullCells::none(),
-        })
+        let point = |i: usize| points[cells[i].1 as usize];
+        let points = parallel::collect(cells.len(), TASK_ITEMS, "points in the order of cells", point)?;
+        let (codes, ids) = split(&cells)?;
+        Ok(Self { codes, ids, points, overfull: OverfullCells::none() })
     }
 
     /// Sorts the points of a build side.
@@ -60,12 +53,9 @@ impl<C: Coord, const D: usize> Cells<C, D> {
     }
 }
 
-/// Collects into a vector, and returns an error if the allocation fails.
-pub(super) fn collected<T: Send>(
-    items: impl IndexedParallelIterator<Item = T>,
-    label: &'static str,
-) -> Result<Vec<T>> {
-    let mut vec = memory::vec_with_capacity(items.len(), label)?;
-    items.collect_into_vec(&mut vec);
-    Ok(vec)
+/// Splits sorted cells into their codes and the ids of their points.
+fn split(cells: &[(u64, u32)]) -> Result<(Vec<u64>, Vec<u32>)> {
+    let codes = parallel::collect(cells.len(), TASK_ITEMS, "codes of cells", |i| cells[i].0)?;
+    let ids = parallel::collect(cells.len(), TASK_ITEMS, "ids in the order of cells", |i| cells[i].1)?;
+    Ok((codes, ids))
 }

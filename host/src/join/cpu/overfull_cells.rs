@@ -8,10 +8,10 @@
 
 use crate::error::Result;
 use crate::join::params::JoinParams;
-use crate::memory;
+use crate::memory::{self, Parts};
+use crate::parallel;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::{along, along_to_range};
-use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 
 /// Most points of a cell without a tree.
@@ -200,15 +200,18 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
         let empty = TreeNode { low: [C::ZERO; D], high: [C::ZERO; D], positions: [0; 2] };
         memory::reserve(&mut cells.nodes, num_nodes, "nodes of overfull cells")?;
         cells.nodes.resize(num_nodes, empty);
-        let mut parts = memory::vec_with_capacity(cells.trees.len(), "overfull cells")?;
-        let (mut items, mut nodes) = (&mut cells.items[..], &mut cells.nodes[..]);
-        for tree in &cells.trees {
-            let (part, rest) = items.split_at_mut(tree.positions.len());
-            let (part_nodes, rest_nodes) = nodes.split_at_mut(tree_nodes(tree.levels));
-            parts.push((part, part_nodes));
-            (items, nodes) = (rest, rest_nodes);
-        }
-        parts.into_par_iter().for_each(|(items, nodes)| build(items, nodes));
+        let (trees, items) = (&cells.trees, Parts::of_initialized(&mut cells.items));
+        let nodes = Parts::of_initialized(&mut cells.nodes);
+        parallel::for_each(trees.len(), &|i| {
+            let &CellTree { ref positions, first_item, first_node, levels } = &trees[i];
+            // SAFETY: the items and nodes of trees do not overlap.
+            let (items, nodes) = unsafe {
+                let items = items.part(first_item..first_item + positions.len());
+                let nodes = nodes.part(first_node..first_node + tree_nodes(levels));
+                (items.assume_init_mut(), nodes.assume_init_mut())
+            };
+            build(items, nodes);
+        });
         Ok(cells)
     }
 
@@ -296,7 +299,7 @@ fn build<C: Coord, const D: usize>(items: &mut [TreePoint<C, D>], nodes: &mut [T
     let (left, right) = items.split_at_mut(middle);
     let (left_nodes, right_nodes) = below.split_at_mut(below.len() / 2);
     if len > SEQUENTIAL {
-        rayon::join(|| build(left, left_nodes), || build(right, right_nodes));
+        parallel::join(|| build(left, left_nodes), || build(right, right_nodes));
     } else {
         build(left, left_nodes);
         build(right, right_nodes);

@@ -8,10 +8,10 @@ use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
 use crate::join::rows::{ITEM_BYTES, zeros};
 use crate::memory::{self, Parts};
+use crate::parallel;
 use crate::rows::Rows;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -48,14 +48,14 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
             // The number of all pairs can be counted faster than each row.
             ids_of_result(self.count()?)?;
         }
-        self.fill(first, num_rows, |_| Ok(num_rows))
+        self.fill(first, num_rows, &|_| Ok(num_rows))
     }
 
     /// Finds the leading rows of the result. `rows_that_fit` returns their number from the offsets of all rows.
     pub(super) fn leading_rows(
         &self,
         num_rows: usize,
-        rows_that_fit: impl FnOnce(&[u64]) -> Result<usize>,
+        rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
         self.fill(self.keep_rows()?, num_rows, rows_that_fit)
     }
@@ -65,7 +65,7 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         &self,
         first: Option<FirstSearch>,
         num_rows: usize,
-        rows_that_fit: impl FnOnce(&[u64]) -> Result<usize>,
+        rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
         let FirstSearch { counts, kept } = match first {
             Some(first) => first,
@@ -83,18 +83,18 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         let len = offsets.last().map_or(0, |&len| len as usize);
         let rows = RowParts { offsets: &offsets, ids: Parts::new(&mut ids.spare_capacity_mut()[..len]) };
         match kept {
-            Some(kept) => self.tasks().zip(kept).for_each(|(task, kept)| {
-                let mut kept = &kept[..];
-                for probe in task {
+            Some(kept) => parallel::for_each(self.num_tasks(), &|task| {
+                let mut kept = &kept[task][..];
+                for probe in self.task(task) {
                     let (row, rest) = kept.split_at(counts[probe] as usize);
                     kept = rest;
                     rows.write(self.probe.ids[probe], row);
                 }
             }),
-            None => self.tasks().try_for_each(|task| {
+            None => parallel::try_for_each(self.num_tasks(), &|task| {
                 let (mut row, mut hits) = (Vec::new(), Vec::new());
                 let is_in_result = |&probe: &usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
-                self.try_for_each(task.filter(is_in_result), |probe, segments| {
+                self.try_for_each(self.task(task).filter(is_in_result), |probe, segments| {
                     row.clear();
                     memory::reserve_more(&mut row, counts[probe] as usize, "a row of a join")?;
                     self.append_row(probe, segments, &mut row, &mut hits)?;
@@ -114,10 +114,18 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         let num_probes = self.probe.ids.len();
         let mut counts = zeros(num_probes, "counts of rows")?;
         let budget = AtomicUsize::new(MIN_KEPT.max(num_probes.saturating_mul(MAX_KEPT_PER_ROW)));
-        let tasks = self.tasks().zip(counts.par_chunks_mut(self.task_len()));
-        let kept = tasks.map(|(task, counts)| self.keep_task(task, counts, &budget));
-        let kept = kept.collect::<Option<Vec<_>>>();
-        Ok(kept.map(|kept| FirstSearch { counts, kept: Some(kept) }))
+        let mut kept = zeros(self.num_tasks(), "ids of tasks")?;
+        let (count_slots, kept_slots) = (Parts::of_initialized(&mut counts), Parts::of_initialized(&mut kept));
+        let exceeds = parallel::any(self.num_tasks(), &|i| {
+            let task = self.task(i);
+            // SAFETY: the probe positions of tasks do not overlap, and each task has a slot of its own.
+            let (counts, kept) = unsafe {
+                let (counts, kept) = (count_slots.part(task.clone()), kept_slots.part(i..i + 1));
+                (counts.assume_init_mut(), &mut kept.assume_init_mut()[0])
+            };
+            self.keep_task(task, counts, &budget).map(|ids| *kept = ids).is_none()
+        });
+        Ok((!exceeds).then_some(FirstSearch { counts, kept: Some(kept) }))
     }
 
     /// Counts and keeps the ids of each row of a task. Returns `None` if they exceed the remaining budget of all tasks, or without memory.
@@ -144,10 +152,11 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     /// Counts the ids of each probe position.
     fn count_rows(&self) -> Result<Vec<u32>> {
         let mut counts: Vec<u32> = zeros(self.probe.ids.len(), "counts of rows")?;
-        self.tasks().zip(counts.par_chunks_mut(self.task_len())).try_for_each(|(task, counts)| {
-            let first = task.start;
-            self.try_for_each(task, |probe, segments| {
-                counts[probe - first] = self.count_row(probe, segments)? as u32;
+        let slots = Parts::of_initialized(&mut counts);
+        parallel::try_for_each(self.num_tasks(), &|task| {
+            self.try_for_each(self.task(task), |probe, segments| {
+                // SAFETY: the probe positions of tasks do not overlap.
+                unsafe { slots.write(probe, self.count_row(probe, segments)? as u32) };
                 Ok(())
             })
         })?;

@@ -5,18 +5,17 @@ use super::overfull_cells::{NodeFilter, Segment, Subtree, TreeNode, TreePoint, T
 use crate::error::Result;
 use crate::join::grid::grid_of;
 use crate::join::params::JoinParams;
+use crate::parallel;
 use crate::primitives::cpu::bounds::bounds;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most probe points of a task.
 const TASK: usize = 1 << 10;
-/// Tasks per thread for few probe points, because some tasks take longer than others.
-const TASKS_PER_THREAD: usize = 8;
 
 /// The sides of a join: each probe point searches the build side. Positions are those in the order of cells.
 pub(super) struct JoinSides<'a, C, const D: usize> {
@@ -68,15 +67,17 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
 
     /// Counts the pairs. In a self join the probe side must be the whole set.
     pub(super) fn count(&self) -> Result<u64> {
-        let count_task = |task| {
+        let total = AtomicU64::new(0);
+        parallel::try_for_each(self.num_tasks(), &|task| {
             let mut count = 0;
-            self.try_for_each(task, |probe, segments| {
+            self.try_for_each(self.task(task), |probe, segments| {
                 count += self.count_near::<false>(probe, segments)?;
                 Ok(())
             })?;
-            Ok(count)
-        };
-        let count = self.tasks().map(count_task).try_reduce(|| 0, |a, b| Ok(a + b))?;
+            total.fetch_add(count, Ordering::Relaxed);
+            Ok(())
+        })?;
+        let count = total.into_inner();
         // In a self join each point is near itself, and all other pairs are counted in both directions.
         let num_probes = self.probe.ids.len() as u64;
         Ok(match self.params.pairing {
@@ -102,13 +103,18 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
 
     /// Returns the number of probe points of a task.
     pub(super) fn task_len(&self) -> usize {
-        (self.probe.ids.len() / (TASKS_PER_THREAD * rayon::current_num_threads())).clamp(1, TASK)
+        parallel::even_step(self.probe.ids.len(), TASK)
     }
 
-    /// Returns the tasks as ranges of probe positions.
-    pub(super) fn tasks(&self) -> impl IndexedParallelIterator<Item = Range<usize>> + '_ {
-        let (len, step) = (self.probe.ids.len(), self.task_len());
-        (0..len.div_ceil(step)).into_par_iter().map(move |task| task * step..len.min((task + 1) * step))
+    /// Returns the number of tasks.
+    pub(super) fn num_tasks(&self) -> usize {
+        self.probe.ids.len().div_ceil(self.task_len())
+    }
+
+    /// Returns the probe positions of a task.
+    pub(super) fn task(&self, task: usize) -> Range<usize> {
+        let step = self.task_len();
+        task * step..self.probe.ids.len().min((task + 1) * step)
     }
 
     /// Calls `visit` for each probe position, with the segments of the build side in the neighbor cells.

@@ -4,13 +4,13 @@ use kauri_kernels::kdtree::axes::Cell;
 use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::query::left_balanced::{in_order_rank, subtree_size};
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::cmp::Ordering;
 
 use crate::error::Result;
 use crate::kdtree::cpu::varying::varying_axes;
 use crate::kdtree::options::SplitRule;
-use crate::memory;
+use crate::memory::{self, Parts};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
@@ -45,12 +45,8 @@ pub(crate) fn build<C: Coord, const D: usize>(
     item_axes.resize(num_items, 0);
     let mut cycle = AxisCycle::all(D as u32);
     stats.phase("split", || {
-        let item = |(id, &coords): (usize, &[C; D])| Item { coords, id: id as u32 };
-        if points.len() <= MAX_TASK_POINTS {
-            items.extend(points.iter().enumerate().map(item));
-        } else {
-            points.par_iter().enumerate().map(item).collect_into_vec(&mut items);
-        }
+        let item = |id: usize| Item { coords: points[id], id: id as u32 };
+        parallel::extend(&mut items, points.len(), TASK_ITEMS, item);
         match rule {
             SplitRule::RoundRobin => {
                 cycle = varying_axes(points);
@@ -60,17 +56,17 @@ pub(crate) fn build<C: Coord, const D: usize>(
         }
     });
     stats.phase("permute", || {
-        let node = |s| {
-            let item = items[in_order_rank(s, n) as usize];
-            (item.coords, item.id)
-        };
-        if points.len() <= MAX_TASK_POINTS {
-            (nodes, ids) = (0..n).map(node).unzip();
-        } else {
-            (0..n).into_par_iter().map(node).unzip_into_vecs(&mut nodes, &mut ids);
-        }
-        let axis = |s| item_axes[in_order_rank(s, n) as usize];
-        (0..num_axes as u32).into_par_iter().map(axis).collect_into_vec(&mut axes);
+        let slots = Parts::new(&mut ids.spare_capacity_mut()[..points.len()]);
+        parallel::extend(&mut nodes, points.len(), TASK_ITEMS, |s| {
+            let item = items[in_order_rank(s as u32, n) as usize];
+            // SAFETY: each node is made once.
+            unsafe { slots.write(s, item.id) };
+            item.coords
+        });
+        // SAFETY: the loop above has written an id for each node.
+        unsafe { ids.set_len(points.len()) };
+        let axis = |s| item_axes[in_order_rank(s as u32, n) as usize];
+        parallel::extend(&mut axes, num_axes, TASK_ITEMS, axis);
     });
     let mut index = CpuIndex::new(D, nodes.into_flattened().into(), ids.into(), axes.into(), None);
     index.cycle = cycle;
@@ -140,7 +136,7 @@ fn split<C: Coord, const D: usize, A: ChooseAxis<C, D>>(
     // The sum can wrap only if the right subtree is empty; then the number is not used.
     let right_child = left_child.wrapping_add(1);
     if left.len() > MAX_TASK_POINTS {
-        rayon::join(
+        parallel::join(
             || split(left, left_axes, left_child, n, left_rule),
             || split(right, right_axes, right_child, n, right_rule),
         );

@@ -6,6 +6,7 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::error::{Error, Result};
 use crate::kdtree::cpu::varying::varying_axes;
+use crate::parallel;
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::cpu::traversal::Nodes;
 use crate::query::ids::first_invalid;
@@ -101,7 +102,7 @@ fn check_subtree<C: Coord, const D: usize>(
     let check_left = || check_subtree(tree, 2 * s + 1, next, left, left_cell);
     let check_right = || check_subtree(tree, 2 * s + 2, next, right, right_cell);
     if s < PARALLEL_NODES && points.len() > 16 * PARALLEL_NODES {
-        let (left, right) = rayon::join(check_left, check_right);
+        let (left, right) = parallel::join(check_left, check_right);
         left.and(right)
     } else {
         check_left().and_then(|()| check_right())

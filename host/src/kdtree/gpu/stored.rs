@@ -3,7 +3,6 @@
 use crate::point::with_dims;
 use kauri_kernels::query::left_balanced::{full_tree, in_order_rank, num_levels};
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
@@ -12,6 +11,7 @@ use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
 use crate::memory;
+use crate::parallel;
 use crate::point::check_each_coordinate;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
@@ -89,8 +89,9 @@ unsafe fn upload_in_order<W: NoUninit, T: Copy + Send + Sync>(
     for begin in (0..by_level.len()).step_by(UPLOAD_NODES) {
         piece.clear();
         piece.resize(UPLOAD_NODES.min(by_level.len() - begin), first);
-        let parts = piece.par_chunks_mut(TASK_NODES).enumerate();
-        parts.for_each(|(i, part)| gather_in_order(by_level, begin + i * TASK_NODES, part));
+        parallel::for_chunks(&mut piece, TASK_NODES, |i, part| {
+            gather_in_order(by_level, begin + i * TASK_NODES, part);
+        });
         let items = words(&piece);
         let at = begin * (items.len() / piece.len());
         // SAFETY: within the view; the rest is passed on to the caller.

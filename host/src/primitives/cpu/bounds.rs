@@ -1,11 +1,13 @@
 //! Bounding box of points on the CPU; see [the GPU version](crate::primitives::bounds).
 
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
+use std::ops::Range;
+
+use crate::parallel::{self, TASK_ITEMS};
 
 /// Returns the least and the greatest corner of the bounding box of points.
 pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
-    let empty = || [[C::INFINITY; D], [C::ZERO - C::INFINITY; D]];
+    let empty = [[C::INFINITY; D], [C::ZERO - C::INFINITY; D]];
     let lesser = |a: C, b: C| if b < a { b } else { a };
     let greater = |a: C, b: C| if a < b { b } else { a };
     let fold = |[mut least, mut greatest]: [[C; D]; 2], point: &[C; D]| {
@@ -17,5 +19,7 @@ pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
         }
         [least, greatest]
     };
-    points.par_iter().fold(empty, fold).reduce(empty, |a, b| [fold(a, &b[0])[0], fold(a, &b[1])[1]])
+    let bounds_of = |range: Range<usize>| points[range].iter().fold(empty, fold);
+    let around = |a, b: [[C; D]; 2]| [fold(a, &b[0])[0], fold(a, &b[1])[1]];
+    parallel::reduce(points.len(), TASK_ITEMS, bounds_of, around).unwrap_or(empty)
 }

@@ -1,10 +1,12 @@
 //! Build from Morton codes: all threads sort the codes of all levels, then cut them into nodes level by level.
 
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, Parts};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::quadtree::node::{OrderedPoints, Part};
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 
@@ -50,29 +52,31 @@ pub(crate) fn build<C: Coord, K: Code, const D: usize>(
     let mut keyed: Vec<(K, u32)> = memory::vec_with_capacity(n, "codes of points")?;
     stats.temp_bytes = (n * size_of::<(K, u32)>()) as u64;
     let mut ids = memory::vec_with_capacity(n, "ids of points")?;
-    let mut coords = memory::vec_with_capacity(n * D, "points in the order of a quadtree")?;
+    let mut coords = memory::vec_with_capacity(n, "points in the order of a quadtree")?;
     stats.phase("codes", || {
-        let keyed_point = |(id, &point): (usize, &[C; D])| (code(frame, frame.unit(point), depth), id as u32);
-        points.par_iter().enumerate().map(keyed_point).collect_into_vec(&mut keyed);
+        let keyed_point = |id: usize| (code(frame, frame.unit(points[id]), depth), id as u32);
+        parallel::extend(&mut keyed, n, TASK_ITEMS, keyed_point);
     });
     // Ids differ, so an unstable sort gives one order.
     stats.phase("sort", || keyed.par_sort_unstable());
     let part = stats.phase("cut", || cut(&keyed, frame, depth, leaf_points))?;
     stats.phase("order", || {
-        keyed.par_iter().map(|&(_, id)| id).collect_into_vec(&mut ids);
-        // One slice of ids per leaf, in tree order.
-        let mut ends: Vec<_> = part.nodes.iter().filter(|node| node.is_leaf()).map(|node| node.end).collect();
-        ends.sort_unstable();
-        let (mut rest, mut leaves, mut begin) = (&mut ids[..], Vec::with_capacity(ends.len()), 0);
-        for end in ends {
-            let (leaf, behind) = rest.split_at_mut((end - begin) as usize);
-            leaves.push(leaf);
-            (rest, begin) = (behind, end);
-        }
-        leaves.into_par_iter().for_each(|leaf| leaf.sort_unstable());
-        coords.par_extend(ids.par_iter().flat_map_iter(|&id| points[id as usize]));
+        parallel::extend(&mut ids, n, TASK_ITEMS, |i| keyed[i].1);
+        sort_leaves(&part.nodes, &mut ids);
+        parallel::extend(&mut coords, n, TASK_ITEMS, |i| points[ids[i] as usize]);
     });
-    Ok((part, OrderedPoints { coords, ids }))
+    Ok((part, OrderedPoints { coords: coords.into_flattened(), ids }))
+}
+
+/// Sorts the ids of each leaf.
+fn sort_leaves(nodes: &[Node], ids: &mut [u32]) {
+    let ids = Parts::of_initialized(ids);
+    parallel::for_ranges(nodes.len(), TASK_ITEMS / 8, &|range| {
+        for leaf in nodes[range].iter().filter(|node| node.is_leaf()) {
+            // SAFETY: leaves do not overlap.
+            unsafe { ids.part(leaf.start as usize..leaf.end as usize).assume_init_mut() }.sort_unstable();
+        }
+    });
 }
 
 /// Returns the code of a unit over all levels down to `depth`.
@@ -109,7 +113,7 @@ fn cut<K: Code, const D: usize>(
             let end_of = |child| keyed.partition_point(|(key, _)| key.digit(shift, D as u32) <= child) as u32;
             std::array::from_fn(|child| if child < 1 << D { end_of(child as u32) } else { 0 })
         };
-        let ends: Vec<_> = parents.par_iter().map(ends_of_children).collect();
+        let ends = parallel::map(parents.len(), TASK_ITEMS / 8, |i| ends_of_children(&parents[i]));
         for (&i, ends) in parents.iter().zip(ends) {
             let begin_of = |child: usize| if child == 0 { 0 } else { ends[child - 1] };
             part.push_children(i, frame.levels, |child| ends[child] - begin_of(child))?;

@@ -1,10 +1,10 @@
 //! Levels of nodes, merged from parts that were built separately.
 
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, Parts};
+use crate::parallel;
 use crate::quadtree::node::{Part, check_num_nodes, level_begins};
 use kauri_kernels::quadtree::node::Node;
-use rayon::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -71,26 +71,28 @@ impl<const D: usize> Levels<D> {
         let num_splits = |(piece, nodes): &(&Piece<D>, Range<usize>)| {
             piece.part.nodes[nodes.clone()].iter().filter(|node| !node.is_leaf()).count()
         };
-        let splits: Vec<_> = chunks.par_iter().map(num_splits).collect();
-        let mut nodes_out = &mut nodes.spare_capacity_mut()[..num_nodes];
-        let mut corners_out = &mut corners.spare_capacity_mut()[..num_nodes];
+        let splits = parallel::map(chunks.len(), 1, |i| num_splits(&chunks[i]));
+        let nodes_out = Parts::new(&mut nodes.spare_capacity_mut()[..num_nodes]);
+        let corners_out = Parts::new(&mut corners.spare_capacity_mut()[..num_nodes]);
         // The children of the k-th node that splits begin at 1 + 2^D k.
-        let (mut next_child, mut tasks) = (1, Vec::with_capacity(chunks.len()));
+        let (mut next_child, mut begin, mut tasks) = (1, 0, Vec::with_capacity(chunks.len()));
         for ((piece, from), splits) in chunks.into_iter().zip(splits) {
-            let (nodes, corners);
-            (nodes, nodes_out) = nodes_out.split_at_mut(from.len());
-            (corners, corners_out) = corners_out.split_at_mut(from.len());
-            tasks.push((piece, from, next_child, nodes, corners));
+            tasks.push((piece, from.clone(), next_child, begin));
             next_child += (splits << D) as u32;
+            begin += from.len();
         }
-        tasks.into_par_iter().for_each(|(piece, from, mut next_child, nodes, corners)| {
+        parallel::for_each(tasks.len(), &|i| {
+            let (piece, ref from, mut next_child, begin) = tasks[i];
+            let to = begin..begin + from.len();
+            // SAFETY: the tasks' ranges follow each other.
+            let (nodes, corners) = unsafe { (nodes_out.part(to.clone()), corners_out.part(to)) };
             for (to, &node) in nodes.iter_mut().zip(&piece.part.nodes[from.clone()]) {
                 let [start, end] = [node.start, node.end].map(|point| point + piece.first_point);
                 let first_child = if node.is_leaf() { 0 } else { next_child };
                 next_child += if node.is_leaf() { 0 } else { 1 << D };
                 to.write(Node { start, end, first_child, level: node.level });
             }
-            corners.write_copy_of_slice(&piece.part.corners[from]);
+            corners.write_copy_of_slice(&piece.part.corners[from.clone()]);
         });
         // SAFETY: the lengths of the chunks add up to `num_nodes`, and the tasks have written all of their elements.
         unsafe {

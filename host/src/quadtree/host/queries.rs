@@ -2,21 +2,19 @@
 
 use crate::error::Result;
 use crate::memory::{self, vec_with_capacity};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::quadtree::host::HostTree;
 use crate::rows::Rows;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::queries::NO_NODE;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 
 impl<C: Coord> HostTree<C> {
     /// Returns the leaf of each query.
     pub(super) fn leaf_of<const D: usize>(&self, queries: &[[C; D]]) -> Result<Vec<u32>> {
         let frame = self.outline.frame::<D>();
-        let mut leaves = vec_with_capacity(queries.len(), "leaves of points")?;
-        let leaf_of_query = |&query| self.leaf_of_query(&frame, query);
-        queries.par_iter().map(leaf_of_query).collect_into_vec(&mut leaves);
-        Ok(leaves)
+        let leaf_of_query = |i: usize| self.leaf_of_query(&frame, queries[i]);
+        parallel::collect(queries.len(), TASK_ITEMS / 8, "leaves of points", leaf_of_query)
     }
 
     fn leaf_of_query<const D: usize>(&self, frame: &Frame<D>, query: [C; D]) -> u32 {
@@ -34,8 +32,7 @@ impl<C: Coord> HostTree<C> {
     /// Returns the leaves adjacent to each node.
     pub(super) fn adjacent_leaves<const D: usize>(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         let levels = self.outline.frame::<D>().levels;
-        let rows: Vec<Vec<u32>> =
-            nodes.par_iter().map(|&node| self.leaves_adjacent_to::<D>(levels, node)).collect();
+        let rows = parallel::map(nodes.len(), 1, |i| self.leaves_adjacent_to::<D>(levels, nodes[i]));
         let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
         let mut end = 0;
         offsets.push(0);
@@ -85,7 +82,7 @@ impl<C: Coord> HostTree<C> {
         for level in self.outline.level_begins.windows(2).rev() {
             let (this_level, below) =
                 samples[level[0] as usize..].split_at_mut((level[1] - level[0]) as usize);
-            this_level.par_iter_mut().enumerate().for_each(|(i, sample)| {
+            let sample = |i: usize| {
                 let number = level[0] as usize + i;
                 let node = nodes[number];
                 let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
@@ -105,7 +102,12 @@ impl<C: Coord> HostTree<C> {
                 } else {
                     (node.start..node.end).for_each(consider);
                 }
-                *sample = best.1;
+                best.1
+            };
+            parallel::for_chunks(this_level, TASK_ITEMS / 8, |chunk, samples| {
+                for (i, to) in (chunk * (TASK_ITEMS / 8)..).zip(samples) {
+                    *to = sample(i);
+                }
             });
         }
         Ok(samples)

@@ -260,13 +260,28 @@ fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     predicate: &L,
     row: usize,
 ) -> Option<Vec<(u32, C)>> {
-    let (mut found, mut are_few) = (Vec::new(), true);
-    leaf.visit_range(predicate, row, &mut |id, distance| {
-        are_few = are_few && found.len() < leaf.points.len() / 16 && found.try_reserve(1).is_ok();
-        if are_few {
-            found.push((id, distance));
-        }
-    });
+    let mut few = Few { points: Vec::new(), max: leaf.points.len() / 16, are_few: true };
+    leaf.visit_range(predicate, row, &mut few);
+    let Few { points: mut found, are_few, .. } = few;
     found.sort_unstable_by_key(|&(id, _)| id);
     are_few.then_some(found)
+}
+
+/// Collects points, until there are too many or memory runs out.
+struct Few<C> {
+    points: Vec<(u32, C)>,
+    max: usize,
+    are_few: bool,
+}
+
+impl<C> RangeVisitor<C> for Few<C> {
+    const COUNTS: bool = false;
+
+    #[inline(always)]
+    fn point(&mut self, id: u32, distance: C) {
+        self.are_few = self.are_few && self.points.len() < self.max && self.points.try_reserve(1).is_ok();
+        if self.are_few {
+            self.points.push((id, distance));
+        }
+    }
 }

@@ -2,10 +2,10 @@
 
 use crate::error::Result;
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries};
-use crate::query::cpu::nearest::{nearest, nearest_of_one};
+use crate::query::cpu::nearest::{NearestOf, nearest, nearest_of_one};
 use crate::query::cpu::queries::{Corners, PointQueries, corners};
 use crate::query::cpu::traversal::Traversable;
-use crate::query::cpu::within::{InsideBoxes, count, count_within, find, find_within};
+use crate::query::cpu::within::{InsideBoxes, RangeOf, count, count_within, find, find_within};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
 use kauri_kernels::thread::coord::Coord;
@@ -96,7 +96,8 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
         rows: NearestRows<C>,
     ) -> Result<NearestRows<C>> {
-        nearest(self.tree, &self.queries(queries, options), k, rows)
+        let queries = &self.queries(queries, options);
+        nearest(&NearestOf { tree: self.tree, queries }, queries.points.len(), k, rows)
     }
 
     fn nearest_of_one(
@@ -111,7 +112,9 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
     fn count(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<Vec<u32>> {
         match regions {
             Regions::Within(queries) => count_within(self.tree, &self.queries(queries, options)),
-            Regions::InBoxes(corners, _) => count(self.tree, &InsideBoxes::new(corners, options)),
+            Regions::InBoxes(corners, _) => {
+                count(&RangeOf { tree: self.tree, predicate: InsideBoxes::new(corners, options) })
+            }
         }
     }
 
@@ -119,7 +122,8 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         match regions {
             Regions::Within(queries) => find_within(self.tree, &self.queries(queries, options)),
             Regions::InBoxes(corners, _) => {
-                let found = find(self.tree, &InsideBoxes::new(corners, options))?;
+                let predicate = InsideBoxes::new(corners, options);
+                let found = find(&RangeOf { tree: self.tree, predicate })?;
                 Ok(RangeResult { dist2: Vec::new(), ..found })
             }
         }

@@ -6,15 +6,17 @@
 
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::memory;
+use crate::{memory, parallel};
 use crate::query::cpu::points;
 use crate::query::cpu::traversal::Nodes;
 
 /// Number of levels of the smallest subtrees that have a box; they have up to 63 points.
 const LEAST_LEVELS: u32 = 6;
+
+/// One task computes the boxes of this many of the smallest subtrees.
+const TASK_SUBTREES: usize = 64;
 
 /// The least id and the number of points of a subtree.
 #[derive(Clone, Copy)]
@@ -66,14 +68,17 @@ impl<C: Coord> Boxes<C> {
         let num_boxes = last_level.map_or(0, |level| full_tree(level + 1) as usize);
         let mut boxes: Vec<Found<C, D>> = memory::vec_with_capacity(num_boxes, "boxes of subtrees")?;
         boxes.resize(num_boxes, Found::NONE);
-        boxes[first_of_last..].par_iter_mut().enumerate().for_each(|(i, found)| {
-            let mut level = first_of_last + i..first_of_last + i + 1;
-            while level.start < tree.ids.len() {
-                level
-                    .clone()
-                    .take_while(|&node| node < tree.ids.len())
-                    .for_each(|node| found.add(tree, node));
-                level = 2 * level.start + 1..2 * level.end + 1;
+        parallel::for_chunks(&mut boxes[first_of_last..], TASK_SUBTREES, |chunk, boxes| {
+            let first = first_of_last + chunk * TASK_SUBTREES;
+            for (node, found) in (first..).zip(boxes) {
+                let mut level = node..node + 1;
+                while level.start < tree.ids.len() {
+                    level
+                        .clone()
+                        .take_while(|&node| node < tree.ids.len())
+                        .for_each(|node| found.add(tree, node));
+                    level = 2 * level.start + 1..2 * level.end + 1;
+                }
             }
         });
         for node in (0..first_of_last).rev() {

@@ -8,37 +8,49 @@ use crate::error::Result;
 use crate::memory::Parts;
 use crate::query::backend::NearestRows;
 use crate::query::cpu::best::{Best, BoundedHeap, Candidate, SortedRow};
-use crate::query::cpu::order::{self, Order};
+use crate::query::cpu::order::{self, Order, Rows};
 use crate::query::cpu::queries::PointQueries;
 use crate::query::cpu::traversal::Traversable;
 
 /// Up to this `k` the best points are kept as a sorted row; shifting a short row beats a heap.
 const MAX_SORTED_K: usize = 64;
 
+/// Nearest queries to a tree with a constant number of dimensions.
+pub(crate) trait NearestSearch<C>: Sync {
+    /// Number of points of the tree.
+    fn num_points(&self) -> usize;
+    /// Returns the start bucket of a query.
+    fn start_bucket(&self, query: usize) -> u32;
+    /// Writes the rows of a batch of queries.
+    fn find(&self, queries: Rows<'_>, to: &RowSlots<'_, C>);
+}
+
+/// Memory for rows of `k` neighbors, which several threads write.
+pub(crate) struct RowSlots<'a, C> {
+    k: usize,
+    ids: Parts<'a, u32>,
+    distances: Parts<'a, C>,
+}
+
 /// Writes rows of `k` neighbors to the two vectors, which are empty and have the capacity.
-pub(crate) fn nearest<C: Coord, const D: usize>(
-    tree: impl Traversable<C, D>,
-    queries: &PointQueries<'_, C, D>,
+pub(crate) fn nearest<C: Coord>(
+    search: &dyn NearestSearch<C>,
+    num_queries: usize,
     k: usize,
     (mut ids, mut distances): NearestRows<C>,
 ) -> Result<NearestRows<C>> {
-    let entries = queries.points.len() * k;
+    let entries = num_queries * k;
     if entries == 0 {
         return Ok((ids, distances));
     }
-    let id_rows = Parts::new(&mut ids.spare_capacity_mut()[..entries]);
-    let distance_rows = Parts::new(&mut distances.spare_capacity_mut()[..entries]);
-    for rows in order::blocks(queries.points.len(), order::MAX_ORDERED) {
-        Order::new(tree, rows, |row| &queries.points[row])?.map(|_, rows| {
-            let mut search = Search::new(tree, queries, k);
-            for row in rows.iter() {
-                let entries = row * k..(row + 1) * k;
-                // SAFETY: an order has every row once, so no two threads write the same, and there are as many as queries.
-                let (ids, distances) =
-                    unsafe { (id_rows.part(entries.clone()), distance_rows.part(entries)) };
-                search.find(row, fill(ids, u32::MAX), fill(distances, C::INFINITY));
-            }
-        });
+    let slots = RowSlots {
+        k,
+        ids: Parts::new(&mut ids.spare_capacity_mut()[..entries]),
+        distances: Parts::new(&mut distances.spare_capacity_mut()[..entries]),
+    };
+    for rows in order::blocks(num_queries, order::MAX_ORDERED) {
+        let order = Order::new(search.num_points(), rows, &|query| search.start_bucket(query))?;
+        order.for_each(&|_, queries| search.find(queries, &slots));
     }
     // SAFETY: every row has been written, and the slices above show that the capacity is there.
     unsafe {
@@ -46,6 +58,32 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
         distances.set_len(entries);
     }
     Ok((ids, distances))
+}
+
+/// Queries to a tree.
+pub(crate) struct NearestOf<'a, C: Coord, T, const D: usize> {
+    pub(crate) tree: T,
+    pub(crate) queries: &'a PointQueries<'a, C, D>,
+}
+
+impl<C: Coord, T: Traversable<C, D>, const D: usize> NearestSearch<C> for NearestOf<'_, C, T, D> {
+    fn num_points(&self) -> usize {
+        self.tree.points().len()
+    }
+
+    fn start_bucket(&self, query: usize) -> u32 {
+        self.tree.start_bucket(&self.queries.points[query])
+    }
+
+    fn find(&self, queries: Rows<'_>, &RowSlots { k, ref ids, ref distances }: &RowSlots<'_, C>) {
+        let mut search = Search::new(self.tree, self.queries, k);
+        for row in queries.iter() {
+            let entries = row * k..(row + 1) * k;
+            // SAFETY: an order has every row once, so no two threads write the same, and there are as many as queries.
+            let (ids, distances) = unsafe { (ids.part(entries.clone()), distances.part(entries)) };
+            search.find(row, fill(ids, u32::MAX), fill(distances, C::INFINITY));
+        }
+    }
 }
 
 /// Writes the nearest points of the first query over padding.
@@ -74,6 +112,7 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
     }
 
     /// Writes the nearest points of a query over the padding of its row.
+    #[inline(never)]
     fn find(&mut self, row: usize, ids: &mut [u32], distances: &mut [C]) {
         let bound = self.queries.rules.options.bound;
         if self.k <= MAX_SORTED_K {

@@ -1,7 +1,7 @@
 //! Range queries on the CPU: one in-order traversal per row, many in parallel.
 
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::query::{PointMask, item_bytes};
 /// Maximum rows that are processed together.
 const MAX_ROWS: usize = 1 << 20;
 /// The counting traversal keeps the points that it finds if the rows of a batch have at most this many points on average: up to 0.4 GB,
-/// twice that while it grows, in place of a second traversal, which costs as much as the first for few points.
+/// in place of a second traversal, which costs as much as the first for few points.
 const KEPT_A_ROW: usize = 32;
 
 /// Selects the points of each row of a range query: a shape that queries search, such as a ball or a box. `parts` and `share` may exclude
@@ -62,12 +62,69 @@ pub(crate) trait RangeVisitor<C> {
     fn count(&mut self, _: u32) {}
 }
 
-impl<C, F: FnMut(u32, C)> RangeVisitor<C> for F {
+/// Writes points to memory, as far as it goes, and counts all of them.
+pub(crate) struct Sink<'a, C> {
+    ids: &'a mut [MaybeUninit<u32>],
+    dist2: &'a mut [MaybeUninit<C>],
+    len: usize,
+}
+
+impl<C> RangeVisitor<C> for Sink<'_, C> {
     const COUNTS: bool = false;
 
     #[inline(always)]
     fn point(&mut self, id: u32, distance: C) {
-        self(id, distance);
+        if let (Some(to_id), Some(to_distance)) = (self.ids.get_mut(self.len), self.dist2.get_mut(self.len)) {
+            to_id.write(id);
+            to_distance.write(distance);
+        }
+        self.len += 1;
+    }
+}
+
+/// A range query to a tree with a constant number of dimensions.
+pub(crate) trait RangeSearch<C>: Sync {
+    /// Number of points of the tree.
+    fn num_points(&self) -> usize;
+    /// Number of rows.
+    fn len(&self) -> usize;
+    /// Returns the start bucket of a row.
+    fn start_bucket(&self, row: usize) -> u32;
+    /// Returns the number of points of a row.
+    fn count(&self, row: usize) -> u32;
+    /// Visits the points of a row in the order of the tree.
+    fn find(&self, row: usize, sink: &mut Sink<'_, C>);
+}
+
+/// A tree and the predicate of a query.
+pub(crate) struct RangeOf<T, L, const D: usize> {
+    pub(crate) tree: T,
+    pub(crate) predicate: L,
+}
+
+impl<C: Coord, T: Traversable<C, D>, L: RangePredicate<C, D>, const D: usize> RangeSearch<C>
+    for RangeOf<T, L, D>
+{
+    fn num_points(&self) -> usize {
+        self.tree.points().len()
+    }
+
+    fn len(&self) -> usize {
+        self.predicate.len()
+    }
+
+    fn start_bucket(&self, row: usize) -> u32 {
+        self.tree.start_bucket(self.predicate.location(row))
+    }
+
+    fn count(&self, row: usize) -> u32 {
+        let mut count = Count(0);
+        self.tree.visit_range(&self.predicate, row, &mut count);
+        count.0
+    }
+
+    fn find(&self, row: usize, sink: &mut Sink<'_, C>) {
+        self.tree.visit_range(&self.predicate, row, sink);
     }
 }
 
@@ -87,6 +144,19 @@ impl<C> RangeVisitor<C> for Count {
     }
 }
 
+/// Calls `run` with the search for the points within the options' bound of each query.
+fn with_distances<R, C: Coord, const D: usize>(
+    tree: impl Traversable<C, D>,
+    queries: &PointQueries<'_, C, D>,
+    run: impl FnOnce(&dyn RangeSearch<C>) -> R,
+) -> R {
+    if queries.are_plain() {
+        run(&RangeOf { tree, predicate: ByDistance::<C, D, true>(queries) })
+    } else {
+        run(&RangeOf { tree, predicate: ByDistance::<C, D, false>(queries) })
+    }
+}
+
 /// Counts the points within the options' bound of each query.
 pub(crate) fn count_within<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
@@ -94,15 +164,12 @@ pub(crate) fn count_within<C: Coord, const D: usize>(
 ) -> Result<Vec<u32>> {
     if queries.first_excluded.is_some() && queries.rules.options.mask.is_none() && tree.has_all() {
         // Count whole subtrees including the excluded point, which is the query itself and within every distance.
-        let mut counts = count_within(tree, &PointQueries { first_excluded: None, ..queries.clone() })?;
-        counts.par_iter_mut().for_each(|count| *count -= 1);
+        let queries = PointQueries { first_excluded: None, ..queries.clone() };
+        let mut counts = with_distances(tree, &queries, count)?;
+        counts.iter_mut().for_each(|count| *count -= 1);
         return Ok(counts);
     }
-    if queries.are_plain() {
-        count(tree, &ByDistance::<C, D, true>(queries))
-    } else {
-        count(tree, &ByDistance::<C, D, false>(queries))
-    }
+    with_distances(tree, queries, count)
 }
 
 /// Finds the points within the options' bound of each query, in the order of the tree.
@@ -110,11 +177,7 @@ pub(crate) fn find_within<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     queries: &PointQueries<'_, C, D>,
 ) -> Result<RangeResult<C>> {
-    if queries.are_plain() {
-        find(tree, &ByDistance::<C, D, true>(queries))
-    } else {
-        find(tree, &ByDistance::<C, D, false>(queries))
-    }
+    with_distances(tree, queries, find)
 }
 
 /// Selects points by distance; `PLAIN` requires plain rules.
@@ -211,28 +274,34 @@ impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
 }
 
 /// Counts the points of each row.
-pub(crate) fn count<C: Coord, const D: usize>(
-    tree: impl Traversable<C, D>,
-    predicate: &impl RangePredicate<C, D>,
-) -> Result<Vec<u32>> {
-    let mut counts = memory::vec_with_capacity(predicate.len(), "counts of points")?;
-    for rows in order::blocks(predicate.len(), order::MAX_ORDERED) {
-        let order = Order::new(tree, rows.clone(), |row| predicate.location(row))?;
-        count_rows(tree, predicate, &order, &rows, 0, &mut counts);
+pub(crate) fn count<C: Coord>(search: &dyn RangeSearch<C>) -> Result<Vec<u32>> {
+    let mut counts = memory::vec_with_capacity(search.len(), "counts of points")?;
+    for rows in order::blocks(search.len(), order::MAX_ORDERED) {
+        let order = order(search, rows.clone())?;
+        let slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
+        order.for_each(&|_, batch| {
+            for row in batch.iter() {
+                // SAFETY: an order has every row once, so no two threads write the same count.
+                unsafe { slots.write(row - rows.start, search.count(row)) };
+            }
+        });
+        // SAFETY: every count has been written, and the slice above shows that the capacity is there.
+        unsafe { counts.set_len(counts.len() + rows.len()) };
     }
     Ok(counts)
 }
 
+fn order<C>(search: &dyn RangeSearch<C>, rows: Range<usize>) -> Result<Order> {
+    Order::new(search.num_points(), rows, &|row| search.start_bucket(row))
+}
+
 /// Finds the points of each row, in the order of the tree.
-pub(crate) fn find<C: Coord, const D: usize>(
-    tree: impl Traversable<C, D>,
-    predicate: &impl RangePredicate<C, D>,
-) -> Result<RangeResult<C>> {
-    find_in_blocks(tree, predicate).map_err(|error| match error {
-        Error::OutOfMemory { .. } => match count(tree, predicate) {
+pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C>> {
+    find_in_blocks(search).map_err(|error| match error {
+        Error::OutOfMemory { .. } => match count(search) {
             // Count all rows: memory may have run out after some of them.
             Ok(counts) => {
-                let count = counts.into_par_iter().map(u64::from).sum();
+                let count = counts.into_iter().map(u64::from).sum();
                 error.of_result(count, count.saturating_mul(item_bytes::<C>()))
             }
             Err(_) => error,
@@ -241,20 +310,17 @@ pub(crate) fn find<C: Coord, const D: usize>(
     })
 }
 
-fn find_in_blocks<C: Coord, const D: usize>(
-    tree: impl Traversable<C, D>,
-    predicate: &impl RangePredicate<C, D>,
-) -> Result<RangeResult<C>> {
+fn find_in_blocks<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C>> {
     let mut found = RangeResult { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
-    memory::reserve(&mut found.offsets, predicate.len() + 1, "offsets of rows")?;
+    memory::reserve(&mut found.offsets, search.len() + 1, "offsets of rows")?;
     found.offsets.push(0);
-    let mut counts = memory::vec_with_capacity(predicate.len().min(MAX_ROWS), "counts of points")?;
-    for rows in order::blocks(predicate.len(), MAX_ROWS) {
-        let order = Order::new(tree, rows.clone(), |row| predicate.location(row))?;
+    let mut counts = memory::vec_with_capacity(search.len().min(MAX_ROWS), "counts of points")?;
+    for rows in order::blocks(search.len(), MAX_ROWS) {
+        let order = order(search, rows.clone())?;
         counts.clear();
-        let kept = count_rows(tree, predicate, &order, &rows, KEPT_A_ROW, &mut counts);
+        let kept = keep_rows(search, &order, &rows, &mut counts);
         append_offsets(&mut found.offsets, &counts);
-        append(tree, predicate, &order, &kept, &mut found)?;
+        append(search, &order, &kept, &mut found)?;
     }
     Ok(found)
 }
@@ -266,40 +332,38 @@ struct Kept<C> {
 }
 
 /// Appends the count of each of some rows to `counts`, which has the capacity. Returns the points of those batches that have at most
-/// `keep_a_row` points per row on average.
-fn count_rows<C: Coord, const D: usize>(
-    tree: impl Traversable<C, D>,
-    predicate: &impl RangePredicate<C, D>,
+/// [`KEPT_A_ROW`] points per row on average.
+fn keep_rows<C: Coord>(
+    search: &dyn RangeSearch<C>,
     order: &Order,
     rows: &Range<usize>,
-    keep_a_row: usize,
     counts: &mut Vec<u32>,
 ) -> Vec<Option<Kept<C>>> {
+    let mut kept: Vec<_> = (0..order.num_batches()).map(|_| None).collect();
+    let kept_slots = Parts::of_initialized(&mut kept);
     let count_slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
-    let kept = order.map(|_, batch| {
-        let (max, mut total) = (batch.len() * keep_a_row, 0);
-        let mut kept = Kept { ids: Vec::new(), dist2: Vec::new() };
+    order.for_each(&|batch_number, batch| {
+        let max = batch.len() * KEPT_A_ROW;
+        let mut kept = Kept { ids: Vec::with_capacity(max), dist2: Vec::with_capacity(max) };
+        let (ids, dist2) = (kept.ids.spare_capacity_mut(), kept.dist2.spare_capacity_mut());
+        let mut sink = Sink { ids: &mut ids[..max], dist2: &mut dist2[..max], len: 0 };
         for row in batch.iter() {
-            let before = total;
-            if keep_a_row == 0 {
-                let mut count = Count(0);
-                tree.visit_range(predicate, row, &mut count);
-                total += count.0 as usize;
-            } else {
-                tree.visit_range(predicate, row, &mut |id, distance| {
-                    if total < max {
-                        kept.ids.push(id);
-                        kept.dist2.push(distance);
-                    }
-                    total += 1;
-                });
-            }
-            let i = row - rows.start;
+            let before = sink.len;
+            search.find(row, &mut sink);
             // SAFETY: an order has every row once, so no two threads write the same count.
-            let count = unsafe { count_slots.part(i..i + 1) };
-            count[0].write((total - before) as u32);
+            unsafe { count_slots.write(row - rows.start, (sink.len - before) as u32) };
         }
-        (total <= max).then_some(kept)
+        let len = sink.len;
+        if len <= max {
+            // SAFETY: the sink has written all points, because there are at most `max`. Every batch has a slot of its own.
+            unsafe {
+                kept.ids.set_len(len);
+                kept.dist2.set_len(len);
+                kept.ids.shrink_to_fit();
+                kept.dist2.shrink_to_fit();
+                kept_slots.write(batch_number, Some(kept));
+            }
+        }
     });
     // SAFETY: every count has been written, and the slice above shows that the capacity is there.
     unsafe { counts.set_len(counts.len() + rows.len()) };
@@ -307,9 +371,8 @@ fn count_rows<C: Coord, const D: usize>(
 }
 
 /// Appends the points of the last rows of `offsets`: the kept points of a batch, or those that a second traversal finds.
-fn append<C: Coord, const D: usize>(
-    tree: impl Traversable<C, D>,
-    predicate: &impl RangePredicate<C, D>,
+fn append<C: Coord>(
+    search: &dyn RangeSearch<C>,
     order: &Order,
     kept: &[Option<Kept<C>>],
     RangeResult { offsets, ids, dist2 }: &mut RangeResult<C>,
@@ -322,29 +385,27 @@ fn append<C: Coord, const D: usize>(
     memory::reserve(dist2, end - before, "distances of points found")?;
     let id_slots = Parts::new(&mut ids.spare_capacity_mut()[..end - before]);
     let dist2_slots = Parts::new(&mut dist2.spare_capacity_mut()[..end - before]);
-    order.map(|i, batch| {
+    order.for_each(&|i, batch| {
         let mut taken = 0;
         for row in batch.iter() {
             let range = offsets[row] as usize - before..offsets[row + 1] as usize - before;
+            let len = range.len();
             // SAFETY: an order has every row once, and rows do not overlap.
             let (ids, dist2) = unsafe { (id_slots.part(range.clone()), dist2_slots.part(range)) };
-            let mut entries = ids.iter_mut().zip(dist2);
-            let mut write = |id, distance| {
-                if let Some((to_id, to_distance)) = entries.next() {
-                    to_id.write(id);
-                    to_distance.write(distance);
-                }
-            };
             if let Some(kept) = &kept[i] {
-                let row = taken..taken + (offsets[row + 1] - offsets[row]) as usize;
-                taken = row.end;
-                kept.ids[row.clone()].iter().zip(&kept.dist2[row]).for_each(|(&id, &dist2)| write(id, dist2));
-            } else {
-                tree.visit_range(predicate, row, &mut write);
+                ids.write_copy_of_slice(&kept.ids[taken..taken + len]);
+                dist2.write_copy_of_slice(&kept.dist2[taken..taken + len]);
+                taken += len;
+                continue;
             }
+            let mut sink = Sink { ids: &mut *ids, dist2: &mut *dist2, len: 0 };
+            search.find(row, &mut sink);
             // The second traversal finds as many points as the first, so no entry is left.
-            entries.for_each(|(id, distance)| {
+            let found = sink.len.min(len);
+            ids[found..].iter_mut().for_each(|id| {
                 id.write(u32::MAX);
+            });
+            dist2[found..].iter_mut().for_each(|distance| {
                 distance.write(C::INFINITY);
             });
         }

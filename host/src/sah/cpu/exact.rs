@@ -2,11 +2,11 @@
 //! kd-Trees for Ray Tracing, and on doing that in O(N log N); here with a sort per node).
 
 use super::references::{BuildInput, PARALLEL_REFERENCES, Reference};
+use crate::parallel;
 use crate::sah::host_tree::Subtree;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::cost::{SplitCost, leaf_cost};
 use kauri_kernels::sah::node::MAX_DEPTH;
-use rayon::prelude::*;
 
 /// A split plane with its cost.
 #[derive(Clone, Copy)]
@@ -28,12 +28,12 @@ pub(super) fn subtree(
     };
     let model = SplitCost::new(bounds, input.options.step_cost);
     let best = |axis| best_of_axis(&model, &references, axis);
-    let candidates: Vec<_> = if references.len() > PARALLEL_REFERENCES {
-        (0..3u32).into_par_iter().filter_map(best).collect()
+    let candidates = if references.len() > PARALLEL_REFERENCES {
+        parallel::map(3, 1, |axis| best(axis as u32))
     } else {
-        (0..3).filter_map(best).collect()
+        (0..3).map(best).collect()
     };
-    let best = candidates.into_iter().min_by(|a, b| a.cost.total_cmp(&b.cost));
+    let best = candidates.into_iter().flatten().min_by(|a, b| a.cost.total_cmp(&b.cost));
     let Some(Candidate { axis, plane, .. }) =
         best.filter(|best| best.cost < leaf_cost(references.len() as u32) && depth < MAX_DEPTH)
     else {
@@ -45,7 +45,7 @@ pub(super) fn subtree(
     drop(references);
     let child = |references, side: usize| subtree(input, references, boxes[side], depth + 1);
     let (below, above) = if is_large {
-        rayon::join(|| child(below, 0), || child(above, 1))
+        parallel::join(|| child(below, 0), || child(above, 1))
     } else {
         (child(below, 0), child(above, 1))
     };

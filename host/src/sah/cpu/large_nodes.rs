@@ -3,12 +3,12 @@
 
 use super::references::{BuildInput, Reference, bounding_box};
 use super::small_roots::SmallRoot;
+use crate::parallel;
 use crate::sah::host_tree::Subtree;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::large_nodes::{
     LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan, max_references, reference_slots,
 };
-use rayon::prelude::*;
 
 /// A large node with its references.
 struct Node {
@@ -52,10 +52,10 @@ pub(super) fn build(input: &BuildInput<'_>, references: Vec<Reference>, bounds: 
     };
     let (mut top_nodes, mut num_finished) = (Vec::<TopNode<Pending>>::new(), 0);
     while !nodes.is_empty() {
-        let planned: Vec<_> = nodes.into_par_iter().map(|node| input.plan(node)).collect();
+        let planned = parallel::map_into(nodes, |node| input.plan(node));
         let num_slots: u64 = planned.iter().map(|node| node.reference_slots(input)).sum();
         let is_full = num_finished + num_slots > max_references;
-        let processed: Vec<_> = planned.into_par_iter().map(|node| input.process(node, is_full)).collect();
+        let processed = parallel::map_into(planned, |node| input.process(node, is_full));
         let first_next = top_nodes.len() + processed.len();
         nodes = Vec::new();
         for (plan, children) in processed {

@@ -1,12 +1,13 @@
 //! Primitive references while a tree is built, and their partition by a split plane.
 
+use crate::parallel;
+use std::ops::Range;
 use crate::sah::options::SahOptions;
 use kauri_kernels::sah::aabb::{Aabb, Side};
 use kauri_kernels::sah::clip::clipped;
 use kauri_kernels::sah::cost::{reaches_above, reaches_below};
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::triangle::Corners;
-use rayon::prelude::*;
 
 /// A node with more references is processed by several threads.
 pub(super) const PARALLEL_REFERENCES: usize = 4096;
@@ -29,10 +30,11 @@ impl BuildInput<'_> {
     pub(super) fn partition(&self, references: &[Reference], axis: u32, plane: f32) -> [Vec<Reference>; 2] {
         [Side::Below, Side::Above].map(|side| {
             let part = |reference: &Reference| self.part(reference, axis, plane, side);
+            let parts = |range: Range<usize>| references[range].iter().filter_map(part).collect();
             if references.len() > PARALLEL_REFERENCES {
-                references.par_iter().filter_map(part).collect()
+                parallel::concat(references.len(), PARALLEL_REFERENCES / 4, parts)
             } else {
-                references.iter().filter_map(part).collect()
+                parts(0..references.len())
             }
         })
     }
@@ -60,24 +62,24 @@ impl BuildInput<'_> {
 
 /// Returns a reference to each triangle.
 pub(super) fn references_of(corners: &[Corners]) -> Vec<Reference> {
-    let reference = |(i, corners): (usize, &Corners)| Reference {
-        triangle: i as u32,
-        bounds: Aabb::of_corners(corners.positions()),
-    };
-    corners.par_iter().enumerate().map(reference).collect()
+    let reference =
+        |i: usize| Reference { triangle: i as u32, bounds: Aabb::of_corners(corners[i].positions()) };
+    parallel::map(corners.len(), PARALLEL_REFERENCES, reference)
 }
 
 /// Returns the bounding box of all references.
 pub(super) fn bounding_box(references: &[Reference]) -> Aabb {
-    if references.len() > PARALLEL_REFERENCES {
-        references.par_iter().map(|reference| reference.bounds).reduce(|| Aabb::EMPTY, Aabb::union)
-    } else {
-        references.iter().fold(Aabb::EMPTY, |all, reference| all.union(reference.bounds))
-    }
+    let bounds_of = |range: Range<usize>| {
+        references[range].iter().fold(Aabb::EMPTY, |all, reference| all.union(reference.bounds))
+    };
+    parallel::reduce(references.len(), PARALLEL_REFERENCES, bounds_of, Aabb::union).unwrap_or(Aabb::EMPTY)
 }
 
 /// Returns the extent of unclipped triangles.
 pub(super) fn scene_extent(references: &[Reference]) -> Extent {
-    let extents = references.par_iter().map(|reference| Extent::of(reference.bounds));
-    extents.reduce(|| Extent::EMPTY, Extent::union)
+    let extent_of = |range: Range<usize>| {
+        let extents = references[range].iter().map(|reference| Extent::of(reference.bounds));
+        extents.fold(Extent::EMPTY, Extent::union)
+    };
+    parallel::reduce(references.len(), PARALLEL_REFERENCES, extent_of, Extent::union).unwrap_or(Extent::EMPTY)
 }

@@ -1,5 +1,7 @@
 //! Ray queries on the CPU, in parallel over rays.
 
+use crate::parallel;
+use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::rows::Rows;
@@ -10,7 +12,9 @@ use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
 use kauri_kernels::sah::traversal::{HitVisitor, traverse};
 use kauri_kernels::sah::triangle::Hit;
-use rayon::prelude::*;
+
+/// Number of rays of a task.
+const TASK_RAYS: usize = 64;
 
 /// Entries of the short stack of a ray: on a CPU it is in memory anyway.
 const STACK: usize = 32;
@@ -27,17 +31,14 @@ fn trace(tree: &HostTree, ray: &Ray, visitor: &mut impl HitVisitor, options: &Ra
     }
 }
 
-/// Returns a value for each ray. `fill` is any value.
-fn map_rays<T: Copy + Send + Sync>(rays: &[Ray], fill: T, map: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
-    let mut values = memory::vec_with_capacity(rays.len(), "hits of rays")?;
-    values.resize(rays.len(), fill);
-    values.par_iter_mut().zip(rays).with_min_len(64).for_each(|(value, ray)| *value = map(ray));
-    Ok(values)
+/// Returns a value for each ray.
+fn map_rays<T: Send>(rays: &[Ray], map: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
+    parallel::collect(rays.len(), TASK_RAYS, "hits of rays", |i| map(&rays[i]))
 }
 
 /// Returns the first hit of each ray.
 pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
-    let closest = map_rays(rays, Hit::NONE, |ray| {
+    let closest = map_rays(rays, |ray| {
         let mut closest = ClosestHit::NONE;
         trace(tree, ray, &mut closest, options);
         closest.hit
@@ -49,7 +50,7 @@ pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &Ra
 
 /// Returns whether each ray has a hit.
 pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
-    map_rays(rays, false, |ray| {
+    map_rays(rays, |ray| {
         let mut any = AnyHit::NONE;
         trace(tree, ray, &mut any, options);
         any.is_hit
@@ -63,14 +64,16 @@ pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOpt
         (memory::vec_with_capacity(rays.len() + 1, "hits of rays")?, Hits::default());
     offsets.push(0);
     for batch in rays.chunks(BATCH) {
-        let batch_hits: Vec<Vec<Hit>> = batch.par_iter().with_min_len(64).map(hits_of).collect();
+        let batch_hits = parallel::map(batch.len(), TASK_RAYS, |i| hits_of(&batch[i]));
         let added = batch_hits.iter().try_for_each(|hits| {
             all.extend(hits)?;
             offsets.push(all.len() as u64);
             Ok(())
         });
         added.map_err(|error: Error| {
-            let count: u64 = rays.par_iter().map(|ray| hits_of(ray).len() as u64).sum();
+            let count_of =
+                |range: Range<usize>| rays[range].iter().map(|ray| hits_of(ray).len() as u64).sum::<u64>();
+            let count = parallel::reduce(rays.len(), TASK_RAYS, count_of, |a, b| a + b).unwrap_or(0);
             error.of_result(count, count * size_of::<Hit>() as u64)
         })?;
     }

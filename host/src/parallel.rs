@@ -1,0 +1,215 @@
+//! Loops on the threads of the current rayon pool.
+//!
+//! rayon's iterators compile their scheduling again for every loop, and most loops here are compiled for every number of dimensions and
+//! both coordinate types. These functions compile the scheduling once: it calls a task through `dyn`, and the loop inside a task is
+//! compiled for its items. A loop of one task runs on the calling thread.
+
+use crate::error::Result;
+use crate::memory::{self, Parts};
+use rayon::prelude::*;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Number of items of a task, where an item takes some nanoseconds.
+pub(crate) const TASK_ITEMS: usize = 4096;
+
+/// Calls `task` for all numbers below `num`.
+#[inline(never)]
+pub(crate) fn for_each(num: usize, task: &(dyn Fn(usize) + Sync)) {
+    (0..num).into_par_iter().for_each(task);
+}
+
+/// Calls `task` for all numbers below `num`, until one returns an error. Returns one of the errors.
+#[inline(never)]
+pub(crate) fn try_for_each(num: usize, task: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    (0..num).into_par_iter().try_for_each(task)
+}
+
+/// Returns the first result, in the order of the numbers below `num`, that is not `None`.
+#[inline(never)]
+pub(crate) fn find_first(num: usize, task: &(dyn Fn(usize) -> Option<usize> + Sync)) -> Option<usize> {
+    (0..num).into_par_iter().find_map_first(task)
+}
+
+/// Returns true if `task` returns true for any number below `num`.
+#[inline(never)]
+pub(crate) fn any(num: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
+    (0..num).into_par_iter().any(task)
+}
+
+/// Runs two closures, perhaps concurrently.
+pub(crate) fn join<A: Send, B: Send>(
+    a: impl FnOnce() -> A + Send,
+    b: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    let (mut a, mut b) = (Some(a), Some(b));
+    let (mut a_result, mut b_result) = (None, None);
+    join_dyn(&mut || a_result = a.take().map(|a| a()), &mut || b_result = b.take().map(|b| b()));
+    match (a_result, b_result) {
+        (Some(a), Some(b)) => (a, b),
+        _ => unreachable!("both closures have run"),
+    }
+}
+
+#[inline(never)]
+fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
+    rayon::join(a, b);
+}
+
+/// Splits the numbers below `len` into ranges of `step`, the last of which may be shorter, and calls `task` for each range.
+pub(crate) fn for_ranges(len: usize, step: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
+    for_each(len.div_ceil(step), &|i| task(range(i, len, step)));
+}
+
+/// Returns range number `i` of [`for_ranges`].
+fn range(i: usize, len: usize, step: usize) -> Range<usize> {
+    i * step..len.min((i + 1) * step)
+}
+
+/// Calls `task` for each chunk of `chunk` items with its number. The last chunk may be shorter.
+pub(crate) fn for_chunks<T: Send>(items: &mut [T], chunk: usize, task: impl Fn(usize, &mut [T]) + Sync) {
+    let len = items.len();
+    let parts = Parts::of_initialized(items);
+    for_ranges(len, chunk, &|range| {
+        let number = range.start / chunk;
+        // SAFETY: ranges do not overlap.
+        task(number, unsafe { parts.part(range).assume_init_mut() });
+    });
+}
+
+/// Writes `item(i)` to each item `i` of a slice. A task writes `step` items.
+pub(crate) fn fill<T: Send>(items: &mut [MaybeUninit<T>], step: usize, item: impl Fn(usize) -> T + Sync) {
+    let len = items.len();
+    let parts = Parts::new(items);
+    for_ranges(len, step, &|range| {
+        // SAFETY: ranges do not overlap.
+        for (slot, i) in unsafe { parts.part(range.clone()) }.iter_mut().zip(range) {
+            slot.write(item(i));
+        }
+    });
+}
+
+/// Appends `item(i)` for all numbers `i` below `len` to a vector that has the capacity. A task appends `step` items.
+pub(crate) fn extend<T: Send>(
+    items: &mut Vec<T>,
+    len: usize,
+    step: usize,
+    item: impl Fn(usize) -> T + Sync,
+) {
+    fill(&mut items.spare_capacity_mut()[..len], step, item);
+    // SAFETY: `fill` has written the items, and the slice above shows that the capacity is there.
+    unsafe { items.set_len(items.len() + len) };
+}
+
+/// Returns `item(i)` for all numbers `i` below `len`. A task makes `step` items.
+///
+/// # Errors
+/// [`Error::OutOfMemory`](crate::Error::OutOfMemory) with this label.
+pub(crate) fn collect<T: Send>(
+    len: usize,
+    step: usize,
+    label: &'static str,
+    item: impl Fn(usize) -> T + Sync,
+) -> Result<Vec<T>> {
+    let mut items = memory::vec_with_capacity(len, label)?;
+    extend(&mut items, len, step, item);
+    Ok(items)
+}
+
+/// Returns `item(i)` for all numbers `i` below `len`. A task makes `step` items.
+pub(crate) fn map<T: Send>(len: usize, step: usize, item: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let mut items = Vec::with_capacity(len);
+    extend(&mut items, len, step, item);
+    items
+}
+
+/// Returns `map(item)` for all items, one item a task.
+pub(crate) fn map_into<T: Send, R: Send>(items: Vec<T>, map: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let mut items: Vec<_> = items.into_iter().map(Some).collect();
+    let len = items.len();
+    let slots = Parts::of_initialized(&mut items);
+    let mut results: Vec<_> = (0..len).map(|_| None).collect();
+    let result_slots = Parts::of_initialized(&mut results);
+    for_each(len, &|i| {
+        // SAFETY: each task has an item and a result of its own; the old result is `None`.
+        unsafe {
+            let item = slots.part(i..i + 1).assume_init_mut()[0].take();
+            result_slots.write(i, item.map(&map));
+        }
+    });
+    results.into_iter().flatten().collect()
+}
+
+/// Returns the items that `task` makes of each range of `step` numbers below `len`, one after another.
+pub(crate) fn concat<T: Send>(
+    len: usize,
+    step: usize,
+    task: impl Fn(Range<usize>) -> Vec<T> + Sync,
+) -> Vec<T> {
+    let mut parts = map(len.div_ceil(step), 1, |i| task(range(i, len, step)));
+    let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
+    parts.iter_mut().for_each(|part| all.append(part));
+    all
+}
+
+/// Returns the results of `task` for each range of `step` numbers below `len`, combined in order; `None` if there are none.
+pub(crate) fn reduce<T: Send>(
+    len: usize,
+    step: usize,
+    task: impl Fn(Range<usize>) -> T + Sync,
+    combine: impl Fn(T, T) -> T,
+) -> Option<T> {
+    map(len.div_ceil(step), 1, |i| task(range(i, len, step))).into_iter().reduce(combine)
+}
+
+/// Returns a step by which every thread gets several ranges of `len` items, at most `max`.
+pub(crate) fn even_step(len: usize, max: usize) -> usize {
+    (len / (8 * rayon::current_num_threads())).clamp(1, max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_item_once_and_in_order() {
+        for (len, step) in [(0, 3), (1, 3), (3, 3), (10, 3), (1000, 7)] {
+            let mut items = vec![9];
+            items.reserve(len);
+            extend(&mut items, len, step, |i| i);
+            assert!(items[0] == 9 && items[1..].iter().copied().eq(0..len));
+            for_chunks(&mut items[1..], step, |number, chunk| {
+                assert_eq!(chunk[0], number * step);
+                chunk.fill(number);
+            });
+            assert!(items[1..].iter().enumerate().all(|(i, &number)| number == i / step));
+            assert_eq!(map(len, step, |i| i.to_string()).concat(), (0..len).map(|i| i.to_string()).collect::<String>());
+            assert!(concat(len, step, |range| range.filter(|i| i % 2 == 0).collect()).into_iter().eq((0..len).step_by(2)));
+            assert_eq!(reduce(len, step, Range::sum, |a, b| a + b), (0..len).reduce(|a, b| a + b));
+        }
+    }
+
+    #[test]
+    fn the_first_of_several() {
+        assert_eq!(find_first(1000, &|i| (i % 100 == 37).then_some(2 * i)), Some(74));
+        assert_eq!(find_first(30, &|i| (i % 100 == 37).then_some(i)), None);
+        assert!(any(1000, &|i| i == 999) && !any(1000, &|i| i == 1000));
+    }
+
+    #[test]
+    fn both_closures_run() {
+        let calls = AtomicUsize::new(0);
+        let count = |by| calls.fetch_add(by, Ordering::Relaxed);
+        let (a, b) = join(|| { count(1); "a" }, || { count(2); String::from("b") });
+        assert_eq!((a, b.as_str(), calls.into_inner()), ("a", "b", 3));
+    }
+
+    #[test]
+    fn an_error_ends_the_loop() {
+        use crate::error::Error;
+        let result = try_for_each(100, &|i| if i == 50 { Err(Error::NoDevice) } else { Ok(()) });
+        assert!(matches!(result, Err(Error::NoDevice)));
+        assert!(try_for_each(100, &|_| Ok(())).is_ok());
+    }
+}
