@@ -243,7 +243,8 @@ mod tests {
 
     #[test]
     fn every_embedded_kernel_is_whole() {
-        for source in Catalog::of_build().unwrap().sources {
+        let sources = Catalog::of_build().unwrap().sources;
+        for source in sources.into_iter().filter(|source| source.pack.form() == Form::Ptx) {
             for (name, member) in source.pack.members() {
                 let text = String::from_utf8(Image { source: &source, member }.read().unwrap()).unwrap();
                 let target = format!(".target sm_{}", source.pack.arch());

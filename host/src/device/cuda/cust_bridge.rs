@@ -56,8 +56,9 @@ use cuda_trampolines as _;
 
 use super::{CudaDriver, init, raw};
 use crate::device::driver::{RawEvent, RawStream};
+use crate::device::images::{self, KernelId};
 use crate::device::stream::Owner;
-use crate::device::{Buffer, Device, Event, Gpu, Stream, ptx};
+use crate::device::{Buffer, Device, Event, Gpu, Stream};
 use crate::error::{Error, Result};
 use cuda_std::kernel::Kernel;
 use cust::context::Context;
@@ -67,7 +68,6 @@ use cust::memory::{DeviceBuffer, DevicePointer, DeviceSlice};
 use cust::module::Module;
 use cust_core::DeviceCopy;
 use std::any::Any;
-use std::borrow::Cow;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -111,12 +111,14 @@ impl<T> Deref for BufferRef<'_, T> {
     }
 }
 
-/// The PTX and the launch of one of kauri's kernels, from [`kernel_image`].
+/// The image and the launch of one of kauri's kernels, from [`kernel_image`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KernelImage {
-    /// The PTX of the kernel's family, for `Module::from_ptx`. Load it once for all kernels of the family.
-    pub ptx: Cow<'static, str>,
+    /// The PTX of the kernel, for `Module::from_ptx`.
+    pub ptx: String,
+    /// The machine code of the kernel for this device, for `Module::from_cubin`, if the build has it: it loads faster.
+    pub machine_code: Option<Vec<u8>>,
     /// The family's name.
     pub family: &'static str,
     /// The name of the kernel in the PTX.
@@ -136,10 +138,13 @@ pub struct KernelImage {
 /// [`Error::NotCuda`], [`Error::NoPtx`], and errors of reading the PTX.
 pub fn kernel_image<K: Kernel>(gpu: &Gpu) -> Result<KernelImage> {
     driver(gpu)?;
+    let entry = K::name();
+    let images = images::find(KernelId { family: K::FAMILY, name: &entry }, gpu.info().capability)?;
     Ok(KernelImage {
-        ptx: ptx::find(K::FAMILY, gpu.info().capability)?,
+        ptx: String::from_utf8_lossy(&images.ptx.read()?).into_owned(),
+        machine_code: images.machine_code.map(|image| image.read()).transpose()?,
         family: K::FAMILY,
-        entry: K::name(),
+        entry,
         block_threads: K::BLOCK,
         shared_bytes: K::SHARED_BYTES as u32,
     })
