@@ -16,7 +16,7 @@ use std::time::Duration;
 #[command(name = "kauri-bench", version)]
 struct Arguments {
     /// The suite: kdtree, or a part of it: kdtree-device, kdtree-rules, kdtree-first; kdtree-batches; kdtree-robinson;
-    /// kdtree-multi-gpu; kdtree-wald; join; join-cpu; join-host; join-thesis; join-thesis-once; quadtree; quadtree-host;
+    /// kdtree-multi-gpu; kdtree-wald; first-call; join; join-cpu; join-host; join-thesis; join-thesis-once; quadtree; quadtree-host;
     /// quadtree-gluck; sah; sah-chang; primitives, or a part of it: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
@@ -47,6 +47,9 @@ struct Arguments {
     /// Write the results as a Markdown table
     #[arg(long, value_name = "FILE.md")]
     table: Option<PathBuf>,
+    /// Measure one operation of the suite first-call, which starts this program with it
+    #[arg(long, hide = true)]
+    operation: Option<String>,
     /// Draw throughput against size, a picture for each kind of work
     #[arg(long, value_name = "FOLDER")]
     plots: Option<PathBuf>,
@@ -54,6 +57,10 @@ struct Arguments {
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    if let Some(operation) = &arguments.operation {
+        let n = arguments.n.first().copied().unwrap_or_default();
+        return Ok(suites::first_call::operation(operation, &arguments.device, n, arguments.seed)?);
+    }
     let Some((name, suite)) = suites::all().find(|(name, _)| *name == arguments.suite) else {
         let names: Vec<_> = suites::all().map(|(name, _)| name).collect();
         bail!("there is no suite `{}`, only {}", arguments.suite, names.join(", "));
