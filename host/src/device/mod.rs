@@ -7,9 +7,8 @@
 //! | an in-order queue of GPU work | [`Stream`], [`Event`] |
 //! | memory | [`Buffer`], [`PinnedBuffer`], [`Workspace`] |
 //!
-//! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA through
-//! `cust`, or the simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices
-//! at once.
+//! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA's, or the
+//! simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices at once.
 //!
 //! # Your own kernels
 //! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
