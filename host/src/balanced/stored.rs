@@ -9,7 +9,7 @@ use crate::parallel::{self, TASK_ITEMS};
 use crate::balanced::backend::Backend;
 use crate::balanced::sections::{LoadedSections, Sections};
 use crate::balanced::{Backends, BalancedKdTree, cpu, gpu};
-use crate::device::Device;
+use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
 use crate::point::{Dispatch, NoValue, Point, Typed, dims};
@@ -125,7 +125,7 @@ fn load(
         stats: &mut Stats,
     ) -> Result<Box<dyn Backend<C>>> {
         let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
-        Ok(match device.gpu() {
+        Ok(match gpu_of!(device) {
             None => Box::new(cpu::CpuTree::from_sections(sections, dims)),
             Some(gpu) => {
                 Box::new(stats.phase("upload", || gpu::GpuTree::from_sections(gpu, &sections, dims))?)
