@@ -20,7 +20,7 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=KAURI_EMBED_PTX");
     let mut files = folders.iter().map(|dir| list(dir)).find(|files| !files.is_empty()).unwrap_or_default();
-    if env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") {
+    if !cfg!(feature = "cuda") || env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") {
         files.clear();
     }
     if env::var_os("CARGO_FEATURE_RESEARCH").is_none() {
@@ -38,7 +38,7 @@ fn main() {
             continue;
         }
         before = this;
-        let deflated = miniz_oxide::deflate::compress_to_vec(text.as_bytes(), 9);
+        let deflated = deflate(text.as_bytes());
         let file = out_dir.join(format!("{family}.sm_{arch}.deflate"));
         fs::write(&file, deflated).unwrap_or_else(|e| panic!("cannot write {}: {e}", file.display()));
         table += &format!(
@@ -47,6 +47,17 @@ fn main() {
     }
     table += "];\n";
     fs::write(out_dir.join("ptx_table.rs"), table).expect("OUT_DIR is writable");
+}
+
+#[cfg(feature = "cuda")]
+fn deflate(text: &[u8]) -> Vec<u8> {
+    miniz_oxide::deflate::compress_to_vec(text, 9)
+}
+
+/// Only builds with CUDA embed kernels.
+#[cfg(not(feature = "cuda"))]
+fn deflate(_: &[u8]) -> Vec<u8> {
+    Vec::new()
 }
 
 /// A PTX text but for the line that names its architecture.

@@ -33,7 +33,7 @@ use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-use crate::device::{Device, Gpu, gpu_of};
+use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::MemoryPlan;
@@ -140,6 +140,7 @@ fn build(
         stats: &mut Stats,
     ) -> Result<Box<dyn Backend<C>>> {
         Ok(match place {
+            Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
             Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
             Place::Device(device) => match gpu_of!(device) {
                 None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),

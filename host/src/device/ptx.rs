@@ -43,8 +43,19 @@ pub(super) fn find(family: &'static str, capability: (u32, u32)) -> Result<Cow<'
         }));
     };
     let damaged = |what: String| refuse(format!("the embedded PTX is damaged: {what}"));
-    let text = miniz_oxide::inflate::decompress_to_vec(best.deflated).map_err(|e| damaged(e.to_string()))?;
+    let text = inflate(best.deflated).map_err(damaged)?;
     Ok(String::from_utf8(text).map_err(|e| damaged(e.to_string()))?.into())
+}
+
+#[cfg(feature = "cuda")]
+fn inflate(deflated: &[u8]) -> Result<Vec<u8>, String> {
+    miniz_oxide::inflate::decompress_to_vec(deflated).map_err(|error| error.to_string())
+}
+
+/// Only builds with CUDA embed kernels.
+#[cfg(not(feature = "cuda"))]
+fn inflate(_: &[u8]) -> Result<Vec<u8>, String> {
+    Err("this build has no CUDA support".into())
 }
 
 /// Returns the file `<family>.sm_<arch>.ptx` with the highest architecture that the device can run.

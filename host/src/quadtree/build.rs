@@ -1,6 +1,6 @@
 //! Builds on each device, and their memory plans.
 
-use crate::device::{Buffer, Device, Gpu, Staging, Stream, Workspace, gpu_of};
+use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Staging, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
 use crate::point::{Coords, PerCoordinate, Typed, with_coordinate};
@@ -45,16 +45,14 @@ pub(crate) fn build(
     stats: &mut Stats,
 ) -> Result<Typed<Trees>> {
     Ok(with_coordinate!(coords, C, coords => {
-        let in_core = match gpu_of!(device) {
-            Some(gpu) => in_core(gpu, coords, dims, options, stats)?,
-            None => None,
-        };
-        match (gpu_of!(device), in_core) {
-            (_, Some(tree)) => Box::new(tree) as Box<dyn Backend<C>>,
-            (Some(gpu), None) => with_2_or_3!(dims, D => {
-                Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
-            }),
-            (None, None) => with_2_or_3!(dims, D => {
+        match gpu_of!(device) {
+            Some(gpu) => match in_core(gpu, coords, dims, options, stats)? {
+                Some(tree) => Box::new(tree) as Box<dyn Backend<C>>,
+                None => with_2_or_3!(dims, D => {
+                    Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
+                }),
+            },
+            None => with_2_or_3!(dims, D => {
                 Box::new(cpu::build(coords.as_chunks::<D>().0, options, stats)?)
             }),
         }
@@ -69,6 +67,9 @@ pub(crate) fn build_on(
     dims: usize,
     options: &QuadtreeOptions,
 ) -> Result<Typed<Trees>> {
+    if !HAS_GPUS {
+        return Err(Error::CudaDisabled);
+    }
     Ok(with_coordinate!(coords, C, coords => {
         let tree = with_2_or_3!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))?;
         Box::new(tree) as Box<dyn Backend<C>>

@@ -7,8 +7,8 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Error, Expr, ExprArray, GenericParam, Generics, Ident, ItemFn, LitStr, Result, ReturnType, Safety,
-    Token, Type,
+    Attribute, Error, Expr, ExprArray, GenericParam, Generics, Ident, ItemFn, LitStr, Result, ReturnType,
+    Safety, Token, Type,
 };
 
 /// The options in `#[kernel(…)]`.

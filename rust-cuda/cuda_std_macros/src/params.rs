@@ -3,7 +3,10 @@
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, GenericArgument, Generics, Ident, Pat, PathArguments, PointerMutability, Result, Type, TypePath};
+use syn::{
+    Error, FnArg, GenericArgument, Generics, Ident, Pat, PathArguments, PointerMutability, Result, Type,
+    TypePath,
+};
 
 /// How a parameter is passed.
 pub(crate) enum Passing {
