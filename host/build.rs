@@ -20,9 +20,9 @@ fn main() {
     }
     println!("cargo::rerun-if-env-changed=KAURI_EMBED_PTX");
     let has_feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
-    let is_wanted = env::var_os("KAURI_EMBED_PTX").is_none_or(|value| value != "0");
+    let is_wanted = has_feature("CUDA") && env::var_os("KAURI_EMBED_PTX").is_none_or(|value| value != "0");
     let mut packs = folders.iter().map(|dir| packs(dir)).find(|packs| !packs.is_empty()).unwrap_or_default();
-    if packs.is_empty() && is_wanted && has_feature("CUDA") {
+    if packs.is_empty() && is_wanted {
         println!(
             "cargo::warning=no kernels were found, so this build cannot use a GPU: run `cargo xtask ptx` in the clone of kauri \
              and build again"

@@ -11,9 +11,9 @@
 //! - woods, whose crowns let some pulses through to the ground;
 //! - classes of the LAS format (ASPRS 2019).
 
-use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
 use crate::noise::Noise;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::primitives::generate::splitmix64;
 use crate::random::Random;
 use std::ops::Range;

@@ -38,10 +38,7 @@ pub(crate) fn any(num: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
 }
 
 /// Runs two closures, perhaps concurrently.
-pub(crate) fn join<A: Send, B: Send>(
-    a: impl FnOnce() -> A + Send,
-    b: impl FnOnce() -> B + Send,
-) -> (A, B) {
+pub(crate) fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     let (mut a, mut b) = (Some(a), Some(b));
     let (mut a_result, mut b_result) = (None, None);
     join_dyn(&mut || a_result = a.take().map(|a| a()), &mut || b_result = b.take().map(|b| b()));
@@ -90,12 +87,7 @@ pub(crate) fn fill<T: Send>(items: &mut [MaybeUninit<T>], step: usize, item: imp
 }
 
 /// Appends `item(i)` for all numbers `i` below `len` to a vector that has the capacity. A task appends `step` items.
-pub(crate) fn extend<T: Send>(
-    items: &mut Vec<T>,
-    len: usize,
-    step: usize,
-    item: impl Fn(usize) -> T + Sync,
-) {
+pub(crate) fn extend<T: Send>(items: &mut Vec<T>, len: usize, step: usize, item: impl Fn(usize) -> T + Sync) {
     fill(&mut items.spare_capacity_mut()[..len], step, item);
     // SAFETY: `fill` has written the items, and the slice above shows that the capacity is there.
     unsafe { items.set_len(items.len() + len) };
@@ -184,8 +176,15 @@ mod tests {
                 chunk.fill(number);
             });
             assert!(items[1..].iter().enumerate().all(|(i, &number)| number == i / step));
-            assert_eq!(map(len, step, |i| i.to_string()).concat(), (0..len).map(|i| i.to_string()).collect::<String>());
-            assert!(concat(len, step, |range| range.filter(|i| i % 2 == 0).collect()).into_iter().eq((0..len).step_by(2)));
+            assert_eq!(
+                map(len, step, |i| i.to_string()).concat(),
+                (0..len).map(|i| i.to_string()).collect::<String>()
+            );
+            assert!(
+                concat(len, step, |range| range.filter(|i| i % 2 == 0).collect())
+                    .into_iter()
+                    .eq((0..len).step_by(2))
+            );
             assert_eq!(reduce(len, step, Range::sum, |a, b| a + b), (0..len).reduce(|a, b| a + b));
         }
     }
@@ -201,7 +200,16 @@ mod tests {
     fn both_closures_run() {
         let calls = AtomicUsize::new(0);
         let count = |by| calls.fetch_add(by, Ordering::Relaxed);
-        let (a, b) = join(|| { count(1); "a" }, || { count(2); String::from("b") });
+        let (a, b) = join(
+            || {
+                count(1);
+                "a"
+            },
+            || {
+                count(2);
+                String::from("b")
+            },
+        );
         assert_eq!((a, b.as_str(), calls.into_inner()), ("a", "b", 3));
     }
 

@@ -18,7 +18,10 @@ pub(crate) fn each<T: Send, R: Send>(
         let item = items[i].lock().unwrap_or_else(PoisonError::into_inner).take();
         *results[i].lock().unwrap_or_else(PoisonError::into_inner) = item.map(&work);
     });
-    results.into_iter().filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner)).collect()
+    results
+        .into_iter()
+        .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect()
 }
 
 /// Calls `run` for all numbers below `num` concurrently, each on its own thread. Returns when all are done.

@@ -33,7 +33,7 @@ use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-use crate::device::{Device, Gpu};
+use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::MemoryPlan;
@@ -140,8 +140,9 @@ fn build(
         stats: &mut Stats,
     ) -> Result<Box<dyn Backend<C>>> {
         Ok(match place {
+            Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
             Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
-            Place::Device(device) => match device.gpu() {
+            Place::Device(device) => match gpu_of!(device) {
                 None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
                 Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
             },
@@ -241,7 +242,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// points count as [`MAX_POINTS`].
     pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let mut plan = match device.gpu() {
+        let mut plan = match gpu_of!(device) {
             None => cpu::memory_plan::<P::Coord>(num_points, dims::<P>()),
             Some(_) => gpu::memory_plan::<P::Coord>(num_points, dims::<P>(), options),
         };

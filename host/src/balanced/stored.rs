@@ -5,13 +5,13 @@ use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-use crate::parallel::{self, TASK_ITEMS};
 use crate::balanced::backend::Backend;
 use crate::balanced::sections::{LoadedSections, Sections};
 use crate::balanced::{Backends, BalancedKdTree, cpu, gpu};
-use crate::device::Device;
+use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{Dispatch, NoValue, Point, Typed, dims};
 use crate::query::ids;
 use crate::stats::Stats;
@@ -58,7 +58,8 @@ fn check_representatives<C: Coord>(
     if let Some((id, what)) = first_wrong(&representatives.items, &wrong) {
         return Err(representatives.corrupt(id, what));
     }
-    let num_kept = representatives.items.iter().enumerate().filter(|&(id, &kept)| id == kept as usize).count();
+    let num_kept =
+        representatives.items.iter().enumerate().filter(|&(id, &kept)| id == kept as usize).count();
     if !representatives.items.is_empty() && num_kept != num_nodes {
         return Err(representatives
             .corrupt(0, format!("{num_kept} points were kept, but there are {num_nodes} nodes")));
@@ -125,7 +126,7 @@ fn load(
         stats: &mut Stats,
     ) -> Result<Box<dyn Backend<C>>> {
         let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
-        Ok(match device.gpu() {
+        Ok(match gpu_of!(device) {
             None => Box::new(cpu::CpuTree::from_sections(sections, dims)),
             Some(gpu) => {
                 Box::new(stats.phase("upload", || gpu::GpuTree::from_sections(gpu, &sections, dims))?)

@@ -9,9 +9,9 @@
 //!
 //! A [`BatchSource`] produces the batches, each of up to three arrays.
 
-use crate::parallel;
 use crate::device::{Buffer, Event, Gpu, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
+use crate::parallel;
 use crate::primitives::notify::notify_host;
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::{Slice, SliceMut};

@@ -92,6 +92,18 @@ pub(crate) use staging::Staging;
 pub use stream::Stream;
 pub use workspace::{Layout, Region, Temp, Workspace};
 
+/// False in a build without GPUs.
+pub(crate) const HAS_GPUS: bool = cfg!(any(feature = "cuda", feature = "sim"));
+
+/// Returns the GPU of a device, if it is one. In a build without GPUs this is the constant `None`, so that the code for GPUs is not
+/// compiled.
+macro_rules! gpu_of {
+    ($device:expr) => {
+        if $crate::device::HAS_GPUS { $device.gpu() } else { None }
+    };
+}
+pub(crate) use gpu_of;
+
 use crate::error::{Error, Result};
 use std::fmt;
 use std::sync::Arc;

@@ -5,7 +5,7 @@ use super::params::{JoinParams, Lookup};
 use super::sets::{HostSets, UploadedSides, sides_on_device};
 use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
-use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::Result;
 use crate::memory;
 use crate::point::Point;
@@ -287,7 +287,7 @@ impl<C: Coord> DistanceJoin<C> {
         let _span = tracing::debug_span!("distance_join_rows", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
         let sides = sets.validate()?;
-        let Some(gpu) = device.gpu() else { return cpu::rows(sides.slices(), &params) };
+        let Some(gpu) = gpu_of!(device) else { return cpu::rows(sides.slices(), &params) };
         let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
         let uploaded = UploadedSides::new(&stream, sides.slices(), params.is_self_join())?;
         let (offsets, ids) = gpu::rows(&stream, &mut workspace, uploaded.slices(), &params)?;
@@ -309,7 +309,7 @@ impl<C: Coord> DistanceJoin<C> {
         let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
             callback(RowsBatch::new(first_row, offsets, ids))
         };
-        Delivery::run(batches, device, sets.left.len(), |delivery| match device.gpu() {
+        Delivery::run(batches, device, sets.left.len(), |delivery| match gpu_of!(device) {
             None => cpu::deliver(sides.slices(), &params, delivery, visit),
             Some(gpu) => gpu::deliver(gpu, sides.slices(), &params, delivery, visit),
         })
@@ -328,7 +328,7 @@ pub(super) fn pairing_of<T>(right: Option<T>) -> Pairing {
 
 /// Counts the pairs of sets in host memory, given as [build, probe].
 fn count_pairs<C: Coord>(device: &Device, coords: [&[C]; 2], params: &JoinParams<C>) -> Result<u64> {
-    let Some(gpu) = device.gpu() else { return cpu::count(coords, params) };
+    let Some(gpu) = gpu_of!(device) else { return cpu::count(coords, params) };
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let sides = UploadedSides::new(&stream, coords, params.is_self_join())?;
     gpu::count(&stream, &mut workspace, sides.slices(), params)

@@ -3,7 +3,7 @@
 use super::gpu;
 use super::params::JoinParams;
 use super::sets::{UploadedSides, checked_sets, sides_on_device};
-use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::memory;
@@ -101,7 +101,7 @@ impl<C: Coord> KnnJoin<C> {
     pub fn run<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Neighbors<P>> {
         let _span =
             tracing::debug_span!("knn_join", k = self.k, left = left.len(), right = right.len()).entered();
-        if let (Some(params), Some(gpu)) = (self.grid_params::<P>()?, device.gpu())
+        if let (Some(params), Some(gpu)) = (self.grid_params::<P>()?, gpu_of!(device))
             && let Some(neighbors) = self.run_by_grid(&Stream::new(gpu)?, &params, left, right)?
         {
             return Ok(neighbors);

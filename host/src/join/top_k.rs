@@ -6,7 +6,7 @@ use super::params::{JoinParams, Lookup, TopKParams};
 use super::scored::{Score, Scored, ScoredPair};
 use super::sets::{check_count, checked_sets, sides_on_device};
 use super::strategy::Strategy;
-use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::Point;
@@ -236,7 +236,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
         let params = self.params::<P, S>(scores.map(<[S]>::len))?;
         let coords = checked_sets(coords[0], coords[1])?;
         let coords = [&coords[0][..], &coords[1][..]];
-        let pairs = match device.gpu() {
+        let pairs = match gpu_of!(device) {
             _ if params.k == 0 => stats.phase("join", Vec::new),
             None => stats.phase("join", || cpu::top_k(coords, scores, &params))?,
             Some(gpu) => {

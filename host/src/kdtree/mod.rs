@@ -34,7 +34,7 @@ pub(crate) mod stored;
 
 pub use options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 
-use crate::device::Device;
+use crate::device::{Device, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::memory::MemoryPlan;
@@ -146,12 +146,12 @@ impl<P: Point> KdTree<P> {
         let num_points = num_points.min(MAX_POINTS as usize);
         let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
         let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
-        let build_bytes = match device.gpu() {
+        let build_bytes = match gpu_of!(device) {
             None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS, options.split),
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
         let tree_bytes = options.split.num_stored_axes(num_points) as u64
-            + match device.gpu() {
+            + match gpu_of!(device) {
                 None => coords_bytes + (num_points * size_of::<u32>()) as u64,
                 Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS, options.split),
             };
@@ -272,7 +272,7 @@ impl<C: Coord> Storage<C> {
         options: &KdTreeOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
-        Ok(match device.gpu() {
+        Ok(match gpu_of!(device) {
             Some(gpu) => Self::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
             None => Self::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
         })

@@ -7,7 +7,7 @@ mod within;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
+use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu::{self, GpuTree};
@@ -145,6 +145,9 @@ fn allocate(
     dims: usize,
     rule: SplitRule,
 ) -> Result<Typed<Storages>> {
+    if !HAS_GPUS {
+        return Err(Error::CudaDisabled);
+    }
     Ok(with_coordinate!(coordinate, C, () => {
         Storage::Gpu(Box::new(GpuTree::<C>::uninitialized(gpu, num_points, dims, rule)?))
     }))

@@ -2,7 +2,7 @@
 
 use kauri_kernels::thread::coord::Coord;
 
-use crate::device::Device;
+use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::kdtree::backend::{LoadedSections, Sections};
 use crate::kdtree::gpu::GpuTree;
@@ -84,7 +84,7 @@ impl<C: Coord> Storage<C> {
     /// Loads the tree to the CPU or to the GPU.
     fn load(device: &Device, file: IndexFile, dims: usize, stats: &mut Stats) -> Result<Self> {
         let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
-        Ok(match device.gpu() {
+        Ok(match gpu_of!(device) {
             None => Self::Cpu(Box::new(cpu::from_sections(sections, dims))),
             Some(gpu) => Self::Gpu(Box::new(GpuTree::from_sections(gpu, &sections, dims, stats)?)),
         })

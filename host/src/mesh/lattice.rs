@@ -1,9 +1,8 @@
 //! Surfaces of quads, two triangles each.
 
-
 use super::triangle_mesh::{Mesh, check_count};
-use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
+use crate::parallel::{self, TASK_ITEMS};
 
 /// A grid of quads. A closed axis wraps around: its last quad meets the first.
 pub(super) struct Lattice {
@@ -40,8 +39,7 @@ impl Lattice {
         let count = 2_u64.saturating_mul(columns.into()).saturating_mul(rows.into());
         let pair = |square: usize| {
             let (i, j) = (square as u32 % columns, square as u32 / columns);
-            let [a, b, c, d] =
-                [[0, 0], [1, 0], [1, 1], [0, 1]].map(|[di, dj]| self.vertex(i + di, j + dj));
+            let [a, b, c, d] = [[0, 0], [1, 0], [1, 1], [0, 1]].map(|[di, dj]| self.vertex(i + di, j + dj));
             [[a, b, c], [a, c, d]]
         };
         let pairs = parallel::collect(check_count(count)? / 2, TASK_ITEMS, "triangles of a mesh", pair)?;

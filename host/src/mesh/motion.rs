@@ -4,8 +4,8 @@ use libm::{sin, sincos};
 use std::f64::consts::TAU;
 
 use super::triangle_mesh::{Mesh, TASK_TRIANGLES};
-use crate::parallel;
 use crate::error::{Error, Result};
+use crate::parallel;
 use kauri_kernels::thread::coord::Coord;
 
 /// Amplitude of [`Motion::Waves`] relative to the longest side, and number of waves along it.

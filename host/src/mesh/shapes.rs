@@ -23,10 +23,10 @@ use std::f64::consts::TAU;
 
 use super::lattice::{Lattice, vertex_count};
 use super::triangle_mesh::{Mesh, check_count};
-use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::noise::Noise;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::random::Random;
 
 /// Hills along the side of a [`terrain`], octaves of its noise, and half of its maximum height.

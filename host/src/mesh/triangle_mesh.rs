@@ -1,10 +1,9 @@
 //! [`Mesh`]: triangles that share vertices.
 
-
-use crate::parallel;
-use std::ops::Range;
 use crate::error::{Error, Result};
+use crate::parallel;
 use crate::point::{Point, check_each};
+use std::ops::Range;
 
 /// Maximum number of triangles: ids have 32 bits, and one value stands for no triangle.
 const MAX_TRIANGLES: u64 = u32::MAX as u64 - 1;

@@ -1,6 +1,6 @@
 //! Builds on each device, and their memory plans.
 
-use crate::device::{Buffer, Device, Gpu, Staging, Stream, Workspace};
+use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Staging, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
 use crate::point::{Coords, PerCoordinate, Typed, with_coordinate};
@@ -45,16 +45,14 @@ pub(crate) fn build(
     stats: &mut Stats,
 ) -> Result<Typed<Trees>> {
     Ok(with_coordinate!(coords, C, coords => {
-        let in_core = match device.gpu() {
-            Some(gpu) => in_core(gpu, coords, dims, options, stats)?,
-            None => None,
-        };
-        match (device.gpu(), in_core) {
-            (_, Some(tree)) => Box::new(tree) as Box<dyn Backend<C>>,
-            (Some(gpu), None) => with_2_or_3!(dims, D => {
-                Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
-            }),
-            (None, None) => with_2_or_3!(dims, D => {
+        match gpu_of!(device) {
+            Some(gpu) => match in_core(gpu, coords, dims, options, stats)? {
+                Some(tree) => Box::new(tree) as Box<dyn Backend<C>>,
+                None => with_2_or_3!(dims, D => {
+                    Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
+                }),
+            },
+            None => with_2_or_3!(dims, D => {
                 Box::new(cpu::build(coords.as_chunks::<D>().0, options, stats)?)
             }),
         }
@@ -69,6 +67,9 @@ pub(crate) fn build_on(
     dims: usize,
     options: &QuadtreeOptions,
 ) -> Result<Typed<Trees>> {
+    if !HAS_GPUS {
+        return Err(Error::CudaDisabled);
+    }
     Ok(with_coordinate!(coords, C, coords => {
         let tree = with_2_or_3!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))?;
         Box::new(tree) as Box<dyn Backend<C>>
@@ -120,7 +121,7 @@ pub(crate) fn plan<C: Coord>(
     let num_nodes = max_even_nodes(num_points as u64, dims, options);
     let point_bytes = (dims * size_of::<C>() + size_of::<u32>()) as u64;
     let tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
-    let temp_bytes = match device.gpu() {
+    let temp_bytes = match gpu_of!(device) {
         None => cpu::temp_bytes::<C>(num_points as u64, num_nodes, dims, options),
         Some(gpu) => {
             let in_core_bytes = gpu::temp_bytes::<C>(num_points, num_nodes, dims, options);

@@ -1,6 +1,6 @@
 //! Quadtrees in files.
 
-use crate::device::Device;
+use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::point::{Dispatch, NoValue, Typed, check_each_coordinate, with_coordinate};
 use crate::quadtree::backend::{Backend, Outline};
@@ -23,7 +23,7 @@ fn load(
     Ok(with_coordinate!(coordinate, C, () => {
         let of_file = || with_2_or_3!(dims, D => HostTree::<C>::of_file::<D>(file));
         let tree = stats.phase("check", of_file)?;
-        match device.gpu() {
+        match gpu_of!(device) {
             None => Box::new(tree) as Box<dyn Backend<C>>,
             Some(gpu) => Box::new(stats.phase("upload", || GpuTree::of_host(gpu, &tree))?),
         }

@@ -3,9 +3,9 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::parallel;
 use crate::error::Result;
 use crate::memory;
+use crate::parallel;
 
 /// Up to this many ids are checked on the calling thread.
 const SEQUENTIAL: usize = 1 << 14;

@@ -3,9 +3,9 @@
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
-use crate::parallel;
 use crate::error::Result;
 use crate::memory::{self, Parts};
+use crate::parallel;
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;

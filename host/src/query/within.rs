@@ -53,9 +53,8 @@ impl<C: Coord> RangeResultMut<'_, C> {
             for ends in self.offsets[rows.start..=rows.end].windows(2) {
                 let row = ends[0] as usize..ends[1] as usize;
                 // SAFETY: rows do not overlap, and are initialized.
-                let (ids, dist2) = unsafe {
-                    (ids.part(row.clone()).assume_init_mut(), dist2.part(row).assume_init_mut())
-                };
+                let (ids, dist2) =
+                    unsafe { (ids.part(row.clone()).assume_init_mut(), dist2.part(row).assume_init_mut()) };
                 sorted.clear();
                 sorted.extend(dist2.iter().map(|distance| distance.key()).zip(ids.iter().copied()));
                 sorted.sort_unstable();

@@ -4,9 +4,9 @@ use libm::tan;
 
 use super::options::check_size;
 use super::vector::{V3, cross, dot, minus, perpendicular, sum, unit};
-use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
 use crate::mesh::around;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::point::Point;
 use crate::sah::Ray;
 

@@ -1,15 +1,14 @@
 //! Pictures in host memory.
 
-
 use super::camera::{Camera, View};
 use super::light::{ALBEDO, byte};
 use super::options::{RenderOptions, check_size};
 use super::scene::{MAX_RAYS, Scene};
 use super::vector::sum;
-use crate::parallel::{self, TASK_ITEMS};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::mesh::Mesh;
+use crate::parallel::{self, TASK_ITEMS};
 use crate::random::Random;
 use crate::sah::SahTree;
 

@@ -8,9 +8,9 @@ use super::options::RenderOptions;
 use super::r2_sequence::{R2Sequence, cosine_direction};
 use super::surface::{Surface, ray_offset};
 use super::vector::{V3, dot, minus, sum, unit};
-use crate::parallel;
 use crate::error::Result;
 use crate::mesh::Mesh;
+use crate::parallel;
 use crate::sah::{Hit, Ray, SahTree};
 
 /// Number of rays of a task.
@@ -134,7 +134,10 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
             let is_occluded = self.are_occluded(&rays)?;
             let open_sky = |point: usize| {
                 let samples = point * per_point..(point + 1) * per_point;
-                let open = rays[samples.clone()].iter().zip(&is_occluded[samples]).filter(|&(_, &is_occluded)| !is_occluded);
+                let open = rays[samples.clone()]
+                    .iter()
+                    .zip(&is_occluded[samples])
+                    .filter(|&(_, &is_occluded)| !is_occluded);
                 let light = open.map(|(ray, _)| sky(up, ray.direction.map(f64::from)));
                 light.fold([0.0; 3], |all, one| sum([(1.0, all), (1.0 / per_point as f64, one)]))
             };

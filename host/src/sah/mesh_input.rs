@@ -1,10 +1,10 @@
 //! The mesh of a build or refit, in host or in device memory.
 
 use super::device_mesh::DeviceMesh;
-use crate::parallel::{self, TASK_ITEMS};
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::mesh::Mesh;
+use crate::parallel::{self, TASK_ITEMS};
 use kauri_kernels::sah::triangle::Corners;
 
 /// A mesh in host memory, or in device memory with the stream that uses it.

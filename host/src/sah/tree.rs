@@ -6,7 +6,7 @@ use super::gpu::{GpuBuilder, GpuTree};
 use super::host_tree::HostTree;
 use super::mesh_input::MeshInput;
 use super::options::{Quality, SahOptions};
-use crate::device::{Device, Stream};
+use crate::device::{Device, Stream, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
 use crate::mesh::Mesh;
@@ -79,7 +79,7 @@ impl SahTree {
         let num_triangles = num_triangles.min(MAX_NODES as usize);
         let triangle_bytes = (num_triangles * (size_of::<Corners>() + size_of::<u32>())) as u64;
         let tree_bytes = triangle_bytes + (size_of::<Extent>() + size_of::<Node>()) as u64;
-        let temp_bytes = match (device.gpu(), options.quality) {
+        let temp_bytes = match (gpu_of!(device), options.quality) {
             (None, _) => cpu::min_temp_bytes(num_triangles),
             (Some(_), Quality::Fast) => GpuBuilder::min_temp_bytes(num_triangles, options),
             // The CPU's tree is copied.
@@ -150,7 +150,7 @@ impl SahTree {
         check_count(mesh.len())?;
         let _span = tracing::debug_span!("sah_build", triangles = mesh.len()).entered();
         let mut stats = Stats::new(&device);
-        let tree = match (device.gpu(), options.quality) {
+        let tree = match (gpu_of!(device), options.quality) {
             (None, _) => stats.phase("build", || Ok(Tree::Cpu(cpu::build(mesh.corners()?, options)?)))?,
             (Some(gpu), Quality::Fast) => {
                 let builder = builder.get_or_insert_with(|| GpuBuilder::new(gpu).into());

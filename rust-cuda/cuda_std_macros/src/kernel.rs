@@ -8,7 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{
     Attribute, Error, Expr, ExprArray, GenericParam, Generics, Ident, ItemFn, LitStr, Result, ReturnType,
-    Token, Type,
+    Safety, Token, Type,
 };
 
 /// The options in `#[kernel(…)]`.
@@ -67,7 +67,7 @@ impl Kernel {
     pub(crate) fn new(options: TokenStream, mut function: ItemFn) -> Result<Self> {
         let options: Options = syn::parse2(options)?;
         let signature = &function.sig;
-        if signature.unsafety.is_none() {
+        if !matches!(signature.safety, Safety::Unsafe(_)) {
             return Err(Error::new(
                 signature.fn_token.span,
                 "a kernel is an `unsafe fn`: whether it is safe depends on the launch",
@@ -234,10 +234,11 @@ pub(crate) fn substitute(tokens: TokenStream, generics: &[&Ident], arguments: &[
         .collect()
 }
 
-/// The function itself: inlined into its entry on the GPU, and left alone elsewhere.
+/// The function itself: inlined into its entry on the GPU. On the CPU, only a crate that calls it compiles it.
 fn device_inline(function: &ItemFn) -> TokenStream {
     quote! {
         #[cfg_attr(target_arch = "nvptx64", inline(always))]
+        #[cfg_attr(not(target_arch = "nvptx64"), inline)]
         #[allow(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc, clippy::too_many_arguments)]
         #function
     }

@@ -58,6 +58,7 @@ pub(crate) fn emit(kernel: &Kernel) -> TokenStream {
                 const SHARED_BYTES: usize = #shared;
                 const FAMILY: &'static str = #family;
 
+                #[inline]
                 fn name() -> std::string::String {
                     #[allow(unused_mut)]
                     let mut name = std::string::String::from(#base);
@@ -65,11 +66,13 @@ pub(crate) fn emit(kernel: &Kernel) -> TokenStream {
                     name
                 }
 
+                #[inline]
                 #[allow(unused_variables)]
                 fn push((#(#names,)*): &Self::Args<'_>, params: &mut ::cuda_std::kernel::Params) {
                     #(#pushes)*
                 }
 
+                #[inline]
                 unsafe fn call((#(#names,)*): &Self::Args<'_>) {
                     // SAFETY: passed on to the caller.
                     unsafe { #name::<#(#arguments),*>(#(#calls),*) }

@@ -3,7 +3,10 @@
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, GenericArgument, Generics, Ident, Pat, PathArguments, Result, Type, TypePath};
+use syn::{
+    Error, FnArg, GenericArgument, Generics, Ident, Pat, PathArguments, PointerMutability, Result, Type,
+    TypePath,
+};
 
 /// How a parameter is passed.
 pub(crate) enum Passing {
@@ -112,7 +115,7 @@ impl Passing {
                     _ => Ok(Self::Struct(path.clone())),
                 }
             }
-            Type::Ptr(pointer) if pointer.mutability.is_some() => {
+            Type::Ptr(pointer) if matches!(pointer.mutability, PointerMutability::Mut(_)) => {
                 Ok(Self::MutPointer((*pointer.elem).clone()))
             }
             Type::Ptr(pointer) => Ok(Self::ConstPointer((*pointer.elem).clone())),

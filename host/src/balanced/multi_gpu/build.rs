@@ -4,7 +4,6 @@ use kauri_kernels::balanced::Run;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
 
-use crate::parallel::{self, TASK_ITEMS};
 use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
 use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
@@ -14,6 +13,7 @@ use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
 use crate::memory::{self, MemoryPlan};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::stats::Stats;
 use crate::threads::{both, each};
 

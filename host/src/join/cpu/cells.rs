@@ -22,8 +22,7 @@ pub(super) struct Cells<C, const D: usize> {
 impl<C: Coord, const D: usize> Cells<C, D> {
     /// Sorts the points of a probe side, which need no trees.
     pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
-        let code =
-            |id: usize| grid.cell(points[id]).map_or(NOWHERE, |cell| (grid.code(cell), id as u32));
+        let code = |id: usize| grid.cell(points[id]).map_or(NOWHERE, |cell| (grid.code(cell), id as u32));
         let mut cells = parallel::collect(points.len(), TASK_ITEMS, "cells of points", code)?;
         cells.par_sort_unstable();
         cells.truncate(cells.partition_point(|cell| *cell < NOWHERE));

@@ -115,7 +115,8 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         let mut counts = zeros(num_probes, "counts of rows")?;
         let budget = AtomicUsize::new(MIN_KEPT.max(num_probes.saturating_mul(MAX_KEPT_PER_ROW)));
         let mut kept = zeros(self.num_tasks(), "ids of tasks")?;
-        let (count_slots, kept_slots) = (Parts::of_initialized(&mut counts), Parts::of_initialized(&mut kept));
+        let (count_slots, kept_slots) =
+            (Parts::of_initialized(&mut counts), Parts::of_initialized(&mut kept));
         let exceeds = parallel::any(self.num_tasks(), &|i| {
             let task = self.task(i);
             // SAFETY: the probe positions of tasks do not overlap, and each task has a slot of its own.

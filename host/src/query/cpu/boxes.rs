@@ -8,9 +8,9 @@ use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::error::Result;
-use crate::{memory, parallel};
 use crate::query::cpu::points;
 use crate::query::cpu::traversal::Nodes;
+use crate::{memory, parallel};
 
 /// Number of levels of the smallest subtrees that have a box; they have up to 63 points.
 const LEAST_LEVELS: u32 = 6;

@@ -1,13 +1,13 @@
 //! Primitive references while a tree is built, and their partition by a split plane.
 
 use crate::parallel;
-use std::ops::Range;
 use crate::sah::options::SahOptions;
 use kauri_kernels::sah::aabb::{Aabb, Side};
 use kauri_kernels::sah::clip::clipped;
 use kauri_kernels::sah::cost::{reaches_above, reaches_below};
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::triangle::Corners;
+use std::ops::Range;
 
 /// A node with more references is processed by several threads.
 pub(super) const PARALLEL_REFERENCES: usize = 4096;

@@ -1,9 +1,8 @@
 //! Ray queries on the CPU, in parallel over rays.
 
-use crate::parallel;
-use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel;
 use crate::rows::Rows;
 use crate::sah::hits::Hits;
 use crate::sah::host_tree::HostTree;
@@ -12,6 +11,7 @@ use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
 use kauri_kernels::sah::traversal::{HitVisitor, traverse};
 use kauri_kernels::sah::triangle::Hit;
+use std::ops::Range;
 
 /// Number of rays of a task.
 const TASK_RAYS: usize = 64;
