@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub const SUITES: [(&str, Suite); 1] = [("first-call", run)];
 
 /// Most processes of a measurement.
-const MAX_RUNS: usize = 5;
+const MAX_RUNS: usize = 3;
 
 /// Argument of the program with which a process measures one operation.
 pub const OPERATION_ARGUMENT: &str = "--operation";
