@@ -295,7 +295,7 @@ fn measure(settings: &Settings, operation: &str, form: Form, n: usize, cache: &P
     if !first.is_empty() {
         let again = Timing::of("wall", &second).median_ms;
         row.timing = Some(Timing::of("wall", &first));
-        row.phases = Phase::all([("the same call again", again)]).into();
+        row.phases = Phase::all([("the same call again", again)]);
         row.note = Some(format!("again {again:.3} ms"));
     }
     row.note = failure.or(row.note);

@@ -1,5 +1,7 @@
 //! The kernels of this build: packs of PTX and of machine code, from which a kernel is taken at its first launch.
 
+#![cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only CUDA loads images"))]
+
 use super::KernelForm;
 use crate::error::{Error, Result};
 use cuda_pack::{Form, Member, Pack, PackError};

@@ -73,10 +73,13 @@ fn resolved(document: &str, link: &str) -> PathBuf {
 
 /// The manifests of the crates of machine code differ in the architecture only; their sources are links.
 fn machine_code(files: &[File]) -> Vec<Finding> {
-    let manifest = |file: &&File| file.path.starts_with("machine-code/sm-") && file.path.ends_with("/Cargo.toml");
+    let manifest =
+        |file: &&File| file.path.starts_with("machine-code/sm-") && file.path.ends_with("/Cargo.toml");
     let general = |file: &File| {
         let arch = file.path.split(['-', '/']).nth(3).unwrap_or_default();
-        String::from_utf8_lossy(&file.bytes).replace(&format!("sm-{arch}"), "").replace(&format!("sm_{arch}"), "")
+        String::from_utf8_lossy(&file.bytes)
+            .replace(&format!("sm-{arch}"), "")
+            .replace(&format!("sm_{arch}"), "")
     };
     let manifests: Vec<_> = files.iter().filter(manifest).collect();
     let others = manifests.iter().filter(|file| general(file) != general(manifests[0]));
@@ -124,7 +127,8 @@ mod tests {
             path: format!("machine-code/sm-{arch}/Cargo.toml"),
             bytes: text.into(),
         };
-        let (a, b) = (file("80", "name = \"kauri-sm-80\" # sm_80"), file("100", "name = \"kauri-sm-100\" # sm_100"));
+        let (a, b) =
+            (file("80", "name = \"kauri-sm-80\" # sm_80"), file("100", "name = \"kauri-sm-100\" # sm_100"));
         assert!(machine_code(&[a, b]).is_empty());
         let (a, b) = (file("80", "name = \"kauri-sm-80\""), file("90", "name = \"kauri-sm-80\""));
         assert_eq!(machine_code(&[a, b]).len(), 1);
