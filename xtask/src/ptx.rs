@@ -40,7 +40,7 @@ pub(crate) const TEST_FAMILY: &str = "test";
 pub(crate) const RESEARCH: &str = "research-";
 
 /// Maximum entries and bytes of PTX, without line numbers, that a default build has for an architecture. Types, dimensions
-/// and options multiply, and the driver of every user of a family compiles all its entries.
+/// and options multiply, and every program contains them.
 const MAX_ENTRIES: usize = 500;
 const MAX_BYTES: u64 = 20_000_000;
 

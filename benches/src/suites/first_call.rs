@@ -9,7 +9,7 @@ use crate::measure::Timing;
 use crate::points;
 use crate::report::{Phase, Report, Row};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
-use kauri::device::{Buffer, Gpu, Stream, Workspace};
+use kauri::device::{Buffer, Family, Gpu, KernelForm, Stream, Workspace};
 use kauri::join::{DistanceJoin, KnnJoin, Scored, TopKDistanceJoin};
 use kauri::mesh::{Mesh, shapes};
 use kauri::primitives::operator::Sum;
@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 pub const SUITES: [(&str, Suite); 1] = [("first-call", run)];
 
 /// Most processes of a measurement.
-const MAX_RUNS: usize = 5;
+const MAX_RUNS: usize = 3;
 
 /// Argument of the program with which a process measures one operation.
 pub const OPERATION_ARGUMENT: &str = "--operation";
@@ -223,16 +223,17 @@ fn boxes(input: &Input) -> Vec<[[f32; 3]; 2]> {
 /// A form of the kernels, and a state of the driver's cache.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
+    /// The operation launches no kernel.
+    NoKernels,
     MachineCode,
     Ptx,
     CachedPtx,
 }
 
 impl Form {
-    const ALL: [Self; 3] = [Self::MachineCode, Self::Ptx, Self::CachedPtx];
-
     fn name(self) -> &'static str {
         match self {
+            Self::NoKernels => "no kernels",
             Self::MachineCode => "machine code",
             Self::Ptx => "PTX, not in the driver's cache",
             Self::CachedPtx => "PTX, in the driver's cache",
@@ -242,7 +243,9 @@ impl Form {
     /// Sets the environment of a process. `cache` is a folder for the driver's cache.
     fn prepare(self, command: &mut Command, cache: &Path) {
         match self {
-            Self::MachineCode => command.env("CUDA_CACHE_DISABLE", "1").env_remove("KAURI_MACHINE_CODE"),
+            Self::NoKernels | Self::MachineCode => {
+                command.env("CUDA_CACHE_DISABLE", "1").env_remove("KAURI_MACHINE_CODE")
+            }
             Self::Ptx => command.env("CUDA_CACHE_DISABLE", "1").env("KAURI_MACHINE_CODE", "0"),
             Self::CachedPtx => command
                 .env("CUDA_CACHE_PATH", cache)
@@ -254,9 +257,15 @@ impl Form {
 
 fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let cache = std::env::temp_dir().join(format!("kauri-first-call-{}", std::process::id()));
+    let mut forms = vec![Form::MachineCode, Form::Ptx, Form::CachedPtx];
+    for family in Family::ALL {
+        if settings.device.kernel_form(family)? != Some(KernelForm::MachineCode) {
+            forms.retain(|form| *form != Form::MachineCode);
+        }
+    }
     for &n in &settings.sizes {
         for (operation, _) in OPERATIONS {
-            let forms = if [OPEN, BARE].contains(&operation) { &Form::ALL[..1] } else { &Form::ALL };
+            let forms = if [OPEN, BARE].contains(&operation) { &[Form::NoKernels] } else { &forms[..] };
             for &form in forms {
                 report.push(measure(settings, operation, form, n, &cache));
             }
@@ -295,7 +304,7 @@ fn measure(settings: &Settings, operation: &str, form: Form, n: usize, cache: &P
     if !first.is_empty() {
         let again = Timing::of("wall", &second).median_ms;
         row.timing = Some(Timing::of("wall", &first));
-        row.phases = Phase::all([("the same call again", again)]).into();
+        row.phases = Phase::all([("the same call again", again)]);
         row.note = Some(format!("again {again:.3} ms"));
     }
     row.note = failure.or(row.note);

@@ -3,7 +3,6 @@
 //! bandwidth.
 
 mod batches;
-mod first_use;
 mod multi_gpu;
 mod on_device;
 mod robinson;
@@ -31,9 +30,9 @@ pub const NOTES: &[Note] = &[Note::new(
      what is left is the traversal of few warps, each of which waits for its loads; not profiled at this size",
 )];
 
-/// The suites: everything, device memory only, results in batches, the rules that choose a traversal, the first calls, two published
+/// The suites: everything, device memory only, results in batches, the rules that choose a traversal, two published
 /// experiments, and builds on several GPUs.
-pub const SUITES: [(&str, Suite); 8] = [
+pub const SUITES: [(&str, Suite); 7] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
@@ -41,10 +40,6 @@ pub const SUITES: [(&str, Suite); 8] = [
     ("kdtree-device", run_on_device),
     ("kdtree-batches", batches::run),
     ("kdtree-rules", rules::run),
-    ("kdtree-first", |settings, report| {
-        let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
-        first_use::run(settings, gpu, report)
-    }),
     ("kdtree-robinson", robinson::run),
     ("kdtree-multi-gpu", multi_gpu::run),
     ("kdtree-wald", wald::run),
@@ -59,7 +54,6 @@ const SKEWED: [(&str, Make); 3] =
 
 fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Ok(()) };
-    first_use::run(settings, gpu, report)?;
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
         on_input(settings, gpu, report, Input::<f32, 3>::uniform(settings, n), |bench| {

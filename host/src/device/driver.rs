@@ -150,6 +150,8 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     /// that writes the memory of a peer has been waited for.
     unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()>;
 
+    /// Returns true if kernels are loaded from the images of this build.
+    fn loads_images(&self) -> bool;
     /// Returns true if a kernel is loaded, by itself or with its family.
     fn has_kernel(&self, kernel: KernelId<'_>) -> bool;
     /// Loads a kernel of this build.

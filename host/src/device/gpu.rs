@@ -1,11 +1,12 @@
 //! A handle of a GPU.
 
 use super::driver::{DeviceInfo, Driver};
-use super::images::KernelId;
+use super::images::{self, KernelId};
 use super::instrumented::{FaultPlan, InstrumentedDriver, MemoryUse, Restrictions, limit_from_env};
+use super::{Family, KernelForm};
 use crate::error::{Error, Result};
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -111,6 +112,32 @@ impl Gpu {
             return Ok(());
         }
         self.driver.load_kernel(kernel)
+    }
+
+    pub(super) fn prepare(&self, families: &[Family]) -> Result<()> {
+        self.kernels(families)?.into_iter().try_for_each(|kernel| self.require_kernel(kernel))
+    }
+
+    pub(super) fn kernel_form(&self, family: Family) -> Result<Option<KernelForm>> {
+        let kernels = self.kernels(&[family])?;
+        let mut form = (!kernels.is_empty()).then_some(KernelForm::MachineCode);
+        for kernel in kernels {
+            if images::find(kernel, self.info().capability)?.machine_code.is_none() {
+                form = Some(KernelForm::Ptx);
+            }
+        }
+        Ok(form)
+    }
+
+    /// Returns the kernels of families; none on a simulated device.
+    fn kernels(&self, families: &[Family]) -> Result<Vec<KernelId<'static>>> {
+        if !self.driver.loads_images() {
+            return Ok(Vec::new());
+        }
+        let names: BTreeSet<_> = families.iter().flat_map(|family| family.kernel_families()).collect();
+        let of_family = |name| images::of_family(name, self.info().capability);
+        let kernels: Result<Vec<_>> = names.into_iter().map(of_family).collect();
+        Ok(kernels?.concat())
     }
 
     pub(super) fn driver(&self) -> &InstrumentedDriver {

@@ -1,15 +1,40 @@
 //! The kernels of this build: packs of PTX and of machine code, from which a kernel is taken at its first launch.
 
+#![cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "only CUDA loads images"))]
+
 use super::KernelForm;
 use crate::error::{Error, Result};
 use cuda_pack::{Form, Member, Pack, PackError};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Once, OnceLock};
 
-include!(concat!(env!("OUT_DIR"), "/packs.rs"));
+/// Packs of PTX that the build script found.
+static PTX: &[&[u8]] = &include!(concat!(env!("OUT_DIR"), "/packs.rs"));
+
+/// Packs of machine code.
+static MACHINE_CODE: &[&[&[u8]]] = &[
+    #[cfg(feature = "sm-80")]
+    kauri_sm_80::PACKS,
+    #[cfg(feature = "sm-86")]
+    kauri_sm_86::PACKS,
+    #[cfg(feature = "sm-89")]
+    kauri_sm_89::PACKS,
+    #[cfg(feature = "sm-90")]
+    kauri_sm_90::PACKS,
+    #[cfg(feature = "sm-100")]
+    kauri_sm_100::PACKS,
+    #[cfg(feature = "sm-120")]
+    kauri_sm_120::PACKS,
+];
+
+/// Returns the packs of this build.
+fn embedded() -> impl Iterator<Item = &'static [u8]> {
+    PTX.iter().chain(MACHINE_CODE.iter().copied().flatten()).copied()
+}
 
 /// A pack, and the place of its kernels.
 struct Source {
@@ -29,11 +54,24 @@ struct Catalog {
     folder: Option<PathBuf>,
 }
 
-/// Packs that this build contains: the form of their kernels, their architecture (compute capability as major * 10 + minor), and the
-/// number of kernels.
+/// Returns the packs of kernels in this build: the form of their kernels, their architecture (compute capability as major * 10 + minor),
+/// and the number of kernels.
 pub fn embedded_kernels() -> impl Iterator<Item = (KernelForm, u32, usize)> {
-    let packs = EMBEDDED.iter().filter_map(|bytes| Pack::read(&mut &bytes[..]).ok());
+    let packs = embedded().filter_map(|mut bytes| Pack::read(&mut bytes).ok());
     packs.map(|pack| (pack.form().into(), pack.arch(), pack.members().count()))
+}
+
+/// Warns if there are no kernels for a GPU that is opened.
+#[cfg(feature = "cuda")]
+pub(super) fn warn_if_none() {
+    static WARNED: Once = Once::new();
+    if PTX.is_empty() && std::env::var_os("KAURI_PTX_DIR").is_none() {
+        WARNED.call_once(|| {
+            tracing::warn!(
+                "this build of kauri has no kernels for a GPU: run `cargo xtask ptx` and build again"
+            );
+        });
+    }
 }
 
 impl From<Form> for KernelForm {
@@ -66,12 +104,12 @@ fn catalog() -> Result<&'static Catalog> {
 
 impl Catalog {
     fn of_build() -> Result<Self> {
-        let source = |bytes: &&'static [u8]| {
+        let source = |bytes: &'static [u8]| {
             let pack =
                 Pack::read(&mut &bytes[..]).map_err(damaged(Path::new("the kernels of this program")))?;
             Ok(Source { pack, bytes: Bytes::Embedded(bytes) })
         };
-        Ok(Self { sources: EMBEDDED.iter().map(source).collect::<Result<_>>()?, folder: None })
+        Ok(Self { sources: embedded().map(source).collect::<Result<_>>()?, folder: None })
     }
 
     fn of_folder(folder: PathBuf) -> Result<Self> {
@@ -205,6 +243,22 @@ pub(super) fn find(kernel: KernelId<'_>, capability: (u32, u32)) -> Result<Image
     Ok(Images { ptx, machine_code: catalog.machine_code(kernel, device, ptx.member.hash()) })
 }
 
+/// Returns the kernels of a family that a device can run.
+///
+/// # Errors
+/// [`Error::NoPtx`] if there are none, and [`Error::Io`] if the packs cannot be read.
+pub(super) fn of_family(family: &'static str, capability: (u32, u32)) -> Result<Vec<KernelId<'static>>> {
+    let (catalog, device) = (catalog()?, capability.0 * 10 + capability.1);
+    let usable = |source: &&Source| source.pack.form() == Form::Ptx && source.pack.arch() <= device;
+    let members = catalog.sources.iter().filter(usable).flat_map(|source| source.pack.members());
+    let names: BTreeSet<_> =
+        members.filter(|(_, member)| member.family() == family).map(|(name, _)| name).collect();
+    if names.is_empty() {
+        return Err(catalog.missing(KernelId { family, name: "" }, capability));
+    }
+    Ok(names.into_iter().map(|name| KernelId { family, name }).collect())
+}
+
 /// Warns of machine code that is not used. A program warns once, because all kernels have the same cause.
 pub(super) fn warn_once(reason: &str) {
     static WARNED: Once = Once::new();
@@ -246,7 +300,12 @@ mod tests {
         let sources = Catalog::of_build().unwrap().sources;
         for source in sources.into_iter().filter(|source| source.pack.form() == Form::Ptx) {
             for (name, member) in source.pack.members() {
-                let text = String::from_utf8(Image { source: &source, member }.read().unwrap()).unwrap();
+                let image = Image { source: &source, member }.read().unwrap();
+                if source.pack.form() == Form::MachineCode {
+                    assert!(image.starts_with(b"\x7fELF"), "{name}");
+                    continue;
+                }
+                let text = String::from_utf8(image).unwrap();
                 let target = format!(".target sm_{}", source.pack.arch());
                 assert!(text.contains(&target) && text.contains(&format!(".entry {name}(")), "{name}");
             }

@@ -66,6 +66,7 @@ mod buffer;
 mod cuda;
 mod driver;
 mod event;
+mod family;
 mod gpu;
 mod images;
 mod instrumented;
@@ -82,6 +83,7 @@ pub use buffer::Buffer;
 pub use cuda::cust_bridge;
 pub use driver::DeviceInfo;
 pub use event::Event;
+pub use family::Family;
 pub use gpu::Gpu;
 pub use images::embedded_kernels;
 pub use instrumented::{FaultCall, FaultPlan, MemoryUse};
@@ -171,6 +173,7 @@ impl Device {
         #[cfg(feature = "cuda")]
         {
             let driver = cuda::CudaDriver::open(ordinal)?;
+            images::warn_if_none();
             Ok(Self::from_gpu(Gpu::new(Arc::new(driver))?))
         }
         #[cfg(not(feature = "cuda"))]
@@ -251,6 +254,33 @@ impl Device {
     /// Returns the GPU, if this is one.
     pub fn gpu(&self) -> Option<&Gpu> {
         self.gpu.as_ref()
+    }
+
+    /// Loads the kernels of these operations now, so that first calls find them loaded. Machine code takes milliseconds; PTX takes up to a
+    /// second for each kernel that the driver's cache does not have, which [`kernel_form`](Self::kernel_form) tells apart. Does nothing on the
+    /// CPU and on a simulated GPU.
+    ///
+    /// ```
+    /// use kauri::Device;
+    /// use kauri::device::Family;
+    ///
+    /// Device::cpu().prepare(&[Family::KdTree, Family::Joins])?;
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoPtx`] if this build has no kernels for the device; [`Error::BadModule`]; errors of the driver.
+    pub fn prepare(&self, families: &[Family]) -> Result<()> {
+        self.gpu.as_ref().map_or(Ok(()), |gpu| gpu.prepare(families))
+    }
+
+    /// Returns the form in which this device gets the kernels of a family: [`KernelForm::MachineCode`] if it has all of them as machine code.
+    /// `None` for the CPU and a simulated GPU, which load none.
+    ///
+    /// # Errors
+    /// [`Error::NoPtx`] if this build has no kernels for the device.
+    pub fn kernel_form(&self, family: Family) -> Result<Option<KernelForm>> {
+        self.gpu.as_ref().map_or(Ok(None), |gpu| gpu.kernel_form(family))
     }
 
     /// Returns the reason for the choice of this device.

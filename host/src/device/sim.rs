@@ -193,6 +193,10 @@ unsafe impl Driver for SimDriver {
         .map_err(Error::Simulator)
     }
 
+    fn loads_images(&self) -> bool {
+        false
+    }
+
     fn has_kernel(&self, kernel: KernelId<'_>) -> bool {
         self.state().kernels.contains(kernel.name)
     }

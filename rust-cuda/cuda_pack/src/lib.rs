@@ -27,6 +27,10 @@
 //!
 //! Each member is compressed alone, so that reading one of them takes less than a millisecond.
 
+mod embed;
+
+pub use embed::embed;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io::{self, BufRead, Read};

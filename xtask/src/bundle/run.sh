@@ -8,7 +8,7 @@
 #   run.sh large               tests of more than 2^32 items: take 120 GB of GPU memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
 #   run.sh suite NAME...       benchmarks and their rivals, which nvcc builds if installed:
-#                              kdtree-first first calls, with an empty and then a filled cache of the driver
+#                              first-call   first calls, each in a process of its own, on $KAURI_FIRST_CALL_SIZES points
 #                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
 #                              join         joins, of $KAURI_JOIN_SIZES points a set
 #                              join-thesis  the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
@@ -23,7 +23,7 @@
 #                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              kdtree-wald  the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
-#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first, kdtree and primitives
+#   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first-call, kdtree and primitives
 #   run.sh all                 test, checked, sanitize, demo and bench
 #
 # Logs and results go to $OUT, by default ./results. A failed part does not stop the next one. $KAURI_TIMEOUT is the time
@@ -140,21 +140,14 @@ bench() {
         run "bench $*" "$out/bench.log" bin/kauri-bench "$@" --out "$out/bench.json"
         return
     fi
-    suites kdtree-first kdtree primitives
+    suites first-call kdtree primitives
 }
 
 suites() {
     local name state cache
     for name in "$@"; do
         case $name in
-            kdtree-first)
-                cache=$(mktemp -d)
-                for state in empty filled; do
-                    run "bench kdtree-first, cache $state" "$out/bench.log" env CUDA_CACHE_PATH="$cache" \
-                        bin/kauri-bench --suite kdtree-first --out "$out/first-$state.json" --table "$out/first-$state.md"
-                done
-                rm -rf "$cache"
-                ;;
+            first-call) alone first-call cuda ${KAURI_FIRST_CALL_SIZES:-1000000} ;;
             kdtree) suite kdtree kdtree ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
             join) suite join join ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
             join-thesis)
@@ -172,7 +165,7 @@ suites() {
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are join, join-cpu, join-thesis, kdtree, kdtree-first, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
+                note "suite $name" FAILED 'there are first-call, join, join-cpu, join-thesis, kdtree, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
                 ;;
         esac
     done

@@ -19,6 +19,7 @@ pub(super) fn check(workspace: &Workspace, files: &[File]) -> Result<Vec<Finding
     let mut findings = readme(files);
     findings.extend(dead_links(files));
     findings.extend(dependencies()?);
+    findings.extend(machine_code(files));
     let dir = workspace.ptx_dir(false);
     let of_ptx = |what| Finding { file: workspace.shown(&dir).to_string(), line: 1, what };
     findings.extend(ptx::over_limits(&ptx::totals_of_dir(&dir)?).into_iter().map(of_ptx));
@@ -70,6 +71,22 @@ fn resolved(document: &str, link: &str) -> PathBuf {
     path
 }
 
+/// The manifests of the crates of machine code differ in the architecture only; their sources are links.
+fn machine_code(files: &[File]) -> Vec<Finding> {
+    let manifest =
+        |file: &&File| file.path.starts_with("machine-code/sm-") && file.path.ends_with("/Cargo.toml");
+    let general = |file: &File| {
+        let arch = file.path.split(['-', '/']).nth(3).unwrap_or_default();
+        String::from_utf8_lossy(&file.bytes)
+            .replace(&format!("sm-{arch}"), "")
+            .replace(&format!("sm_{arch}"), "")
+    };
+    let manifests: Vec<_> = files.iter().filter(manifest).collect();
+    let others = manifests.iter().filter(|file| general(file) != general(manifests[0]));
+    let what = || "differs from the manifest of another architecture".to_owned();
+    others.map(|file| Finding { file: file.path.clone(), line: 1, what: what() }).collect()
+}
+
 /// Every crate of [`IN_USE`] is a dependency of a member, as cargo resolves them.
 fn dependencies() -> Result<Vec<Finding>> {
     let text = cargo::read(cargo().args(["metadata", "--format-version=1", "--quiet"]))?;
@@ -102,6 +119,19 @@ mod tests {
         let text = "[a](../host/b.rs#L1) [b](.), [c](https://x.y)\n[d](c.md)\n";
         let found = dead_links(&[file("docs/a.md", text), file("host/b.rs", "")]);
         assert_eq!((found.len(), found[0].line), (1, 2));
+    }
+
+    #[test]
+    fn manifests_of_machine_code() {
+        let file = |arch: &str, text: &str| File {
+            path: format!("machine-code/sm-{arch}/Cargo.toml"),
+            bytes: text.into(),
+        };
+        let (a, b) =
+            (file("80", "name = \"kauri-sm-80\" # sm_80"), file("100", "name = \"kauri-sm-100\" # sm_100"));
+        assert!(machine_code(&[a, b]).is_empty());
+        let (a, b) = (file("80", "name = \"kauri-sm-80\""), file("90", "name = \"kauri-sm-80\""));
+        assert_eq!(machine_code(&[a, b]).len(), 1);
     }
 
     #[test]

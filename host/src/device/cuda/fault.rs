@@ -24,7 +24,7 @@ pub(super) struct FaultReport {
 impl FaultReport {
     /// Returns true if a PTX text or machine code is of a checked build.
     pub(super) fn is_in(image: &[u8]) -> bool {
-        image.windows(GLOBAL_NAME.len()).any(|window| window == GLOBAL_NAME.as_bytes())
+        super::modules::contains(image, GLOBAL_NAME)
     }
 
     /// Passes the address of the record to a module of a checked build. The context is current.

@@ -302,6 +302,10 @@ unsafe impl Driver for CudaDriver {
         self.check(call, code)
     }
 
+    fn loads_images(&self) -> bool {
+        true
+    }
+
     fn has_kernel(&self, kernel: KernelId<'_>) -> bool {
         self.modules.has(kernel)
     }

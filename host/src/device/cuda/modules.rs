@@ -122,6 +122,11 @@ impl Modules {
     }
 }
 
+/// Returns true if an image has this text.
+pub(super) fn contains(image: &[u8], text: &str) -> bool {
+    image.windows(text.len()).any(|window| window == text.as_bytes())
+}
+
 /// Whether the driver compiles an image.
 #[derive(PartialEq)]
 enum Jit {
@@ -137,7 +142,7 @@ fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, jit: Jit)
         let known = codes::lookup(code);
         Error::BadModule { family, code, name: known.name, advice: known.advice, log }
     };
-    let is_checked = FaultReport::is_in(&image);
+    let (is_checked, has_lines) = (FaultReport::is_in(&image), contains(&image, ".loc"));
     if jit == Jit::Ptx {
         if image.contains(&0) {
             return Err(refused(218, "the PTX text holds a zero byte".into()));
@@ -147,9 +152,9 @@ fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, jit: Jit)
     let mut log = vec![0u8; LOG_BYTES];
     let mut options =
         [raw::JIT_ERROR_LOG_BUFFER, raw::JIT_ERROR_LOG_BUFFER_BYTES, raw::JIT_GENERATE_LINE_INFO];
-    // The driver takes numbers in place of pointers. Source lines make a module larger; reports of wrong accesses need them.
+    // The driver takes numbers in place of pointers.
     let number = std::ptr::without_provenance_mut::<c_void>;
-    let mut values = [log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES), number(usize::from(is_checked))];
+    let mut values = [log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES), number(usize::from(has_lines))];
     let num_options = if jit == Jit::Ptx { options.len() } else { 0 };
     let mut module = null_mut();
     // SAFETY: a zero-terminated text or machine code; as many values as options, each what its option says.
