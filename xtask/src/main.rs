@@ -9,6 +9,7 @@ mod coverage;
 mod demo;
 mod doctor;
 mod mutants;
+mod outside;
 mod pack;
 mod parallel;
 mod ptx;

@@ -1,6 +1,7 @@
 //! `test`: runs every test that this machine can run.
 
 use crate::cargo::{self, FEATURES, cargo};
+use crate::outside;
 use crate::ptx::{self, Built};
 use crate::setup;
 use crate::workspace::Workspace;
@@ -45,6 +46,10 @@ impl Test {
         parts.run("own kernel", || match &kernels {
             None => Skipped("there is no toolchain for kernels".to_owned()),
             Some(_) => own_kernel(&workspace),
+        });
+        parts.run("outside", || match outside::check(&workspace) {
+            Ok(summary) => Passed(summary),
+            Err(error) => Bad(format!("a crate outside of the workspace: {error:#}")),
         });
         parts.run("ptxas", || match &kernels {
             None => Skipped("there is no PTX".to_owned()),
