@@ -75,6 +75,9 @@ functions! {
     fn cuDevicePrimaryCtxRetain(context: *mut *mut c_void, device: i32);
     fn cuDevicePrimaryCtxRelease_v2(device: i32);
     fn cuCtxSetCurrent(context: *mut c_void);
+    fn cuCtxPushCurrent_v2(context: *mut c_void);
+    fn cuCtxPopCurrent_v2(context: *mut *mut c_void);
+    fn cuCtxGetDevice(device: *mut i32);
     fn cuCtxEnablePeerAccess(peer: *mut c_void, flags: u32);
 
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
@@ -83,6 +86,7 @@ functions! {
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: u32);
     fn cuMemFreeHost(pointer: *mut c_void);
     fn cuMemHostGetDevicePointer_v2(address: *mut u64, pointer: *mut c_void, flags: u32);
+    fn cuPointerGetAttribute(value: *mut c_void, attribute: i32, pointer: u64);
     fn cuMemcpyHtoD_v2(to: u64, from: *const c_void, bytes: usize);
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: *mut c_void);
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: *mut c_void);
@@ -99,6 +103,7 @@ functions! {
 
     fn cuStreamCreate(stream: *mut *mut c_void, flags: u32);
     fn cuStreamDestroy_v2(stream: *mut c_void);
+    fn cuStreamGetCtx(stream: *mut c_void, context: *mut *mut c_void);
     fn cuStreamSynchronize(stream: *mut c_void);
     fn cuStreamWaitEvent(stream: *mut c_void, event: *mut c_void, flags: u32);
 

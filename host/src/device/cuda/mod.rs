@@ -2,6 +2,8 @@
 
 mod codes;
 mod context;
+#[cfg(feature = "cust")]
+pub mod cust_bridge;
 mod fault;
 mod modules;
 mod raw;

@@ -33,6 +33,10 @@ pub(super) const COMPUTE_CAPABILITY_MINOR: i32 = 76;
 /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`.
 pub(super) const MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: i32 = 97;
 
+/// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
+#[cfg(feature = "cust")]
+pub(super) const POINTER_DEVICE_ORDINAL: i32 = 9;
+
 /// `CU_STREAM_DEFAULT`: the stream waits for the default stream and the default stream for it, so that the synchronous
 /// copies of other libraries are ordered with kauri's work.
 pub(super) const STREAM_DEFAULT: u32 = 0;
