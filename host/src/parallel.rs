@@ -2,7 +2,7 @@
 //!
 //! rayon's iterators compile their scheduling again for every loop, and most loops here are compiled for every number of dimensions and
 //! both coordinate types. These functions compile the scheduling once: it calls a task through `dyn`, and the loop inside a task is
-//! compiled for its items. A loop of one task runs on the calling thread.
+//! compiled for its items. A loop of one task runs on the calling thread, and starts no pool.
 
 use crate::error::Result;
 use crate::memory::{self, Parts};
@@ -16,24 +16,36 @@ pub(crate) const TASK_ITEMS: usize = 4096;
 /// Calls `task` for all numbers below `num`.
 #[inline(never)]
 pub(crate) fn for_each(num: usize, task: &(dyn Fn(usize) + Sync)) {
+    if num <= 1 {
+        return (0..num).for_each(task);
+    }
     (0..num).into_par_iter().for_each(task);
 }
 
 /// Calls `task` for all numbers below `num`, until one returns an error. Returns one of the errors.
 #[inline(never)]
 pub(crate) fn try_for_each(num: usize, task: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
+    if num <= 1 {
+        return (0..num).try_for_each(task);
+    }
     (0..num).into_par_iter().try_for_each(task)
 }
 
 /// Returns the first result, in the order of the numbers below `num`, that is not `None`.
 #[inline(never)]
 pub(crate) fn find_first(num: usize, task: &(dyn Fn(usize) -> Option<usize> + Sync)) -> Option<usize> {
+    if num <= 1 {
+        return (0..num).find_map(task);
+    }
     (0..num).into_par_iter().find_map_first(task)
 }
 
 /// Returns true if `task` returns true for any number below `num`.
 #[inline(never)]
 pub(crate) fn any(num: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
+    if num <= 1 {
+        return (0..num).any(task);
+    }
     (0..num).into_par_iter().any(task)
 }
 

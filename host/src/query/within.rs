@@ -46,13 +46,15 @@ pub struct RangeResultMut<'a, C> {
 impl<C: Coord> RangeResultMut<'_, C> {
     /// Sorts each row by (distance, id).
     pub(crate) fn sort(&mut self) {
+        let end = self.offsets.last().map_or(0, |&end| end as usize);
+        assert!(self.offsets.is_sorted() && end <= self.ids.len() && end <= self.dist2.len(), "rows of points");
         let (ids, dist2) = (Parts::of_initialized(self.ids), Parts::of_initialized(self.dist2));
         let num_rows = self.offsets.len().saturating_sub(1);
         parallel::for_ranges(num_rows, parallel::even_step(num_rows, TASK_ROWS), &|rows| {
             let mut sorted = Vec::new();
             for ends in self.offsets[rows.start..=rows.end].windows(2) {
                 let row = ends[0] as usize..ends[1] as usize;
-                // SAFETY: rows do not overlap, and are initialized.
+                // SAFETY: rows are within both arrays, and do not overlap.
                 let (ids, dist2) =
                     unsafe { (ids.part(row.clone()).assume_init_mut(), dist2.part(row).assume_init_mut()) };
                 sorted.clear();

@@ -76,11 +76,15 @@ fn check_subtree<C: Coord, const D: usize>(
         }
         let key = |s: usize| (points[s][a].key(), ids[s]);
         let is_wrong = |lower: usize, upper: usize| key(lower) >= key(upper);
+        let error = |ancestor: u32, side| {
+            let [own, bound] = [s, ancestor as usize].map(|s| (points[s][a].to_f64(), ids[s]));
+            misplaced(s, own, ancestor as usize, bound, a, side)
+        };
         if let Some(ancestor) = bounds.lower[a].filter(|&lower| is_wrong(lower as usize, s)) {
-            return Err(misplaced(points, ids, s, ancestor as usize, a, "right"));
+            return Err(error(ancestor, "right"));
         }
         if let Some(ancestor) = bounds.upper[a].filter(|&upper| is_wrong(s, upper as usize)) {
-            return Err(misplaced(points, ids, s, ancestor as usize, a, "left"));
+            return Err(error(ancestor, "left"));
         }
     }
     let axis = tree.axis(s, level_axis);
@@ -109,16 +113,16 @@ fn check_subtree<C: Coord, const D: usize>(
     }
 }
 
-fn misplaced<C: Coord, const D: usize>(
-    points: &[[C; D]],
-    ids: &[u32],
+/// Describes a node on the wrong side of an ancestor. A key is a coordinate on the axis, and an id.
+fn misplaced(
     s: usize,
+    own: (f64, u32),
     ancestor: usize,
+    bound: (f64, u32),
     axis: usize,
     side: &str,
 ) -> Error {
-    let key = |s: usize| format!("({}, id {})", points[s][axis].to_f64(), ids[s]);
-    let (own, bound) = (key(s), key(ancestor));
+    let [own, bound] = [own, bound].map(|(at, id)| format!("({at}, id {id})"));
     corrupt(s, format!("{own} on axis {axis} is on the {side} of node {ancestor}, which has {bound}"))
 }
 

@@ -85,11 +85,11 @@ impl<C: Coord> Boxes<C> {
             boxes[node] = boxes[2 * node + 1].with(boxes[2 * node + 2]);
             boxes[node].add(tree, node);
         }
-        let mut corners = memory::vec_with_capacity(2 * D * num_boxes, "boxes of subtrees")?;
+        let mut corners: Vec<[[C; D]; 2]> = memory::vec_with_capacity(num_boxes, "boxes of subtrees")?;
         let mut contents = memory::vec_with_capacity(num_boxes, "boxes of subtrees")?;
-        corners.extend(boxes.iter().flat_map(|found| found.corners.into_iter().flatten()));
+        corners.extend(boxes.iter().map(|found| found.corners));
         contents.extend(boxes.iter().map(|found| found.content));
-        Ok(Self { corners, contents })
+        Ok(Self { corners: corners.into_flattened().into_flattened(), contents })
     }
 
     pub(crate) fn view<const D: usize>(&self) -> BoxesOf<'_, C, D> {
