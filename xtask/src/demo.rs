@@ -1,11 +1,12 @@
 //! `demo`: the program's demonstrations on real data.
 
-use crate::cargo::{self, FEATURES, cargo};
+use crate::cargo::{self, cargo};
 use crate::workspace::Workspace;
 use crate::{ptx, setup};
 use anyhow::{Result, bail};
 use cuda_lazy::Status;
 use std::env;
+use std::process::Command;
 
 /// Run a demonstration, `nearest` if none is named, on this machine's best device
 #[derive(clap::Args)]
@@ -21,24 +22,29 @@ impl Demo {
         let workspace = Workspace::find()?;
         build_kernels_for_gpu(&workspace)?;
         // `cargo xtask demo -- --k 3` and `cargo xtask demo --k 3` are equal.
-        let args = self
-            .args
-            .iter()
-            .enumerate()
-            .filter(|(index, arg)| *index > 0 || *arg != "--")
-            .map(|(_, arg)| arg);
-        cargo::run(kauri(&workspace).arg("demo").args(args))
+        let args = self.args.strip_prefix(&["--".to_owned()]).unwrap_or(&self.args);
+        cargo::run(kauri(&workspace, &features(args)).arg("demo").args(args))
     }
 }
 
-/// The program `kauri`, built if need be, with the workspace's data.
-pub(crate) fn kauri(workspace: &Workspace) -> std::process::Command {
+/// The program `kauri` with these features, built if need be, with the workspace's data.
+pub(crate) fn kauri(workspace: &Workspace, features: &str) -> Command {
     let mut command = cargo();
-    command.args(["run", "--package", "kauri-cli", FEATURES, "--bin", "kauri", "--"]);
+    command.args(["run", "--package", "kauri-cli", "--no-default-features", "--features", features]);
+    command.args(["--bin", "kauri", "--"]);
     if env::var_os("KAURI_DATA").is_none() {
         command.env("KAURI_DATA", workspace.root.join("data"));
     }
     command
+}
+
+/// Returns the features that a demonstration with these arguments needs: the simulator's copies of all kernels take most of the time
+/// of a build, and Parquet a part of the rest.
+fn features(args: &[String]) -> String {
+    let mut features = vec!["cuda"];
+    features.extend(args.iter().any(|arg| arg.ends_with("sim")).then_some("sim"));
+    features.extend(args.iter().any(|arg| arg.ends_with("parquet")).then_some("parquet"));
+    features.join(",")
 }
 
 /// Builds the kernels if there is a GPU. Without one the build would take minutes for nothing; without a device toolchain
@@ -59,5 +65,17 @@ pub(crate) fn build_kernels_for_gpu(workspace: &Workspace) -> Result<()> {
     match ptx::build_all(workspace, &toolchain, false)? {
         (_, 0) => Ok(()),
         (_, findings) => bail!("{findings} findings in the PTX"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_of_arguments() {
+        let features = |line: &str| features(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(features("nearest --k 3"), "cuda");
+        assert_eq!(features("nearest --device=sim --out a.geoparquet"), "cuda,sim,parquet");
     }
 }

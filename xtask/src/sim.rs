@@ -98,7 +98,9 @@ fn modules_for(file: &Path, tests: &Path) -> Result<Vec<String>> {
 
 /// True if the module's comment or imports contain a word.
 fn names_in_head(source: &str, word: &str) -> bool {
-    let is_head = |line: &&str| line.is_empty() || ["//!", "use ", " ", "}"].iter().any(|begin| line.starts_with(begin));
+    let is_head = |line: &&str| {
+        line.is_empty() || ["//!", "use ", " ", "}"].iter().any(|begin| line.starts_with(begin))
+    };
     let mut head = source.lines().take_while(is_head);
     head.any(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|found| found == word))
 }

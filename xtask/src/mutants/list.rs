@@ -69,8 +69,7 @@ const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", te
 const SUBTREES: Kernel = Kernel { file: "kernels/src/kdtree/selection/subtrees.rs", tests: &["kdtree::"] };
 const SELECTION: Kernel = Kernel { file: "kernels/src/kdtree/selection.rs", tests: &["kdtree::"] };
 const JOIN_GRID: Kernel = Kernel { file: "kernels/src/join/grid.rs", tests: &["join::"] };
-const JOIN_NEIGHBOR_CELLS: Kernel =
-    Kernel { file: "kernels/src/join/neighbor_cells.rs", tests: &["join::"] };
+const JOIN_NEIGHBOR_CELLS: Kernel = Kernel { file: "kernels/src/join/neighbor_cells.rs", tests: &["join::"] };
 const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["join::"] };
 const JOIN_THRESHOLD: Kernel = Kernel { file: "kernels/src/join/threshold.rs", tests: &["join::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["join::"] };
