@@ -1,10 +1,12 @@
 //! `demo`: the program's demonstrations on real data.
 
 use crate::cargo::{self, cargo};
+use crate::test::{compile_command, is_ci};
 use crate::workspace::Workspace;
 use crate::{ptx, setup};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cuda_lazy::Status;
+use serde_json::Value;
 use std::env;
 use std::process::Command;
 
@@ -23,8 +25,27 @@ impl Demo {
         build_kernels_for_gpu(&workspace)?;
         // `cargo xtask demo -- --k 3` and `cargo xtask demo --k 3` are equal.
         let args = self.args.strip_prefix(&["--".to_owned()]).unwrap_or(&self.args);
-        cargo::run(kauri(&workspace, &features(args)).arg("demo").args(args))
+        let mut command =
+            if is_ci() { program_of_tests(&workspace)? } else { kauri(&workspace, &features(args)) };
+        cargo::run(command.arg("demo").args(args))
     }
+}
+
+/// The program as the tests run it. In CI they have compiled it, and with it the library.
+fn program_of_tests(workspace: &Workspace) -> Result<Command> {
+    let mut command = compile_command();
+    let messages = cargo::read(command.arg("--message-format=json-render-diagnostics"))?;
+    let program = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_program =
+            message["target"]["name"] == "kauri-program" && message["target"]["kind"][0] == "bin";
+        Some(message["executable"].as_str().filter(|_| is_program)?.to_owned())
+    };
+    let program = messages.lines().find_map(program);
+    let mut program =
+        Command::new(program.with_context(|| format!("{} built none", cargo::shown(&command)))?);
+    with_data(workspace, &mut program);
+    Ok(program)
 }
 
 /// The program `kauri` with these features, built if need be, with the workspace's data.
@@ -32,14 +53,17 @@ pub(crate) fn kauri(workspace: &Workspace, features: &str) -> Command {
     let mut command = cargo();
     command.args(["run", "--package", "kauri-cli", "--no-default-features", "--features", features]);
     command.args(["--bin", "kauri", "--"]);
-    if env::var_os("KAURI_DATA").is_none() {
-        command.env("KAURI_DATA", workspace.root.join("data"));
-    }
+    with_data(workspace, &mut command);
     command
 }
 
-/// Returns the features that a demonstration with these arguments needs: the simulator's copies of all kernels take most of the time
-/// of a build, and Parquet a part of the rest.
+fn with_data(workspace: &Workspace, command: &mut Command) {
+    if env::var_os("KAURI_DATA").is_none() {
+        command.env("KAURI_DATA", workspace.root.join("data"));
+    }
+}
+
+/// Returns the features that a demonstration with these arguments needs; Parquet and the simulator have many dependencies.
 fn features(args: &[String]) -> String {
     let mut features = vec!["cuda"];
     features.extend(args.iter().any(|arg| arg.ends_with("sim")).then_some("sim"));

@@ -89,13 +89,17 @@ pub(crate) fn package(workspace: &Workspace) -> Result<Vec<(Crate, PathBuf)>> {
 
 /// Unpacks the package files into a folder, one folder per crate, and returns the crates with their folders.
 pub(crate) fn unpack(packages: Vec<(Crate, PathBuf)>, folder: &Path) -> Result<Vec<(Crate, PathBuf)>> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-    }
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let unpack = |(krate, file): (Crate, PathBuf)| {
-        cargo::run(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(folder))?;
         let unpacked = folder.join(format!("{}-{}", krate.name, krate.version));
+        let last = folder.join(file.file_name().context("a package file has a name")?);
+        let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        if !fs::read(&last).is_ok_and(|last| last == bytes) {
+            let _ = fs::remove_dir_all(&unpacked);
+            // Files in a package have one old date, by which cargo would not notice changes; `m` gives them the present one.
+            cargo::run(Command::new("tar").arg("-xzmf").arg(&file).arg("-C").arg(folder))?;
+            fs::write(&last, bytes).with_context(|| format!("cannot write {}", last.display()))?;
+        }
         Ok((krate, unpacked))
     };
     packages.into_iter().map(unpack).collect()

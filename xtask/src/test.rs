@@ -114,7 +114,7 @@ impl Test {
 }
 
 /// Returns the command that compiles everything that `cargo test` runs.
-fn compile_command() -> Command {
+pub(crate) fn compile_command() -> Command {
     let mut command = cargo();
     command.args(["test", FEATURES, "--workspace", "--no-run", "--quiet"]);
     command
@@ -184,7 +184,7 @@ fn gpu() -> Outcome {
     }
 }
 
-fn is_ci() -> bool {
+pub(crate) fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value == "true")
 }
 
