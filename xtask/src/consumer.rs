@@ -62,9 +62,7 @@ fn write_project(workspace: &Workspace, crates: &[(Crate, PathBuf)], project: &P
         write(&project.join(manifest), &if manifest == "Cargo.toml" { text + &patches } else { text })?;
     }
     // Cargo then chooses the versions that this workspace has, without a network.
-    write(&project.join("Cargo.lock"), &read(&workspace.root.join("Cargo.lock"))?)?;
-    let linking = workspace.root.join("rust-cuda/cuda_lazy/link");
-    write(&project.join(".cargo/config.toml"), &format!("[env]\nCUDA_LIBRARY_PATH = {linking:?}\n"))
+    write(&project.join("Cargo.lock"), &read(&workspace.root.join("Cargo.lock"))?)
 }
 
 /// Replaces paths out of the example by versions; the paths must lead to crates.
