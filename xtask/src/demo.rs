@@ -52,6 +52,12 @@ fn program_of_tests(workspace: &Workspace) -> Result<Command> {
 pub(crate) fn kauri(workspace: &Workspace, features: &str) -> Command {
     let mut command = cargo();
     command.args(["run", "--package", "kauri-cli", "--no-default-features", "--features", features]);
+    // Optimized, the library takes minutes to compile, and a demonstration runs for less than a second without that.
+    for package in ["kauri", "kauri-cli"] {
+        for setting in ["opt-level=0", "debug=false"] {
+            command.arg("--config").arg(format!("profile.dev.package.{package}.{setting}"));
+        }
+    }
     command.args(["--bin", "kauri", "--"]);
     with_data(workspace, &mut command);
     command
