@@ -67,17 +67,20 @@ pub fn device_names() -> &'static [&'static str] {
 /// Returns simulated devices, one for each standard schedule.
 ///
 /// The environment variable `KAURI_SIM_ORDERS` sets their number (default: 20); 0 turns the simulator off in all tests.
+/// `KAURI_SIM_FIRST_ORDER` is the number of the first schedule (default: 0); after the last one the first follows.
 /// If `SIM_SEED` or `SIM_ORDER` name a schedule to replay, there is one device, with this schedule.
 pub fn simulated() -> impl Iterator<Item = Device> {
-    simulated_among(0..num_orders())
+    let first = number_from_env("KAURI_SIM_FIRST_ORDER").unwrap_or(0);
+    simulated_among(first..first + num_orders())
 }
 
 fn num_orders() -> usize {
-    match std::env::var("KAURI_SIM_ORDERS") {
-        _ if Schedule::env_is_set() => 1,
-        Ok(text) => text.parse().expect("KAURI_SIM_ORDERS is a number"),
-        Err(_) => Schedule::ORDERS,
-    }
+    if Schedule::env_is_set() { 1 } else { number_from_env("KAURI_SIM_ORDERS").unwrap_or(Schedule::ORDERS) }
+}
+
+fn number_from_env(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
 }
 
 fn simulated_among(orders: Range<usize>) -> impl Iterator<Item = Device> {

@@ -4,7 +4,8 @@ use anyhow::{Context, Result};
 use std::env;
 use std::ffi::OsStr;
 use std::fmt;
-use std::process::{Command, ExitStatus};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, ExitStatus, Stdio};
 
 /// A program failed and printed the reason; the task ends with its exit code and prints nothing more.
 #[derive(Debug)]
@@ -39,9 +40,24 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     if status.success() { Ok(()) } else { Err(Failed(exit_code(status)).into()) }
 }
 
+/// Runs a program on this terminal, as [`run`], and passes each line of its error stream to `see`.
+pub(crate) fn run_watched(command: &mut Command, mut see: impl FnMut(&str)) -> Result<()> {
+    let mut child =
+        command.stderr(Stdio::piped()).spawn().with_context(|| format!("cannot run {}", shown(command)))?;
+    let stderr = child.stderr.take().context("the stream is a pipe")?;
+    for line in BufReader::new(stderr).split(b'\n') {
+        let line = line.context("cannot read the program's errors")?;
+        let line = String::from_utf8_lossy(&line);
+        eprintln!("{line}");
+        see(&line);
+    }
+    let status = child.wait().with_context(|| format!("cannot wait for {}", shown(command)))?;
+    if status.success() { Ok(()) } else { Err(Failed(exit_code(status)).into()) }
+}
+
 /// Runs a program and returns its standard output; its error stream goes to this terminal.
 pub(crate) fn read(command: &mut Command) -> Result<String> {
-    let output = command.stderr(std::process::Stdio::inherit()).output();
+    let output = command.stderr(Stdio::inherit()).output();
     let output = output.with_context(|| format!("cannot run {}", shown(command)))?;
     if !output.status.success() {
         return Err(Failed(exit_code(output.status)).into());

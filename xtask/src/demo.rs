@@ -1,11 +1,14 @@
 //! `demo`: the program's demonstrations on real data.
 
-use crate::cargo::{self, FEATURES, cargo};
+use crate::cargo::{self, cargo};
+use crate::test::{compile_command, is_ci};
 use crate::workspace::Workspace;
 use crate::{ptx, setup};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cuda_lazy::Status;
+use serde_json::Value;
 use std::env;
+use std::process::Command;
 
 /// Run a demonstration, `nearest` if none is named, on this machine's best device
 #[derive(clap::Args)]
@@ -21,24 +24,57 @@ impl Demo {
         let workspace = Workspace::find()?;
         build_kernels_for_gpu(&workspace)?;
         // `cargo xtask demo -- --k 3` and `cargo xtask demo --k 3` are equal.
-        let args = self
-            .args
-            .iter()
-            .enumerate()
-            .filter(|(index, arg)| *index > 0 || *arg != "--")
-            .map(|(_, arg)| arg);
-        cargo::run(kauri(&workspace).arg("demo").args(args))
+        let args = self.args.strip_prefix(&["--".to_owned()]).unwrap_or(&self.args);
+        let mut command =
+            if is_ci() { program_of_tests(&workspace)? } else { kauri(&workspace, &features(args)) };
+        cargo::run(command.arg("demo").args(args))
     }
 }
 
-/// The program `kauri`, built if need be, with the workspace's data.
-pub(crate) fn kauri(workspace: &Workspace) -> std::process::Command {
+/// The program as the tests run it. In CI they have compiled it, and with it the library.
+fn program_of_tests(workspace: &Workspace) -> Result<Command> {
+    let mut command = compile_command();
+    let messages = cargo::read(command.arg("--message-format=json-render-diagnostics"))?;
+    let program = |line: &str| {
+        let message: Value = serde_json::from_str(line).ok()?;
+        let is_program =
+            message["target"]["name"] == "kauri-program" && message["target"]["kind"][0] == "bin";
+        Some(message["executable"].as_str().filter(|_| is_program)?.to_owned())
+    };
+    let program = messages.lines().find_map(program);
+    let mut program =
+        Command::new(program.with_context(|| format!("{} built none", cargo::shown(&command)))?);
+    with_data(workspace, &mut program);
+    Ok(program)
+}
+
+/// The program `kauri` with these features, built if need be, with the workspace's data.
+pub(crate) fn kauri(workspace: &Workspace, features: &str) -> Command {
     let mut command = cargo();
-    command.args(["run", "--package", "kauri-cli", FEATURES, "--bin", "kauri", "--"]);
+    command.args(["run", "--package", "kauri-cli", "--no-default-features", "--features", features]);
+    // Optimized, the library takes minutes to compile, and a demonstration runs for less than a second without that.
+    for package in ["kauri", "kauri-cli"] {
+        for setting in ["opt-level=0", "debug=false"] {
+            command.arg("--config").arg(format!("profile.dev.package.{package}.{setting}"));
+        }
+    }
+    command.args(["--bin", "kauri", "--"]);
+    with_data(workspace, &mut command);
+    command
+}
+
+fn with_data(workspace: &Workspace, command: &mut Command) {
     if env::var_os("KAURI_DATA").is_none() {
         command.env("KAURI_DATA", workspace.root.join("data"));
     }
-    command
+}
+
+/// Returns the features that a demonstration with these arguments needs; Parquet and the simulator have many dependencies.
+fn features(args: &[String]) -> String {
+    let mut features = vec!["cuda"];
+    features.extend(args.iter().any(|arg| arg.ends_with("sim")).then_some("sim"));
+    features.extend(args.iter().any(|arg| arg.ends_with("parquet")).then_some("parquet"));
+    features.join(",")
 }
 
 /// Builds the kernels if there is a GPU. Without one the build would take minutes for nothing; without a device toolchain
@@ -59,5 +95,17 @@ pub(crate) fn build_kernels_for_gpu(workspace: &Workspace) -> Result<()> {
     match ptx::build_all(workspace, &toolchain, false, &[])? {
         (_, 0) => Ok(()),
         (_, findings) => bail!("{findings} findings in the PTX"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_of_arguments() {
+        let features = |line: &str| features(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(features("nearest --k 3"), "cuda");
+        assert_eq!(features("nearest --device=sim --out a.geoparquet"), "cuda,sim,parquet");
     }
 }

@@ -27,7 +27,7 @@ impl Doctor {
             println!("{kind:<11} {}", ptx_files(&workspace, checked));
         }
         // The rest is the program's command, for users of the library.
-        cargo::run(kauri(&workspace).arg("doctor"))
+        cargo::run(kauri(&workspace, "cuda").arg("doctor"))
     }
 }
 

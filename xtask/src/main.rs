@@ -5,14 +5,17 @@ mod bench;
 mod budget;
 mod bundle;
 mod cargo;
+mod consumer;
 mod coverage;
 mod demo;
 mod doctor;
 mod mutants;
 mod outside;
 mod pack;
+mod package;
 mod parallel;
 mod ptx;
+mod schedules;
 mod setup;
 mod sim;
 mod test;
@@ -33,6 +36,8 @@ enum Task {
     Doctor(doctor::Doctor),
     Tidy(tidy::Tidy),
     Bundle(bundle::Bundle),
+    Package(package::Package),
+    Install(package::Install),
     Sim(sim::Sim),
     Mutants(mutants::Mutants),
     Coverage(coverage::Coverage),
@@ -48,6 +53,8 @@ fn main() -> ExitCode {
         Task::Doctor(task) => task.run(),
         Task::Tidy(task) => task.run(),
         Task::Bundle(task) => task.run(),
+        Task::Package(task) => task.run(),
+        Task::Install(task) => task.run(),
         Task::Sim(task) => task.run(),
         Task::Mutants(task) => task.run(),
         Task::Coverage(task) => task.run(),

@@ -1,15 +1,17 @@
 //! `test`: runs every test that this machine can run.
 
-use crate::cargo::{self, FEATURES, cargo};
-use crate::outside;
+use crate::cargo::{self, FEATURES, Failed, cargo};
 use crate::ptx::{self, Built};
-use crate::setup;
+use crate::schedules::{self, Schedules};
 use crate::workspace::Workspace;
-use crate::{assemble, cargo::Failed};
+use crate::{assemble, consumer, outside, setup};
 use anyhow::Result;
 use cuda_builder::Ptxas;
 use cuda_lazy::Status;
 use std::env;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
 use std::time::Instant;
 
 /// Run every test; prepares the tools that they need, and prints a line for each part that this machine cannot run
@@ -18,6 +20,9 @@ pub(crate) struct Test {
     /// Rewrite the budget of the kernels' resources
     #[arg(long)]
     bless: bool,
+    /// Run the simulator's tests under all schedules, not only under some that depend on the commit
+    #[arg(long)]
+    thorough: bool,
     /// Arguments for `cargo test`
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     args: Vec<String>,
@@ -35,6 +40,7 @@ use Outcome::{Failed as Bad, Passed, Skipped};
 impl Test {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
+        let schedules = Schedules::choose(&workspace, self.thorough);
         let mut parts = Parts::default();
         let mut kernels = None;
         parts.run("kernels", || {
@@ -42,24 +48,37 @@ impl Test {
             (kernels, outcome) = build_kernels(&workspace);
             outcome
         });
-        parts.run("cargo test", || self.cargo_test());
-        parts.run("own kernel", || match &kernels {
-            None => Skipped("there is no toolchain for kernels".to_owned()),
-            Some(_) => own_kernel(&workspace),
+        // Much of the compilation is one crate on one core, so the assembler runs beside it.
+        thread::scope(|scope| {
+            let assembler = scope.spawn(|| {
+                timed(|| match &kernels {
+                    None => Skipped("there is no PTX".to_owned()),
+                    Some(built) => assemble_kernels(&workspace, built, self.bless),
+                })
+            });
+            // Arguments may choose what is compiled.
+            if self.args.is_empty() {
+                parts.run("compile", || outcome_of(&mut compile_command()));
+            }
+            let (seconds, outcome) =
+                assembler.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            parts.0.push(("ptxas".to_owned(), seconds, outcome));
         });
+        self.cargo_test(&workspace, &schedules, &mut parts);
         parts.run("outside", || match outside::check(&workspace) {
             Ok(summary) => Passed(summary),
             Err(error) => Bad(format!("a crate outside of the workspace: {error:#}")),
         });
-        parts.run("ptxas", || match &kernels {
-            None => Skipped("there is no PTX".to_owned()),
-            Some(built) => assemble_kernels(&workspace, built, self.bless),
+        parts.run("packages", || match consumer::check(&workspace, kernels.is_some()) {
+            Ok(detail) => Passed(detail),
+            Err(error) => Bad(format!("{error:#}")),
         });
         parts.run("GPU", gpu);
         parts.finish()
     }
 
-    fn cargo_test(&self) -> Outcome {
+    /// Runs the tests; each test program is a part of its own in the summary.
+    fn cargo_test(&self, workspace: &Workspace, schedules: &Schedules, parts: &mut Parts) {
         let mut command = cargo();
         command.args(["test", FEATURES]);
         if !self.args.iter().any(|arg| arg.starts_with("-p") || arg.starts_with("--package")) {
@@ -70,11 +89,52 @@ impl Test {
             command.arg("--no-fail-fast");
         }
         command.args(&self.args);
-        match cargo::run(&mut command) {
-            Ok(()) => Passed(cargo::shown(&command)),
-            Err(error) => Bad(format!("{}: {error:#}", cargo::shown(&command))),
+        schedules.set(&mut command);
+        let (begin, mut programs) = (Instant::now(), Vec::new());
+        let result = cargo::run_watched(&mut command, |line| {
+            programs.extend(program_of(line).map(|name| (name, begin.elapsed().as_secs_f32())));
+        });
+        let end = begin.elapsed().as_secs_f32();
+        let ends = programs.iter().skip(1).map(|(_, begin)| *begin).chain([end]);
+        let seconds: Vec<f32> = programs.iter().zip(ends).map(|((_, begin), end)| end - begin).collect();
+        for ((name, _), seconds) in programs.into_iter().zip(seconds).filter(|(_, seconds)| *seconds >= 1.0) {
+            parts.0.push((format!("  {name}"), seconds, Passed(String::new())));
         }
+        let detail = format!("{}; schedules: {}", cargo::shown(&command), schedules.describe(workspace));
+        let outcome = match result.and_then(|()| self.record(workspace)) {
+            Ok(()) => Passed(detail),
+            Err(error) => Bad(format!("{error:#}: {detail}")),
+        };
+        parts.0.push(("cargo test".to_owned(), end, outcome));
     }
+
+    fn record(&self, workspace: &Workspace) -> Result<()> {
+        if self.thorough && self.args.is_empty() { schedules::record(workspace) } else { Ok(()) }
+    }
+}
+
+/// Returns the command that compiles everything that `cargo test` runs.
+pub(crate) fn compile_command() -> Command {
+    let mut command = cargo();
+    command.args(["test", FEATURES, "--workspace", "--no-run", "--quiet"]);
+    command
+}
+
+fn outcome_of(command: &mut Command) -> Outcome {
+    match cargo::run(command) {
+        Ok(()) => Passed(cargo::shown(command)),
+        Err(error) => Bad(format!("{}: {error:#}", cargo::shown(command))),
+    }
+}
+
+/// Returns the name of the test program that cargo is about to run, if this line of its output says so.
+fn program_of(line: &str) -> Option<String> {
+    if let Some(krate) = line.trim().strip_prefix("Doc-tests ") {
+        return Some(format!("{krate}, documentation"));
+    }
+    let path = line.trim().strip_prefix("Running ")?.rsplit_once('(')?.1.strip_suffix(')')?;
+    let name = Path::new(path).file_stem()?.to_str()?;
+    Some(name.rsplit_once('-').map_or(name, |(name, _hash)| name).to_owned())
 }
 
 /// Builds the PTX, if this machine can. It is the first part, because the host's tests embed PTX.
@@ -101,22 +161,6 @@ fn build_kernels(workspace: &Workspace) -> (Option<Vec<Built>>, Outcome) {
     }
 }
 
-/// Runs the example project with its own kernels in the simulator.
-fn own_kernel(workspace: &Workspace) -> Outcome {
-    let mut command = cargo();
-    command
-        .args(["run", "--quiet", "--manifest-path"])
-        .arg(workspace.root.join("host/examples/own-kernel/Cargo.toml"))
-        .args(["--", "sim"])
-        .env("CARGO_TARGET_DIR", workspace.target.join("own-kernel"))
-        // The simulator runs kernels that are compiled for the CPU.
-        .env("KAURI_EMBED_PTX", "0");
-    match cargo::run(&mut command) {
-        Ok(()) => Passed("host/examples/own-kernel".to_owned()),
-        Err(error) => Bad(format!("host/examples/own-kernel: {error:#}")),
-    }
-}
-
 fn assemble_kernels(workspace: &Workspace, built: &[Built], bless: bool) -> Outcome {
     let ptxas = match Ptxas::prepare(&workspace.target) {
         Ok((ptxas, _)) => ptxas,
@@ -140,7 +184,7 @@ fn gpu() -> Outcome {
     }
 }
 
-fn is_ci() -> bool {
+pub(crate) fn is_ci() -> bool {
     env::var("CI").is_ok_and(|value| value == "true")
 }
 
@@ -148,15 +192,20 @@ fn one_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
+fn timed<T>(part: impl FnOnce() -> T) -> (f32, T) {
+    let begin = Instant::now();
+    let result = part();
+    (begin.elapsed().as_secs_f32(), result)
+}
+
 /// The finished parts, for the summary.
 #[derive(Default)]
-struct Parts(Vec<(&'static str, f32, Outcome)>);
+struct Parts(Vec<(String, f32, Outcome)>);
 
 impl Parts {
-    fn run(&mut self, name: &'static str, part: impl FnOnce() -> Outcome) {
-        let begin = Instant::now();
-        let outcome = part();
-        self.0.push((name, begin.elapsed().as_secs_f32(), outcome));
+    fn run(&mut self, name: &str, part: impl FnOnce() -> Outcome) {
+        let (seconds, outcome) = timed(part);
+        self.0.push((name.to_owned(), seconds, outcome));
     }
 
     fn finish(self) -> Result<()> {
@@ -167,9 +216,24 @@ impl Parts {
                 Bad(detail) => ("FAILED", detail),
                 Skipped(detail) => ("skipped", detail),
             };
-            println!("{name:<10} {state:<7} {seconds:>6.1} s  {detail}");
+            // A test program has a time; its result is part of `cargo test`.
+            let state = if name.starts_with(' ') { "" } else { state };
+            println!("{name:<30} {state:<7} {seconds:>6.1} s  {detail}");
         }
         let failed = self.0.iter().any(|(_, _, outcome)| matches!(outcome, Bad(_)));
         if failed { Err(Failed(1).into()) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_in_cargo_s_output() {
+        let line = "     Running tests/sim/main.rs (target/debug/deps/sim-0123456789abcdef)";
+        assert_eq!(program_of(line).as_deref(), Some("sim"));
+        assert_eq!(program_of("   Doc-tests kauri").as_deref(), Some("kauri, documentation"));
+        assert_eq!(program_of("   Compiling kauri v0.1.0"), None);
     }
 }

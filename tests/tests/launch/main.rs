@@ -12,7 +12,6 @@ mod parameters;
 mod sorting;
 mod wald_rounds;
 mod warp;
-mod wrong_launches;
 
 use kauri::device::{Buffer, Gpu, Stream};
 

@@ -8,21 +8,21 @@
 #   run.sh large               tests of more than 2^32 items: take 120 GB of GPU memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
 #   run.sh suite NAME...       benchmarks and their rivals, which nvcc builds if installed:
-#                              first-call   first calls, each in a process of its own, on $KAURI_FIRST_CALL_SIZES points
-#                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
-#                              join         joins, of $KAURI_JOIN_SIZES points a set
-#                              join-thesis  the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
-#                                           ncu, if installed, in join-thesis-ncu.csv and lovik-ncu.csv
-#                              quadtree     quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
-#                              quadtree-host quadtrees and octrees of points in host memory, also out of core, of
-#                                           $KAURI_QUADTREE_HOST_SIZES points
+#                              first-call     first calls, each in a process of its own, on $KAURI_FIRST_CALL_SIZES points
+#                              kdtree         trees and queries, of $KAURI_TREE_SIZES points
+#                              join           joins, of $KAURI_JOIN_SIZES points a set
+#                              join-thesis    the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
+#                                             ncu, if installed, in join-thesis-ncu.csv and lovik-ncu.csv
+#                              quadtree       quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
+#                              quadtree-host  quadtrees and octrees of points in host memory, also out of core, of
+#                                             $KAURI_QUADTREE_HOST_SIZES points
 #                              quadtree-gluck the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
-#                              sah          trees over the meshes in the folder `with` and over soups of $KAURI_SOUP_SIZES triangles,
-#                                           and rays through them
-#                              sah-chang    the experiment that Chang, Seo and Ihm published, on these meshes
-#                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
-#                              kdtree-wald  the experiment that Wald published, of $KAURI_WALD_SIZES points
-#                              primitives   of $KAURI_SIZES items
+#                              sah            trees over the meshes in the folder `with` and over soups of $KAURI_SOUP_SIZES triangles,
+#                                             and rays through them
+#                              sah-chang      the experiment that Chang, Seo and Ihm published, on these meshes
+#                              join-cpu       joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
+#                              kdtree-wald    the experiment that Wald published, of $KAURI_WALD_SIZES points
+#                              primitives     of $KAURI_SIZES items
 #   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first-call, kdtree and primitives
 #   run.sh all                 test, checked, sanitize, demo and bench
 #
