@@ -4,6 +4,7 @@ use crate::cargo::{self, cargo};
 use crate::workspace::Workspace;
 use crate::{ptx, setup};
 use anyhow::{Context, Result, bail, ensure};
+use cuda_builder::Arch;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,13 +25,20 @@ pub(crate) struct Install {
 /// Maximum size of a package in the registry.
 const MAX_BYTES: u64 = 10_000_000;
 
-/// Left out of the package, so that it is small enough: GPUs of this architecture run the PTX of sm_75.
-const LEFT_OUT: &str = "sm_80";
+/// Prefix of the packages with machine code for one architecture.
+const MACHINE_CODE: &str = "kauri-sm-";
 
 /// A package to publish.
 pub(crate) struct Crate {
     pub(crate) name: String,
     version: String,
+}
+
+impl Crate {
+    /// Returns the architecture of a package with machine code.
+    fn architecture(&self) -> Option<&str> {
+        self.name.strip_prefix(MACHINE_CODE)
+    }
 }
 
 impl Package {
@@ -59,7 +67,10 @@ impl Install {
 
 fn build_kernels(workspace: &Workspace) -> Result<()> {
     let toolchain = setup::device_toolchain(workspace)?;
-    match ptx::build_all(workspace, &toolchain, false)? {
+    let crates = published()?;
+    let archs: Vec<_> = crates.iter().filter_map(Crate::architecture).collect();
+    let archs = archs.iter().map(|arch| format!("sm_{arch}").parse()).collect::<Result<Vec<Arch>, _>>()?;
+    match ptx::build_all(workspace, &toolchain, false, &archs)? {
         (_, 0) => Ok(()),
         (_, findings) => bail!("{findings} findings in the PTX"),
     }
@@ -68,7 +79,7 @@ fn build_kernels(workspace: &Workspace) -> Result<()> {
 /// Packages the crates to publish, with the kernels that are built, and returns the package files.
 pub(crate) fn package(workspace: &Workspace) -> Result<Vec<(Crate, PathBuf)>> {
     let crates = published()?;
-    let kernels = Kernels::copy(workspace)?;
+    let kernels = Kernels::copy(workspace, &crates)?;
     let mut command = cargo();
     // The registry knows none of the crates yet, and needs no answer: `--offline` packages a crate beside those it depends on.
     command.args(["package", "--offline", "--no-verify", "--allow-dirty", "--quiet", "--target-dir"]);
@@ -126,32 +137,38 @@ fn published() -> Result<Vec<Crate>> {
     Ok(crates)
 }
 
-/// The kernels in the folder where the library's package carries them. They are there only while packages are made: the
-/// library's build script takes this folder first.
-struct Kernels(PathBuf);
+/// The packs of kernels in the folders where packages carry them. They are there only while packages are made: build scripts take these
+/// folders first.
+struct Kernels(Vec<PathBuf>);
 
 impl Kernels {
-    fn copy(workspace: &Workspace) -> Result<Self> {
-        let kernels = Kernels(workspace.root.join("host/ptx"));
-        kernels.remove();
-        fs::create_dir_all(&kernels.0).with_context(|| format!("cannot make {}", kernels.0.display()))?;
-        for entry in fs::read_dir(workspace.ptx_dir(false)).into_iter().flatten() {
-            let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).context("a file has a name")?;
-            if !name.starts_with(ptx::TEST_FAMILY) && !name.contains(LEFT_OUT) {
-                fs::copy(&path, kernels.0.join(name)).with_context(|| format!("cannot copy {name}"))?;
+    /// Copies the PTX to the library, and machine code to the packages of the architectures.
+    fn copy(workspace: &Workspace, crates: &[Crate]) -> Result<Self> {
+        let machine_code = crates.iter().filter_map(|krate| {
+            let arch = krate.architecture()?;
+            Some((format!("machine-code/sm-{arch}/packs"), format!("kernels.sm_{arch}.cubin.pack")))
+        });
+        let ptx = [("host/packs".to_owned(), ".ptx.pack".to_owned())];
+        let mut kernels = Kernels(Vec::new());
+        for (folder, ending) in ptx.into_iter().chain(machine_code) {
+            let folder = workspace.root.join(folder);
+            let _ = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            for entry in fs::read_dir(workspace.ptx_dir(false)).into_iter().flatten() {
+                let path = entry?.path();
+                let name = path.file_name().and_then(|name| name.to_str()).context("a file has a name")?;
+                if name.ends_with(&ending) && !name.starts_with(ptx::TEST_FAMILY) {
+                    fs::copy(&path, folder.join(name)).with_context(|| format!("cannot copy {name}"))?;
+                }
             }
+            kernels.0.push(folder);
         }
         Ok(kernels)
-    }
-
-    fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 impl Drop for Kernels {
     fn drop(&mut self) {
-        self.remove();
+        self.0.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
     }
 }
