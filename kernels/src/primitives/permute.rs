@@ -74,19 +74,16 @@ impl<P: Words> Permute<'_, P> {
         let divisor = Divisor::new(pieces);
         let num_pieces = num_items * pieces;
         let indices = self.indices.part(begin, num_items as usize);
-        let mut batch = 0;
-        while batch < pieces {
+        for batch in 0..pieces {
             // In three steps, so that all accesses of a step are in flight at once.
             let first = batch * PERMUTE_BLOCK_ITEMS as u32 + thread::thread_idx_x();
             let piece = |j: usize| first + (j * PER_ITEM_THREADS) as u32;
             let item = |j: usize| divisor.quotient(piece(j));
             let mut index = [u32::MAX; BATCH];
-            let mut j = 0;
-            while j < BATCH {
+            for j in 0..BATCH {
                 if IS_FULL || piece(j) < num_pieces {
                     index[j] = computed(indices.load(item(j) as usize));
                 }
-                j += 1;
             }
             let is_moved =
                 |j: usize| (IS_FULL || piece(j) < num_pieces) && u64::from(index[j]) < self.num_indexed;
@@ -96,21 +93,16 @@ impl<P: Words> Permute<'_, P> {
                 addresses(index[j] as usize * pieces as usize + within, in_order)
             };
             let mut moved = [P::ZEROS; BATCH];
-            let mut j = 0;
-            while j < BATCH {
+            for j in 0..BATCH {
                 if is_moved(j) {
                     moved[j] = computed(self.input.load(address(j).0));
                 }
-                j += 1;
             }
-            let mut j = 0;
-            while j < BATCH {
+            for j in 0..BATCH {
                 if is_moved(j) {
                     self.output.store(address(j).1, moved[j]);
                 }
-                j += 1;
             }
-            batch += 1;
         }
     }
 }

@@ -43,10 +43,8 @@ impl Norm {
     #[inline(always)]
     pub fn put_together<C: Coord>(self, dims: usize, along: impl Fn(usize) -> C) -> C {
         let mut sum = C::ZERO;
-        let mut axis = 0;
-        while axis < dims {
+        for axis in 0..dims {
             sum = self.and(sum, along(axis));
-            axis += 1;
         }
         sum
     }

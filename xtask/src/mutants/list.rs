@@ -147,8 +147,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "histogram: forgets a copy of the counters",
         kernel: HISTOGRAM,
-        from: "            let mut copy = 0;\n",
-        to: "            let mut copy = 1;\n",
+        from: "for copy in 0..HISTOGRAM_COPIES",
+        to: "for copy in 1..HISTOGRAM_COPIES",
     },
     Mutant {
         what: "look-back: takes a partial sum for an inclusive one",
@@ -231,8 +231,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "radix rank: no warp barrier between two leaders",
         kernel: RANK,
-        from: "            warp::sync_warp(warp::FULL_MASK);\n            item += 1;",
-        to: "            item += 1;",
+        from: "            warp::sync_warp(warp::FULL_MASK);\n        }\n        ranks",
+        to: "        }\n        ranks",
     },
     Mutant {
         what: "radix rank: counts the lane itself as below it",
@@ -315,8 +315,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "digit match: forgets a bit",
         kernel: WARP_RANK,
-        from: "while bit < RADIX_BITS",
-        to: "while bit + 1 < RADIX_BITS",
+        from: "for bit in 0..RADIX_BITS",
+        to: "for bit in 0..RADIX_BITS - 1",
     },
     Mutant {
         what: "tags: skips the first point of the level",
@@ -423,8 +423,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "k best: pads one entry too few",
         kernel: BEST_K,
-        from: "let mut i = self.len;",
-        to: "let mut i = self.len + 1;",
+        from: "for i in self.len..",
+        to: "for i in self.len + 1..",
     },
     Mutant {
         what: "verify: takes the right side for the left",
@@ -513,8 +513,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "swaps: points of a tile are written before all are read",
         kernel: SWAPS,
-        from: "                row += 1;\n            }\n            thread::sync_threads();",
-        to: "                row += 1;\n            }",
+        from: "                }\n            }\n            thread::sync_threads();",
+        to: "                }\n            }",
     },
     Mutant {
         what: "axes in turn: only the last axis on which points differ",
@@ -597,8 +597,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "multi-GPU: a point equal to a node above is on its side",
         kernel: MULTI_GPU,
-        from: "        beyond += 1;\n    }\n    false",
-        to: "        beyond += 1;\n    }\n    true",
+        from: "            return key_a < key_b;\n        }\n    }\n    false",
+        to: "            return key_a < key_b;\n        }\n    }\n    true",
     },
     Mutant {
         what: "multi-GPU: sides are those of the level of the part",
@@ -790,8 +790,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before sorted points are stored",
         kernel: QUADTREE_LEVELS,
-        from: "                ranks.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
-        to: "                ranks.add(child);\n            }\n            j += 1;\n        }",
+        from: "                ranks.add(child);\n            }\n        }\n        thread::sync_threads();",
+        to: "                ranks.add(child);\n            }\n        }",
     },
     Mutant {
         what: "quadtree: level by level, the threads before have no points",
@@ -802,8 +802,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before points are with their threads",
         kernel: QUADTREE_LEVELS,
-        from: "        thread::sync_threads();\n        let (first, mut counts, mut j) =",
-        to: "        let (first, mut counts, mut j) =",
+        from: "        thread::sync_threads();\n        let (first, mut counts) =",
+        to: "        let (first, mut counts) =",
     },
     Mutant {
         what: "SAH: references above a plane overwrite those below",
@@ -862,8 +862,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: a root's subtree, no barrier before the triangles of a node are known",
         kernel: SAH_SMALL_WARPS,
-        from: "        warp::sync_warp(warp::FULL_MASK);\n        let (model, mut best, mut i)",
-        to: "        let (model, mut best, mut i)",
+        from: "        warp::sync_warp(warp::FULL_MASK);\n        let (model, mut best)",
+        to: "        let (model, mut best)",
     },
     Mutant {
         what: "SAH: a root's subtree, no barrier before a node is taken from the stack",
