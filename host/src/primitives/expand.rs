@@ -39,7 +39,7 @@ pub fn offsets(
     unsafe {
         let args = (counts.slice(), offsets);
         stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, offsets.read_only(), offsets, ScanKind::Exclusive)
+        scan.run::<u64, Sum, Decoupled>(&temp, offsets.read_only(), offsets, ScanKind::Exclusive)
     }
 }
 

@@ -84,11 +84,13 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
 #[inline(always)]
 unsafe fn compare_other_axes<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> i32 {
     let (a, b, dims) = (a as usize, b as usize, dims as usize);
-    for axis in 1..dims {
+    let mut axis = 1;
+    while axis < dims {
         let (key_a, key_b) = (coords.load(a * dims + axis).key(), coords.load(b * dims + axis).key());
         if key_a != key_b {
             return if key_a < key_b { -1 } else { 1 };
         }
+        axis += 1;
     }
     0
 }

@@ -63,7 +63,8 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
     let id = thread::index_1d_u64() as usize;
     if id < coords.len() / dims as usize {
         let point = coords.part(id * dims as usize, dims as usize);
-        for above in 0..level {
+        let mut above = 0;
+        while above < level {
             let ancestor = ancestors.part((above * dims) as usize, dims as usize);
             // The column of the split axis of the ancestor. Column 0 is the split axis of the part's level.
             let column = (above + dims - level % dims) % dims;
@@ -72,6 +73,7 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
             if !is_less(first, last, dims, column) {
                 finding.atomic_min(0, id as u64, Ordering::Relaxed, Scope::Device);
             }
+            above += 1;
         }
     }
 }
@@ -79,12 +81,14 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
 /// Returns true if point `a` comes before point `b` by the super key that begins with a column, and does not equal it.
 #[inline(always)]
 unsafe fn is_less<C: Coord>(a: Slice<'_, C>, b: Slice<'_, C>, dims: u32, column: u32) -> bool {
-    for beyond in 0..dims {
+    let mut beyond = 0;
+    while beyond < dims {
         let at = if column + beyond < dims { column + beyond } else { column + beyond - dims } as usize;
         let (key_a, key_b) = (a.load(at).key(), b.load(at).key());
         if key_a != key_b {
             return key_a < key_b;
         }
+        beyond += 1;
     }
     false
 }

@@ -118,8 +118,10 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
     ) -> usize {
         let accepted = |position| {
             let mut hits = 0;
-            for i in 0..GROUP {
+            let mut i = 0;
+            while i < GROUP {
                 hits |= u32::from(accepts(position + i)) << i;
+                i += 1;
             }
             hits
         };
@@ -225,8 +227,10 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
     unsafe fn near(&self, point: &[C; D], position: usize) -> u32 {
         let near_by = |norm| {
             let mut hits = 0;
-            for i in 0..GROUP {
+            let mut i = 0;
+            while i < GROUP {
                 hits |= u32::from(self.is_near_by(norm, point, position + i)) << i;
+                i += 1;
             }
             hits
         };

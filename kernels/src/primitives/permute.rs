@@ -74,7 +74,8 @@ impl<P: Words> Permute<'_, P> {
         let divisor = Divisor::new(pieces);
         let num_pieces = num_items * pieces;
         let indices = self.indices.part(begin, num_items as usize);
-        for batch in 0..pieces {
+        let mut batch = 0;
+        while batch < pieces {
             // In three steps, so that all accesses of a step are in flight at once.
             let first = batch * PERMUTE_BLOCK_ITEMS as u32 + thread::thread_idx_x();
             let piece = |j: usize| first + (j * PER_ITEM_THREADS) as u32;
@@ -103,6 +104,7 @@ impl<P: Words> Permute<'_, P> {
                     self.output.store(address(j).1, moved[j]);
                 }
             }
+            batch += 1;
         }
     }
 }

@@ -199,8 +199,10 @@ impl<T: Words> Segmented<'_, T> {
         };
         let low = segment_of_warp(first, 0);
         let high = segment_of_warp(first + ROWS * row_items::<T>() - 1, low);
-        for row in 0..ROWS {
-            for e in 0..T::PER_16 {
+        let mut row = 0;
+        while row < ROWS {
+            let mut e = 0;
+            while e < T::PER_16 {
                 if ends >> (row * T::PER_16 + e) & 1 != 0 {
                     let item = (begin + row_begin::<T, ROWS>(row) + e) as u64;
                     let segment = segment_of(offsets, item, low, high);
@@ -209,7 +211,9 @@ impl<T: Words> Segmented<'_, T> {
                         to.store(segment, sums[row][e]);
                     }
                 }
+                e += 1;
             }
+            row += 1;
         }
     }
 
@@ -218,7 +222,8 @@ impl<T: Words> Segmented<'_, T> {
     #[inline(always)]
     unsafe fn ends(&self, begin: usize, heads: u32) -> u32 {
         let mut ends = 0;
-        for row in 0..ROWS {
+        let mut row = 0;
+        while row < ROWS {
             let own = heads >> (row * T::PER_16) & ((1 << T::PER_16) - 1);
             let next = begin + row_begin::<T, ROWS>(row) + T::PER_16;
             // The flag of the item behind the lane's last one comes from the lane above, or from memory.
@@ -233,6 +238,7 @@ impl<T: Words> Segmented<'_, T> {
                 row_ends |= 1 << (last + T::PER_16 - next);
             }
             ends |= row_ends << (row * T::PER_16);
+            row += 1;
         }
         ends
     }
@@ -266,12 +272,16 @@ impl<T: Words> Segmented<'_, T> {
         // Reloaded: the items leave few registers for other values.
         let begin = ticket.load(0) as usize * tile_items::<T, ROWS>();
         let before = Restarting::<O>::combine(before.load(0), warps_before).sum;
-        for row in 0..ROWS {
-            for e in 0..T::PER_16 {
+        let mut row = 0;
+        while row < ROWS {
+            let mut e = 0;
+            while e < T::PER_16 {
                 if is_open >> (row * T::PER_16 + e) & 1 != 0 {
                     sums[row][e] = O::combine(before, sums[row][e]);
                 }
+                e += 1;
             }
+            row += 1;
         }
         (begin, heads, sums)
     }
@@ -288,29 +298,35 @@ impl<T: Words> Segmented<'_, T> {
         let mut is_open = 0;
         // The sum of the warp's rows so far since their last head, and whether they have a head.
         let (mut warp_sum, mut has_head) = (O::IDENTITY, false);
-        for row in 0..ROWS {
+        let mut row = 0;
+        while row < ROWS {
             let is_head = |e: usize| heads >> (row * T::PER_16 + e) & 1 != 0;
             let mut sum = items[row][0];
             let mut any = is_head(0);
-            for e in 1..T::PER_16 {
+            let mut e = 1;
+            while e < T::PER_16 {
                 sum = O::combine(if is_head(e) { O::IDENTITY } else { sum }, items[row][e]);
                 any = any || is_head(e);
+                e += 1;
             }
             let head_lanes = warp::warp_vote_ballot(warp::FULL_MASK, any);
             let (lanes_before, row_sum) = exclusive_of::<T, O>(inclusive_since::<T, O>(sum, head_lanes));
             let head_below = head_lanes & warp::lane_mask_lt() != 0;
             let mut sum = if head_below { lanes_before } else { O::combine(warp_sum, lanes_before) };
             let mut is_closed = has_head || head_below;
-            for e in 0..T::PER_16 {
+            let mut e = 0;
+            while e < T::PER_16 {
                 let before = if is_head(e) { O::IDENTITY } else { sum };
                 sum = O::combine(before, items[row][e]);
                 sums[row][e] = computed(if exclusive { before } else { sum });
                 is_closed = is_closed || is_head(e);
                 is_open |= u32::from(!is_closed) << (row * T::PER_16 + e);
+                e += 1;
             }
             warp_sum = if head_lanes != 0 { row_sum } else { O::combine(warp_sum, row_sum) };
             has_head = has_head || head_lanes != 0;
             is_open = computed(is_open);
+            row += 1;
         }
         let warp_sum = SinceHead::new(warp_sum, has_head);
         (sums, is_open, warp_sum)

@@ -176,13 +176,15 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
     /// Marks the siblings on the path from the root as pending where they are within the bound.
     #[inline(always)]
     unsafe fn push_siblings(&self, position: &mut Position, bound: C) {
-        for level in 0..position.level {
+        let mut level = 0;
+        while level < position.level {
             let child = position.code >> (position.level - level - 1);
             let [distance, _] = self.distances_to_child(child / 2 - 1, 1 - child % 2);
             if distance <= bound {
                 self.pending_distances().store(Self::pending_index(level), distance);
                 position.pending |= 1 << level;
             }
+            level += 1;
         }
     }
 

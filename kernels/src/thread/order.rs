@@ -134,13 +134,15 @@ impl<C: Coord + Words> Order<C, u32> for SuperKey {
 #[inline(always)]
 unsafe fn is_before_on_other_axes<C: Coord>(lookup: &Lookup<'_, C>, a: u32, b: u32) -> bool {
     let Lookup { coords, dims, axis } = *lookup;
-    for offset in 1..dims {
+    let mut offset = 1;
+    while offset < dims {
         let other_axis = if axis + offset < dims { axis + offset } else { axis + offset - dims } as usize;
         let key_a = coords.load(a as usize * dims as usize + other_axis).key();
         let key_b = coords.load(b as usize * dims as usize + other_axis).key();
         if key_a != key_b {
             return key_a < key_b;
         }
+        offset += 1;
     }
     a < b
 }

@@ -38,9 +38,9 @@ pub(super) fn best_pairs<C: Coord>(
     let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     let mut all = unsafe {
-        let sides = plan.run(stream, &temp, grid, &params.join, coords, Some(sets))?;
+        let sides = plan.run(&temp, grid, &params.join, coords, Some(sets))?;
         let offsets = temp.view(offsets);
-        let total = counting.run(stream, &temp, &sides, offsets)?;
+        let total = counting.run(&temp, &sides, offsets)?;
         let bytes = total.saturating_mul(size_of::<Bits128>() as u64);
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
@@ -72,7 +72,6 @@ fn select_best(
         // SAFETY: the number of pairs is as planned, and they are borrowed.
         unsafe {
             sort.run::<Ascending>(
-                stream,
                 &temp,
                 pairs.read_only(),
                 pairs,
@@ -85,5 +84,5 @@ fn select_best(
     let best = BestPairs::plan(&mut layout, k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: as above.
-    best.run(stream, &temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
+    best.run(&temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
 }

@@ -53,8 +53,8 @@ pub(super) fn best_pairs<C: Coord>(
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
-    let sides = unsafe { plan.run(stream, &temp, grid, &params.join, coords, Some(sets)) }?;
-    best.run(stream, &temp, params.threshold, |running| {
+    let sides = unsafe { plan.run(&temp, grid, &params.join, coords, Some(sets)) }?;
+    best.run(&temp, params.threshold, |running| {
         let (mut first, mut len) = (0, batch.min(num_rows.div_ceil(JOIN.first_rows)));
         while first < num_rows {
             // SAFETY: as above; the array has `len` rows.

@@ -44,7 +44,7 @@ pub(in crate::join) fn nearest<C: Coord>(
     let temp = workspace.carve(stream, &layout, "nearest points")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
+        let sides = plan.run(&temp, &grid, params, sets, None)?;
         let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
         match params.dims {
             2 => stream.launch_items::<join_nearest<C, 2>>(lens[1] as u64, args),

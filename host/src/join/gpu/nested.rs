@@ -39,7 +39,7 @@ pub(super) fn best_pairs<C: Coord>(
     let best = BestPairs::plan(&mut layout, params.k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
-    best.run(stream, &temp, params.threshold, |running| {
+    best.run(&temp, params.threshold, |running| {
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe { offer_pairs(stream, params, sets, ids, sets.map(|set| set.len), running) }
     })
@@ -83,10 +83,15 @@ pub(super) fn join_best_points_on_device<C: Coord>(
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(&params.scoring, i))
+                top[i].run(
+                    &temp.on(stream),
+                    sets[i].scores,
+                    sets[i].score_type,
+                    best_keys(&params.scoring, i),
+                )
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
-            join_chosen_points(stream, params, best.begin(stream, &temp, threshold)?, sets, ids, are_all)
+            join_chosen_points(stream, params, best.begin(&temp, threshold)?, sets, ids, are_all)
         }
     })
 }
@@ -205,7 +210,6 @@ impl TopScores {
     /// The number of scores is as planned. Nothing else uses the scores and the memory of the plan until the stream has done the work.
     pub(super) unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         scores: Slice<'_, u32>,
         score_type: ScoreType,
@@ -220,8 +224,8 @@ impl TopScores {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Bits32(top) => top.run(stream, temp, scores, order),
-                Self::Bits64(top) => top.run(stream, temp, scores, order),
+                Self::Bits32(top) => top.run(temp, scores, order),
+                Self::Bits64(top) => top.run(temp, scores, order),
             }
         }
     }
@@ -248,7 +252,6 @@ where
     /// The requirements of [`TopScores::run`].
     unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         scores: Slice<'_, u32>,
         order: KeyOrder,
@@ -258,7 +261,7 @@ where
         unsafe {
             let len = scores.len() / (size_of::<B>() / size_of::<u32>());
             let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
-            self.top.run(stream, temp, scores, order, output)?;
+            self.top.run(temp, scores, order, output)?;
         }
         Ok(output.ids.read_only())
     }

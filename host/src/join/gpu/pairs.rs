@@ -30,8 +30,8 @@ pub(in crate::join) fn count<C: Coord>(
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
-        count_all(stream, &temp, &sides, total)
+        let sides = plan.run(&temp, &grid, params, sets, None)?;
+        count_all(&temp, &sides, total)
     }
 }
 
@@ -55,8 +55,8 @@ pub(in crate::join) fn rows<C: Coord>(
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and the buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
-        let total = counting.run(stream, &temp, &sides, offsets.slice_mut())?;
+        let sides = plan.run(&temp, &grid, params, sets, None)?;
+        let total = counting.run(&temp, &sides, offsets.slice_mut())?;
         let bytes = total.saturating_mul(size_of::<u32>() as u64);
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
@@ -83,15 +83,14 @@ impl CountingPlan {
     /// The requirements of [`start`](Self::start).
     pub(super) unsafe fn run<C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         sides: &SortedSides<'_, C>,
         offsets: SliceMut<'_, u64>,
     ) -> Result<u64> {
         // SAFETY: passed on to the caller.
         unsafe {
-            self.start(stream, temp, sides, 0, offsets)?;
-            Ok(stream.read(offsets.read_only().part(offsets.len() - 1, 1))?[0])
+            self.start(temp, sides, 0, offsets)?;
+            Ok(temp.stream.read(offsets.read_only().part(offsets.len() - 1, 1))?[0])
         }
     }
 
@@ -101,7 +100,6 @@ impl CountingPlan {
     /// There is one more offset than probe points. Nothing else uses the offsets and the sets until the stream has done the work.
     pub(super) unsafe fn start<C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         sides: &SortedSides<'_, C>,
         num_before: u32,
@@ -110,11 +108,11 @@ impl CountingPlan {
         let counts = temp.view(self.counts);
         // SAFETY: passed on to the caller; the counts are those of the plan.
         unsafe {
-            launch_count(stream, sides, num_before, counts, empty_view())?;
+            launch_count(&temp.stream, sides, num_before, counts, empty_view())?;
             let args = (counts.read_only(), offsets);
-            stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
+            temp.stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, ScanKind::Exclusive)
+            self.scan.run::<u64, Sum, Decoupled>(temp, from, offsets, ScanKind::Exclusive)
         }
     }
 }
@@ -124,16 +122,15 @@ impl CountingPlan {
 /// # Safety
 /// `total` is a region of `temp`. Nothing else uses it and the sets until the stream has done the work.
 pub(super) unsafe fn count_all<C: Coord>(
-    stream: &Stream,
     temp: &Temp<'_>,
     sides: &SortedSides<'_, C>,
     total: Region<u64>,
 ) -> Result<u64> {
-    temp.clear(stream, total)?;
+    temp.clear(total)?;
     // SAFETY: passed on to the caller.
     unsafe {
-        launch_count(stream, sides, 0, empty_view(), temp.view(total))?;
-        Ok(stream.read(temp.view(total).read_only())?[0])
+        launch_count(&temp.stream, sides, 0, empty_view(), temp.view(total))?;
+        Ok(temp.stream.read(temp.view(total).read_only())?[0])
     }
 }
 

@@ -57,7 +57,7 @@ impl<C: Coord> GpuTree<C> {
             let begins = offsets.slice_mut();
             let args = (counts.read_only(), begins);
             stream.launch_items::<primitives_expand_counts>(num_rows as u64 + 1, args)?;
-            scan.run::<u64, Sum, Decoupled>(&stream, &temp, begins.read_only(), begins, ScanKind::Exclusive)?;
+            scan.run::<u64, Sum, Decoupled>(&temp, begins.read_only(), begins, ScanKind::Exclusive)?;
             let total = offsets.part_to_vec(&stream, num_rows..num_rows + 1)?[0];
             let too_large = |error: Error| error.of_result(total, 4 * total);
             let mut leaves =

@@ -37,7 +37,7 @@ impl<C: Coord> BucketIndex<C> {
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         // SAFETY: passed on to the caller.
         unsafe {
-            let order = order_plan.run(stream, &temp, self, queries)?;
+            let order = order_plan.run(&temp, self, queries)?;
             let queries = self.kernel_queries(options, queries, k, order);
             match options.kernel_dims(self.dims) {
                 2 => launch::<C, 2>(stream, self.view(), queries, rows),

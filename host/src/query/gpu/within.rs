@@ -174,7 +174,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         unsafe {
             match regions {
                 RegionViews::Within(views) => {
-                    let order = plan.order_plan.run(stream, temp, tree, views)?;
+                    let order = plan.order_plan.run(temp, tree, views)?;
                     let mut queries = tree.kernel_queries(options, views, ALL, order);
                     if options.mask().is_empty() && tree.bucket_len == 0 {
                         queries.flags |= count_subtrees;
@@ -222,7 +222,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
             let args = (counts.read_only(), offsets);
             stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
             let from = offsets.read_only();
-            plan.scan.run::<u64, Sum, Decoupled>(stream, &temp, from, offsets, ScanKind::Exclusive)?;
+            plan.scan.run::<u64, Sum, Decoupled>(&temp, from, offsets, ScanKind::Exclusive)?;
             Ok(order)
         }
     }

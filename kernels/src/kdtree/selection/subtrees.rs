@@ -134,8 +134,10 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
 
     #[inline(always)]
     unsafe fn run(self) {
-        for axis in 0..self.points.dims {
+        let mut axis = 0;
+        while axis < self.points.dims {
             self.sort_axis(axis);
+            axis += 1;
         }
         self.begin_levels();
         // The subtrees of the last level are single points, which are in order.
@@ -247,11 +249,13 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             }
         }
         thread::sync_threads();
-        for axis in 0..self.points.dims {
+        let mut axis = 0;
+        while axis < self.points.dims {
             // The order of the split axis is already partitioned.
             if Self::IS_WIDEST || axis != level_axis {
                 self.partition(axis);
             }
+            axis += 1;
         }
     }
 

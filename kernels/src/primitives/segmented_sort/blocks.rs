@@ -184,7 +184,8 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     #[inline(always)]
     unsafe fn sort_by_tiles(&self, begin: usize, len: usize) {
         let num_passes = (self.by.end_bit - self.by.begin_bit).div_ceil(RADIX_BITS);
-        for pass in 0..num_passes {
+        let mut pass = 0;
+        while pass < num_passes {
             // The last pass writes to the output, the one before it to the scratch buffer.
             let to_target = (num_passes - pass) % 2 == 1;
             let source = match (pass, to_target) {
@@ -194,6 +195,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             };
             let target = if to_target { self.target } else { self.scratch };
             self.sort_by_digit(source, target, begin, len, self.by.begin_bit + pass * RADIX_BITS);
+            pass += 1;
         }
     }
 
