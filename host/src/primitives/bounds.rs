@@ -7,11 +7,11 @@
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::point::with_kernel_dims;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// The temporary memory of a bounding box.
 pub(crate) struct Bounds<C: Coord> {
@@ -44,11 +44,9 @@ impl<C: Coord> Bounds<C> {
         unsafe {
             temp.stream.fill_bytes(keys.part(0, dims), 0xFF)?;
             temp.stream.fill_bytes(keys.part(dims, dims), 0)?;
-            match dims {
-                2 => temp.stream.launch::<primitives_bounds<C, 2>>(blocks, args)?,
-                3 => temp.stream.launch::<primitives_bounds<C, 3>>(blocks, args)?,
-                _ => temp.stream.launch::<primitives_bounds<C, MAX_DIMS>>(blocks, args)?,
-            }
+            with_kernel_dims!(dims, D in [2, 3] => {
+                temp.stream.launch::<primitives_bounds<C, D>>(blocks, args)
+            })?;
             temp.stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))
         }
     }

@@ -52,14 +52,15 @@ impl<const D: usize> Grid<D> {
     /// Returns the cell of a point, or `None` outside the grid.
     #[inline(always)]
     pub fn cell<C: Coord>(&self, point: [C; D]) -> Option<[u32; D]> {
-        let (mut cell, mut is_inside) = ([0; D], true);
-        for axis in 0..D {
+        let (mut cell, mut is_inside, mut axis) = ([0; D], true, 0);
+        while axis < D {
             if axis < self.dims() {
                 let x = point[axis].to_f64();
                 is_inside &= x >= self.low[axis] && x <= self.high[axis];
                 let number = ((x - self.low[axis]) * self.cells_per_unit) as u32;
                 cell[axis] = if number < self.last() { number } else { self.last() };
             }
+            axis += 1;
         }
         if is_inside { Some(cell) } else { None }
     }
@@ -129,12 +130,13 @@ impl<const D: usize> Grid<D> {
     pub(super) unsafe fn load(words: Slice<'_, f64>, dims: usize, bits: u32, curve: Curve) -> Self {
         let mut grid =
             Self { dims, low: [0.0; D], high: [0.0; D], cells_per_unit: words.load(0), bits, curve };
-        let dims = grid.dims();
-        for axis in 0..D {
+        let (dims, mut axis) = (grid.dims(), 0);
+        while axis < D {
             if axis < dims {
                 grid.low[axis] = words.load(1 + axis);
                 grid.high[axis] = words.load(1 + dims + axis);
             }
+            axis += 1;
         }
         grid
     }

@@ -117,8 +117,7 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
         visit: impl FnMut(usize, u32),
     ) -> usize {
         let accepted = |position| {
-            let mut hits = 0;
-            let mut i = 0;
+            let (mut hits, mut i) = (0, 0);
             while i < GROUP {
                 hits |= u32::from(accepts(position + i)) << i;
                 i += 1;
@@ -226,8 +225,7 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
     #[inline(always)]
     unsafe fn near(&self, point: &[C; D], position: usize) -> u32 {
         let near_by = |norm| {
-            let mut hits = 0;
-            let mut i = 0;
+            let (mut hits, mut i) = (0, 0);
             while i < GROUP {
                 hits |= u32::from(self.is_near_by(norm, point, position + i)) << i;
                 i += 1;

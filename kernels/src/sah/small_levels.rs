@@ -115,8 +115,10 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
     if thread < root.len {
         let at = (root.begin + thread) as usize;
         let bounds = small.list.bounds(at, small.list.triangles.load(at)).to_words();
-        for i in 0..6 {
+        let mut i = 0;
+        while i < 6 {
             words.store(i * SMALL_TRIANGLES as usize + thread as usize, bounds[i]);
+            i += 1;
         }
     }
     thread::sync_threads();
@@ -128,8 +130,10 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
         let (mut plane, mut both) = (f32::NAN, SideMasks::NONE);
         if triangle < root.len {
             plane = words.load(triangle as usize + if end == 0 { low_row } else { high_row });
-            for i in 0..root.len {
+            let mut i = 0;
+            while i < root.len {
                 both.add(i, words.load(low_row + i as usize), words.load(high_row + i as usize), plane);
+                i += 1;
             }
         }
         candidates.store::<ARRAYS>((block * NUM_CANDIDATES + candidate) as usize, plane, both);

@@ -43,8 +43,10 @@ impl Norm {
     #[inline(always)]
     pub fn put_together<C: Coord>(self, dims: usize, along: impl Fn(usize) -> C) -> C {
         let mut sum = C::ZERO;
-        for axis in 0..dims {
+        let mut axis = 0;
+        while axis < dims {
             sum = self.and(sum, along(axis));
+            axis += 1;
         }
         sum
     }

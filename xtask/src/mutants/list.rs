@@ -597,8 +597,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "multi-GPU: a point equal to a node above is on its side",
         kernel: MULTI_GPU,
-        from: "            return key_a < key_b;\n        }\n    }\n    false",
-        to: "            return key_a < key_b;\n        }\n    }\n    true",
+        from: "        beyond += 1;\n    }\n    false",
+        to: "        beyond += 1;\n    }\n    true",
     },
     Mutant {
         what: "multi-GPU: sides are those of the level of the part",

@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::join::params::JoinParams;
 #[cfg(feature = "research")]
 use crate::join::params::Lookup;
+use crate::point::with_kernel_dims;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::{join_codes, join_directory, join_ranks};
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
 use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
@@ -144,11 +144,9 @@ impl<C: Coord> SortedPointsPlan<C> {
         let num_threads = len.max(padding.len()) as u64;
         // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
         unsafe {
-            match dims {
-                2 => temp.stream.launch_items::<join_codes<C, 2>>(num_threads, args),
-                3 => temp.stream.launch_items::<join_codes<C, 3>>(num_threads, args),
-                _ => temp.stream.launch_items::<join_codes<C, MAX_DIMS>>(num_threads, args),
-            }?;
+            with_kernel_dims!(dims, D in [2, 3] => {
+                temp.stream.launch_items::<join_codes<C, D>>(num_threads, args)
+            })?;
             let by = SortBy::low_bits(grid.code_bits);
             let [Pairs { keys: codes, values: ids }, _] = sort.run(temp, by, pairs[1].read_only(), pairs)?;
             let (codes, ids) = (codes.read_only(), ids.read_only());

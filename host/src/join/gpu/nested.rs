@@ -6,12 +6,12 @@ use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::{JoinParams, TopKParams};
+use crate::point::with_kernel_dims;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
@@ -176,11 +176,7 @@ unsafe fn offer_pairs<C: Coord>(
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
-            match dims {
-                2 => stream.launch::<join_nested<C, 2>>(num_blocks, args),
-                3 => stream.launch::<join_nested<C, 3>>(num_blocks, args),
-                _ => stream.launch::<join_nested<C, MAX_DIMS>>(num_blocks, args),
-            }?;
+            with_kernel_dims!(dims, D in [2, 3] => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
             running.select_best()?;
         }
         num_done = num_points;

@@ -5,15 +5,12 @@ use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
-use crate::primitives::operator::Sum;
+use crate::point::with_kernel_dims;
+use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::{Scan, ScanKind};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
-use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::warp::look_back::Decoupled;
 
 /// Counts the pairs.
 pub(in crate::join) fn count<C: Coord>(
@@ -69,12 +66,12 @@ pub(in crate::join) fn rows<C: Coord>(
 /// Scratch memory of the counts of rows, from which a scan makes their offsets.
 pub(super) struct CountingPlan {
     counts: Region<u32>,
-    scan: Scan,
+    offsets: Offsets,
 }
 
 impl CountingPlan {
     pub(super) fn plan(layout: &mut Layout, num_rows: usize) -> Self {
-        Self { counts: layout.reserve(num_rows), scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
+        Self { counts: layout.reserve(num_rows), offsets: Offsets::plan(layout, num_rows) }
     }
 
     /// Writes the offsets of all rows, waits, and returns the number of pairs.
@@ -109,10 +106,7 @@ impl CountingPlan {
         // SAFETY: passed on to the caller; the counts are those of the plan.
         unsafe {
             launch_count(&temp.stream, sides, num_before, counts, empty_view())?;
-            let args = (counts.read_only(), offsets);
-            temp.stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-            let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(temp, from, offsets, ScanKind::Exclusive)
+            self.offsets.run(temp, counts.read_only(), offsets)
         }
     }
 }
@@ -149,11 +143,7 @@ unsafe fn launch_count<C: Coord>(
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe {
-        match sides.grid.dims {
-            2 => stream.launch_items::<join_count<C, 2>>(n, args),
-            3 => stream.launch_items::<join_count<C, 3>>(n, args),
-            _ => stream.launch_items::<join_count<C, MAX_DIMS>>(n, args),
-        }
+        with_kernel_dims!(sides.grid.dims, D in [2, 3] => stream.launch_items::<join_count<C, D>>(n, args))
     }
 }
 
@@ -173,10 +163,6 @@ pub(super) unsafe fn launch_emit<C: Coord>(
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe {
-        match sides.grid.dims {
-            2 => stream.launch_items::<join_emit<C, 2>>(n, args),
-            3 => stream.launch_items::<join_emit<C, 3>>(n, args),
-            _ => stream.launch_items::<join_emit<C, MAX_DIMS>>(n, args),
-        }
+        with_kernel_dims!(sides.grid.dims, D in [2, 3] => stream.launch_items::<join_emit<C, D>>(n, args))
     }
 }
