@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::point::with_kernel_dims;
 use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
+use crate::query::backend::DeviceRows;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{QueryOrder, QueryOrderPlan};
@@ -94,9 +95,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     pub(super) fn find(
         &self,
         workspace: &mut Workspace,
-        offsets: &mut Buffer<u64>,
-        ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<C>>,
+        DeviceRows { offsets, ids, dist2 }: DeviceRows<'_, C>,
     ) -> Result<()> {
         offsets.check(self.stream, "offsets of rows", self.num_rows() + 1)?;
         ids.check_device(self.stream)?;
