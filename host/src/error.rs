@@ -273,6 +273,25 @@ pub enum Error {
         /// The stream's device.
         stream: String,
     },
+    /// Device memory of the caller is not aligned like an allocation.
+    #[error(
+        "device memory at {address:#x} is not aligned to {alignment} bytes; give the start of an allocation"
+    )]
+    Unaligned {
+        /// The address.
+        address: u64,
+        /// The alignment that is needed, in bytes.
+        alignment: usize,
+    },
+    /// A buffer that borrows its memory was to give the memory away.
+    #[error("the buffer borrows its memory; take the memory from its owner")]
+    NotOwned,
+    /// A call that needs CUDA was made with a simulated device.
+    #[error("{device} is not a CUDA device; open one with Device::cuda")]
+    NotCuda {
+        /// The device given.
+        device: String,
+    },
     /// The driver finds no device.
     #[error(
         "the CUDA driver finds no device; check nvidia-smi and CUDA_VISIBLE_DEVICES, or use the device cpu"

@@ -34,6 +34,8 @@ pub struct Buffer<T> {
     /// 0 for an empty buffer.
     address: u64,
     len: usize,
+    /// False if the memory belongs to the caller or to another library.
+    owned: bool,
     _items: PhantomData<T>,
 }
 
@@ -46,7 +48,47 @@ impl<T: DeviceCopy> Buffer<T> {
         const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
         let bytes = checked_bytes::<T>(len, Memory::Device, label)?;
         let address = if bytes == 0 { 0 } else { gpu.driver().alloc(Memory::Device, bytes, label)? };
-        Ok(Self { gpu: gpu.clone(), address, len, _items: PhantomData })
+        Ok(Self { gpu: gpu.clone(), address, len, owned: true, _items: PhantomData })
+    }
+
+    /// Borrows `len` items of the caller's device memory at `address`, which is not freed here.
+    ///
+    /// # Errors
+    /// [`Error::Unaligned`] unless the address is a multiple of 256, as the start of an allocation is.
+    ///
+    /// # Safety
+    /// The memory belongs to `gpu` and holds `len` items, of which those that are read are initialized. It stays alive and
+    /// nothing else writes it until the result is dropped and all work that uses it is done.
+    pub unsafe fn from_raw(gpu: &Gpu, address: u64, len: usize) -> Result<Self> {
+        const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
+        if !address.is_multiple_of(ALIGNMENT as u64) {
+            return Err(Error::Unaligned { address, alignment: ALIGNMENT });
+        }
+        Ok(Self { gpu: gpu.clone(), address, len, owned: false, _items: PhantomData })
+    }
+
+    /// Takes the ownership of memory that [`from_raw`](Self::from_raw) borrows, which `cuMemAlloc` has returned.
+    #[cfg(feature = "cust")]
+    pub(super) fn adopt(mut self) -> Self {
+        if self.address != 0 {
+            self.gpu.driver().adopt(Memory::Device, self.address, (self.len * size_of::<T>()) as u64);
+        }
+        self.owned = true;
+        self
+    }
+
+    /// Gives up the ownership of the memory, and returns its address.
+    ///
+    /// # Errors
+    /// [`Error::NotOwned`] if the memory is borrowed.
+    #[cfg(feature = "cust")]
+    pub(super) fn into_raw(mut self) -> Result<u64> {
+        if !self.owned {
+            return Err(Error::NotOwned);
+        }
+        self.owned = false;
+        self.gpu.driver().disown(Memory::Device, self.address);
+        Ok(self.address)
     }
 
     /// Returns the number of items.
@@ -261,8 +303,8 @@ pub(super) fn checked_bytes<T>(len: usize, memory: Memory, label: &'static str) 
 
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
-        if self.address != 0 {
-            // SAFETY: the address comes from `alloc` and is freed once.
+        if self.owned && self.address != 0 {
+            // SAFETY: the address comes from `alloc`, or from the `cuMemAlloc` of a library that gave it up; freed once.
             unsafe { self.gpu.driver().free(Memory::Device, self.address) };
         }
     }

@@ -26,6 +26,8 @@ use std::time::Duration;
 pub struct Event {
     gpu: Gpu,
     raw: RawEvent,
+    /// False once another library owns the driver's event.
+    owned: bool,
 }
 
 impl Event {
@@ -34,7 +36,19 @@ impl Event {
     /// # Errors
     /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self { gpu: gpu.clone(), raw: gpu.driver().create_event()? })
+        Ok(Self::from_raw(gpu, gpu.driver().create_event()?))
+    }
+
+    /// Takes the ownership of a driver's event.
+    pub(super) fn from_raw(gpu: &Gpu, raw: RawEvent) -> Self {
+        Self { gpu: gpu.clone(), raw, owned: true }
+    }
+
+    /// Gives up the ownership of the driver's event.
+    #[cfg(feature = "cust")]
+    pub(super) fn into_raw(mut self) -> RawEvent {
+        self.owned = false;
+        self.raw
     }
 
     /// Waits until the work before the mark is done.
@@ -69,6 +83,8 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        self.gpu.driver().destroy_event(self.raw);
+        if self.owned {
+            self.gpu.driver().destroy_event(self.raw);
+        }
     }
 }

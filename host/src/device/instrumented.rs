@@ -178,12 +178,25 @@ impl InstrumentedDriver {
     /// # Safety
     /// Like [`Driver::free`].
     pub(super) unsafe fn free(&self, memory: Memory, address: u64) {
+        self.disown(memory, address);
+        // SAFETY: passed on to the caller.
+        unsafe { self.inner.free(memory, address) }
+    }
+
+    /// Removes an allocation from the account.
+    pub(super) fn disown(&self, memory: Memory, address: u64) {
         let mut account = self.account();
         let bytes = account.sizes.remove(&(memory, address)).unwrap_or(0);
         account.used.live_bytes -= bytes;
-        drop(account);
-        // SAFETY: passed on to the caller.
-        unsafe { self.inner.free(memory, address) }
+    }
+
+    /// Adds the allocation of another library to the account. It is not refused: the memory is in use already.
+    #[cfg(feature = "cust")]
+    pub(super) fn adopt(&self, memory: Memory, address: u64, bytes: u64) {
+        let mut account = self.account();
+        account.used.live_bytes += bytes;
+        account.used.peak_bytes = account.used.peak_bytes.max(account.used.live_bytes);
+        account.sizes.insert((memory, address), bytes);
     }
 
     pub(super) fn synchronize(&self, stream: RawStream) -> Result<()> {

@@ -6,10 +6,10 @@
 //! | a GPU with its memory and kernels | [`Gpu`] |
 //! | an in-order queue of GPU work | [`Stream`], [`Event`] |
 //! | memory | [`Buffer`], [`PinnedBuffer`], [`Workspace`] |
+//! | all of these of the crate `cust` | `cust_bridge`, with the feature `cust` |
 //!
-//! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA through
-//! `cust`, or the simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices
-//! at once.
+//! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA's, or the
+//! simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices at once.
 //!
 //! # Your own kernels
 //! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
@@ -78,6 +78,8 @@ mod stream;
 mod workspace;
 
 pub use buffer::Buffer;
+#[cfg(feature = "cust")]
+pub use cuda::cust_bridge;
 pub use driver::DeviceInfo;
 pub use event::Event;
 pub use gpu::Gpu;

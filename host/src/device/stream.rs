@@ -7,6 +7,8 @@ use crate::error::{Error, Result};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
+#[cfg(feature = "cust")]
+use std::any::Any;
 use std::ffi::c_void;
 use std::sync::{Arc, OnceLock};
 
@@ -37,11 +39,24 @@ pub struct Stream {
 /// The driver's stream. It lives as long as anything may have to wait for it.
 #[derive(Debug)]
 struct Handle {
+    /// Before the device, whose context it may need when it is dropped.
+    owner: Owner,
     gpu: Gpu,
     raw: RawStream,
-    owned: bool,
     /// The stream of [`fork`](Stream::fork), created at first use.
     side: OnceLock<SideStream>,
+}
+
+/// The owner of a driver's stream.
+#[derive(Debug)]
+pub(super) enum Owner {
+    /// The handle, which destroys the stream.
+    Handle,
+    /// The caller.
+    Caller,
+    /// A value of another library that destroys the stream when the last reference to it is dropped.
+    #[cfg(feature = "cust")]
+    Shared(#[expect(dead_code, reason = "only dropped")] Arc<dyn Any + Send + Sync>),
 }
 
 /// A second stream for concurrent work, with the events that join it.
@@ -53,12 +68,13 @@ struct SideStream {
 }
 
 impl Stream {
-    /// Creates a stream, which is not ordered with any other.
+    /// Creates a stream, which is not ordered with any other except CUDA's default stream, with which the synchronous copies
+    /// of other libraries work.
     ///
     /// # Errors
     /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self::of(gpu, gpu.driver().create_stream()?, true))
+        Ok(Self::of(gpu, gpu.driver().create_stream()?, Owner::Handle))
     }
 
     /// Borrows the caller's stream (a `CUstream` of any library), which is not destroyed here.
@@ -68,11 +84,11 @@ impl Stream {
     /// [`Workspace`](super::Workspace) last used with it, index last built on it, [`SahTree`](crate::sah::SahTree)
     /// queried with it, and [`Frames`](crate::render::Frames) that drew with it.
     pub unsafe fn from_raw(gpu: &Gpu, stream: *mut c_void) -> Self {
-        Self::of(gpu, RawStream(stream as usize), false)
+        Self::of(gpu, RawStream(stream as usize), Owner::Caller)
     }
 
-    fn of(gpu: &Gpu, raw: RawStream, owned: bool) -> Self {
-        Self { handle: Arc::new(Handle { gpu: gpu.clone(), raw, owned, side: OnceLock::new() }) }
+    pub(super) fn of(gpu: &Gpu, raw: RawStream, owner: Owner) -> Self {
+        Self { handle: Arc::new(Handle { owner, gpu: gpu.clone(), raw, side: OnceLock::new() }) }
     }
 
     /// Returns the device.
@@ -364,7 +380,7 @@ impl Stream {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if self.owned {
+        if let Owner::Handle = self.owner {
             self.gpu.driver().destroy_stream(self.raw);
         }
     }

@@ -8,6 +8,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_process;
 mod command_line_render;
+mod cust_bridge;
 mod degenerate;
 mod differential;
 mod equal_points;

@@ -1,40 +1,32 @@
-//! The CUDA backend: devices, contexts, streams and events through `cust`, everything else through [`raw`] calls.
+//! The CUDA backend, through the driver's functions in [`raw`].
 
 mod codes;
+mod context;
+#[cfg(feature = "cust")]
+pub mod cust_bridge;
 mod fault;
 mod modules;
 mod raw;
 
 use super::driver::{DeviceInfo, Driver, Launch, Memory, PtxSource, RawEvent, RawStream, Transfer, peer_of};
 use crate::error::{Error, Result};
-use cust::context::Context;
-use cust::device::DeviceAttribute;
-use cust::error::CudaError;
-use cust::event::EventFlags;
-use cust::stream::StreamFlags;
+use context::PrimaryContext;
 use fault::FaultReport;
 use modules::Modules;
 use std::any::Any;
-use std::ffi::c_void;
-use std::mem::ManuallyDrop;
+use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 
 /// A CUDA device, used through its primary context.
 pub(super) struct CudaDriver {
     info: DeviceInfo,
-    device: cust::device::Device,
     modules: Modules,
     fault: FaultReport,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
     /// The last field, so that everything in the context is dropped first.
-    context: Context,
-}
-
-/// Converts an error of `cust`. Only its number is used: its text would call the driver, which may be missing.
-fn from_cust(call: &'static str) -> impl Fn(CudaError) -> Error {
-    move |error| raw::error(call, error as i32)
+    context: PrimaryContext,
 }
 
 /// Initializes the driver, and returns the number of devices.
@@ -42,16 +34,15 @@ fn init() -> Result<usize> {
     if let cuda_lazy::Status::DriverMissing { searched, reason } = cuda_lazy::status() {
         return Err(Error::DriverMissing { searched, reason });
     }
-    // The first call bypasses `cust`, because any code may be returned here.
     // SAFETY: the call takes no pointer.
     match unsafe { raw::cuInit(0) } {
         raw::NO_DEVICE => return Err(Error::NoDevice),
         code => raw::check("cuInit", code)?,
     }
-    match cust::device::Device::num_devices().map_err(from_cust("cuDeviceGetCount"))? {
-        0 => Err(Error::NoDevice),
-        count => Ok(count as usize),
-    }
+    let mut count = 0;
+    // SAFETY: writes one integer.
+    raw::check("cuDeviceGetCount", unsafe { raw::cuDeviceGetCount(&mut count) })?;
+    if count == 0 { Err(Error::NoDevice) } else { Ok(count as usize) }
 }
 
 /// Returns the devices of this machine.
@@ -59,27 +50,35 @@ pub(super) fn list() -> Result<Vec<DeviceInfo>> {
     (0..init()?).map(|ordinal| Ok(describe(ordinal)?.1)).collect()
 }
 
-fn describe(ordinal: usize) -> Result<(cust::device::Device, DeviceInfo)> {
-    let device = cust::device::Device::get_device(ordinal as u32).map_err(from_cust("cuDeviceGet"))?;
-    let attribute = |a| device.get_attribute(a).map_err(from_cust("cuDeviceGetAttribute"));
-    let (mut version, mut max_shared_bytes) = (0, 0);
-    // SAFETY: each writes one integer; the device exists.
+/// Returns the driver's number of device `ordinal`, and its properties.
+fn describe(ordinal: usize) -> Result<(i32, DeviceInfo)> {
+    let (mut device, mut version, mut memory_bytes) = (0, 0, 0);
+    let mut name = [0u8; 256];
+    // SAFETY: each call writes one number, or at most as many bytes as `name` has.
     unsafe {
+        raw::check("cuDeviceGet", raw::cuDeviceGet(&mut device, ordinal as i32))?;
         raw::check("cuDriverGetVersion", raw::cuDriverGetVersion(&mut version))?;
-        let attribute = raw::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
-        let code = raw::cuDeviceGetAttribute(&mut max_shared_bytes, attribute, device.as_raw());
-        raw::check("cuDeviceGetAttribute", code)?;
+        raw::check("cuDeviceTotalMem", raw::cuDeviceTotalMem_v2(&mut memory_bytes, device))?;
+        let code = raw::cuDeviceGetName(name.as_mut_ptr().cast(), name.len() as i32, device);
+        raw::check("cuDeviceGetName", code)?;
     }
+    let attribute = |attribute| {
+        let mut value = 0;
+        // SAFETY: writes one integer.
+        let code = unsafe { raw::cuDeviceGetAttribute(&mut value, attribute, device) };
+        raw::check("cuDeviceGetAttribute", code).map(|()| value)
+    };
+    let name = CStr::from_bytes_until_nul(&name).unwrap_or_default();
     let info = DeviceInfo {
         id: format!("cuda:{ordinal}"),
-        name: device.name().map_err(from_cust("cuDeviceGetName"))?,
+        name: name.to_string_lossy().into_owned(),
         capability: (
-            attribute(DeviceAttribute::ComputeCapabilityMajor)? as u32,
-            attribute(DeviceAttribute::ComputeCapabilityMinor)? as u32,
+            attribute(raw::COMPUTE_CAPABILITY_MAJOR)? as u32,
+            attribute(raw::COMPUTE_CAPABILITY_MINOR)? as u32,
         ),
-        num_sms: attribute(DeviceAttribute::MultiprocessorCount)? as u32,
-        memory_bytes: device.total_memory().map_err(from_cust("cuDeviceTotalMem"))? as u64,
-        max_shared_bytes: max_shared_bytes as usize,
+        num_sms: attribute(raw::MULTIPROCESSOR_COUNT)? as u32,
+        memory_bytes: memory_bytes as u64,
+        max_shared_bytes: attribute(raw::MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)? as usize,
         driver_version: ((version / 1000) as u32, (version % 1000 / 10) as u32),
     };
     Ok((device, info))
@@ -93,20 +92,18 @@ impl CudaDriver {
             return Err(Error::NoSuchDevice { ordinal, available });
         }
         let (device, info) = describe(ordinal)?;
-        let context = Context::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain"))?;
         Ok(Self {
             info,
-            device,
             modules: Modules::default(),
             fault: FaultReport::default(),
             poison: OnceLock::new(),
-            context,
+            context: PrimaryContext::retain(device)?,
         })
     }
 
     /// Returns true if both are the same device, opened twice: they share its context.
     fn is_same(&self, other: &Self) -> bool {
-        self.context.as_raw() == other.context.as_raw()
+        self.context.raw() == other.context.raw()
     }
 
     /// Calls a function of the driver in the context.
@@ -123,7 +120,7 @@ impl CudaDriver {
             return Err(Error::ContextPoisoned { device: self.info.id.clone(), code, name });
         }
         // SAFETY: the context lives as long as `self`.
-        raw::check("cuCtxSetCurrent", unsafe { raw::cuCtxSetCurrent(self.context.as_raw().cast()) })
+        raw::check("cuCtxSetCurrent", unsafe { raw::cuCtxSetCurrent(self.context.raw()) })
     }
 
     /// Returns `Ok` for success. Records the loss of the context, and returns the access of a checked kernel that
@@ -195,10 +192,11 @@ unsafe impl Driver for CudaDriver {
 
     fn create_stream(&self) -> Result<RawStream> {
         self.enter()?;
-        let stream = cust::stream::Stream::new(StreamFlags::NON_BLOCKING, None)
-            .map_err(from_cust("cuStreamCreate"))?;
-        // Only the handle is kept: destroy_stream checks the context before it destroys the stream.
-        Ok(RawStream(ManuallyDrop::new(stream).as_inner() as usize))
+        let mut stream = null_mut();
+        // SAFETY: writes one handle.
+        let code = unsafe { raw::cuStreamCreate(&mut stream, raw::STREAM_DEFAULT) };
+        self.check("cuStreamCreate", code)?;
+        Ok(RawStream(stream as usize))
     }
 
     fn destroy_stream(&self, stream: RawStream) {
@@ -213,11 +211,10 @@ unsafe impl Driver for CudaDriver {
 
     fn create_event(&self) -> Result<RawEvent> {
         self.enter()?;
-        let event = cust::event::Event::new(EventFlags::DEFAULT).map_err(from_cust("cuEventCreate"))?;
-        let event = ManuallyDrop::new(event);
-        const { assert!(size_of::<cust::event::Event>() == size_of::<usize>()) };
-        // SAFETY: `cust`'s event is a newtype of the driver's handle, which has no getter.
-        Ok(RawEvent(unsafe { std::mem::transmute_copy(&*event) }))
+        let mut event = null_mut();
+        // SAFETY: writes one handle.
+        self.check("cuEventCreate", unsafe { raw::cuEventCreate(&mut event, raw::EVENT_DEFAULT) })?;
+        Ok(RawEvent(event as usize))
     }
 
     fn destroy_event(&self, event: RawEvent) {
@@ -260,13 +257,13 @@ unsafe impl Driver for CudaDriver {
         let mut can = 0;
         // SAFETY: writes one integer; both devices exist.
         let code =
-            unsafe { raw::cuDeviceCanAccessPeer(&mut can, self.device.as_raw(), peer.device.as_raw()) };
+            unsafe { raw::cuDeviceCanAccessPeer(&mut can, self.context.device(), peer.context.device()) };
         self.check("cuDeviceCanAccessPeer", code)?;
         if can == 0 {
             return Ok(false);
         }
         // SAFETY: the peer's context lives as long as the peer does.
-        match unsafe { raw::cuCtxEnablePeerAccess(peer.context.as_raw().cast(), 0) } {
+        match unsafe { raw::cuCtxEnablePeerAccess(peer.context.raw(), 0) } {
             raw::PEER_ACCESS_ALREADY_ENABLED => Ok(true),
             raw::PEER_ACCESS_UNSUPPORTED | raw::TOO_MANY_PEERS => Ok(false),
             code => self.check("cuCtxEnablePeerAccess", code).map(|()| true),
@@ -293,7 +290,7 @@ unsafe impl Driver for CudaDriver {
                     if self.is_same(peer) {
                         return self.transfer(Transfer::OnDevice { to, from }, bytes, stream);
                     }
-                    let (own, other) = (self.context.as_raw().cast(), peer.context.as_raw().cast());
+                    let (own, other) = (self.context.raw(), peer.context.raw());
                     ("cuMemcpyPeerAsync", raw::cuMemcpyPeerAsync(to, own, from, other, bytes, raw_stream))
                 }
                 Transfer::Fill { to, byte } => {

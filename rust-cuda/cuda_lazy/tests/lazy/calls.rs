@@ -1,65 +1,21 @@
-//! Calls through the trampolines, to the fake driver and to the real one.
+//! Calls through the slots.
 //!
-//! A process opens one driver and keeps it. A test that needs the fake driver, or an untouched table, therefore runs
+//! A process opens one driver and keeps it. A test that needs the fake driver, or untouched slots, therefore runs
 //! in a separate process: this program, started for one test, with `CHILD` set.
 
 use crate::toolchain::{fake_driver, run};
-use cuda_lazy::{Status, status, symbol_available, symbols};
+use cuda_lazy::driver::{
+    cuDeviceGetCount, cuDriverGetVersion, cuInit, cuLaunchKernel, cuStreamCreate, cuStreamSynchronize,
+};
+use cuda_lazy::{NO_DEVICE, NOT_FOUND, Status, address, status, symbol_available};
 use std::env;
+use std::ffi::c_void;
 use std::process::Command;
+use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Barrier;
 use std::thread;
 
 const CHILD: &str = "KAURI_LAZY_TEST_CHILD";
-
-// Declarations of the fake driver's functions. Pointers that it only records are integers here.
-unsafe extern "C" {
-    safe fn cuInit(flags: u32) -> i32;
-    safe fn cuDriverGetVersion(version: &mut i32) -> i32;
-    safe fn cuLaunchKernel(
-        function: u64,
-        grid_x: u32,
-        grid_y: u32,
-        grid_z: u32,
-        block_x: u32,
-        block_y: u32,
-        block_z: u32,
-        shared_bytes: u32,
-        stream: u64,
-        params: u64,
-        extra: &mut [u64; 10],
-    ) -> i32;
-    safe fn cuTexRefSetMipmapLevelClamp(texture: &mut [f32; 2], min: f32, max: f32) -> i32;
-    safe fn cuIpcOpenMemHandle_v2(sum: &mut u64, handle: Handle, flags: u32) -> i32;
-    #[rustfmt::skip]
-    safe fn cuProfilerInitialize(
-        out: &mut [f64; 19],
-        i1: u64,
-        i2: u64,
-        i3: u64,
-        i4: u64,
-        i5: u64,
-        i6: u64,
-        i7: u64,
-        i8: u64,
-        i9: u64,
-        d0: f64,
-        d1: f64,
-        d2: f64,
-        d3: f64,
-        d4: f64,
-        d5: f64,
-        d6: f64,
-        d7: f64,
-        d8: f64,
-        d9: f64,
-    ) -> i32;
-    safe fn cuCtxSynchronize() -> i32;
-    safe fn cuDeviceGetCount(count: &mut i32) -> i32;
-}
-
-#[repr(C)]
-struct Handle([u8; 64]);
 
 /// Runs one test of this program in a process of its own, with the fake driver.
 fn run_with_fake_driver(test: &str) {
@@ -74,8 +30,40 @@ fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 
+/// Calls the fake driver's `cuLaunchKernel`, and checks that all its arguments arrive.
+fn check_launch(function: u64, stream: u64) {
+    let mut seen = [0u64; 10];
+    let handle = |value: u64| without_provenance_mut::<c_void>(value as usize);
+    // SAFETY: the fake driver writes its arguments to `seen`.
+    let code = unsafe {
+        cuLaunchKernel(
+            handle(function),
+            2,
+            3,
+            4,
+            5,
+            6,
+            7,
+            u32::MAX,
+            handle(stream),
+            without_provenance_mut(10),
+            (&raw mut seen).cast(),
+        )
+    };
+    assert_eq!(code, 719);
+    assert_eq!(seen, [function, 2, 3, 4, 5, 6, 7, u64::from(u32::MAX), stream, 10]);
+}
+
+/// Returns the number of calls that the fake driver has counted, including this one.
+fn count_calls() -> i32 {
+    let mut calls = 0;
+    // SAFETY: writes one integer.
+    assert_eq!(unsafe { cuDriverGetVersion(&mut calls) }, 0);
+    calls
+}
+
 #[test]
-fn all_kinds_of_arguments_arrive() {
+fn arguments_arrive() {
     run_with_fake_driver("calls::child_passes_arguments");
 }
 
@@ -87,43 +75,25 @@ fn child_passes_arguments() {
     let Status::Loaded { library } = status() else { panic!("{:?}", status()) };
     assert_eq!(Some(library.into()), env::var_os("KAURI_LIBCUDA"));
 
-    // Twice each: the first call goes through the resolver, the second through the filled slot.
+    // Twice each: the first call finds the function, the second takes the filled slot.
     for round in 0..2 {
-        assert_eq!(cuInit(round), round as i32);
-        assert_eq!(cuInit(u32::MAX), -1);
-
-        let mut seen = [0; 10];
-        let big = u64::MAX - u64::from(round);
-        assert_eq!(cuLaunchKernel(big, 2, 3, 4, 5, 6, 7, u32::MAX, 1 << 40, 10, &mut seen), 719);
-        assert_eq!(seen, [big, 2, 3, 4, 5, 6, 7, u64::from(u32::MAX), 1 << 40, 10]);
-
-        let mut clamp = [0.0; 2];
-        assert_eq!(cuTexRefSetMipmapLevelClamp(&mut clamp, -0.5, 1e30), -1);
-        assert_eq!(clamp, [-0.5, 1e30]);
-
-        let mut sum = 0;
-        assert_eq!(cuIpcOpenMemHandle_v2(&mut sum, Handle(std::array::from_fn(|i| i as u8)), 42), 42);
-        assert_eq!(sum, (0..64).sum());
-
-        let mut all = [0.0; 19];
-        #[rustfmt::skip]
-        let code = cuProfilerInitialize(
-            &mut all,
-            1, 2, 3, 4, 5, 6, 7, 8, 9,
-            10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0, 19.0,
-        );
-        assert_eq!((code, all), (1, std::array::from_fn(|i| i as f64 + 1.0)));
-
-        assert_eq!(cuCtxSynchronize(), 500, "a function that this driver does not have");
+        // SAFETY: the fake driver returns the argument, and has no function of streams.
+        unsafe {
+            assert_eq!(cuInit(round), round as i32);
+            assert_eq!(cuInit(u32::MAX), -1);
+            let mut untouched = without_provenance_mut(1);
+            assert_eq!(cuStreamCreate(&mut untouched, 0), NOT_FOUND);
+            assert_eq!(untouched, without_provenance_mut(1));
+        }
+        check_launch(u64::MAX - u64::from(round), 1 << 40);
     }
-    let mut calls = 0;
-    assert_eq!(cuDriverGetVersion(&mut calls), 0);
-    assert_eq!(calls, 1);
+    assert_eq!(count_calls(), 1);
 
     assert!(symbol_available("cuInit"));
-    assert!(!symbol_available("cuCtxSynchronize"));
+    assert!(!symbol_available("cuStreamCreate"));
     assert!(!symbol_available("cu\0Init"));
     assert!(!symbol_available(""));
+    assert_eq!(address("cuStreamCreate"), Err(NOT_FOUND));
 }
 
 #[test]
@@ -145,55 +115,43 @@ fn child_calls_from_threads() {
             scope.spawn(move || {
                 start.wait();
                 for round in 0..ROUNDS {
-                    let mut seen = [0; 10];
-                    assert_eq!(cuLaunchKernel(thread, 1, 2, 3, 4, 5, 6, 7, 8, round, &mut seen), 719);
-                    assert_eq!(seen, [thread, 1, 2, 3, 4, 5, 6, 7, 8, round]);
-                    let mut clamp = [0.0; 2];
-                    assert_eq!(cuTexRefSetMipmapLevelClamp(&mut clamp, thread as f32, 0.5), -1);
-                    assert_eq!(clamp, [thread as f32, 0.5]);
-                    assert_eq!(cuDriverGetVersion(&mut 0), 0);
-                    assert_eq!(cuCtxSynchronize(), 500);
+                    check_launch(thread, round);
+                    count_calls();
+                    // SAFETY: the fake driver has no such function.
+                    assert_eq!(unsafe { cuStreamSynchronize(null_mut()) }, NOT_FOUND);
                 }
             });
         }
     });
-    let mut calls = 0;
-    assert_eq!(cuDriverGetVersion(&mut calls), 0);
-    assert_eq!(calls as u64, THREADS * ROUNDS + 1);
+    assert_eq!(count_calls() as u64, THREADS * ROUNDS + 1);
 }
 
 #[test]
 fn the_machines_own_driver_or_its_absence_answers() {
+    let (mut version, mut devices) = (-1, -1);
+    // SAFETY: the calls take no pointer, or write one integer.
+    let mut codes =
+        || unsafe { [cuInit(0), cuDriverGetVersion(&mut version), cuDeviceGetCount(&mut devices)] };
     match status() {
         Status::Loaded { library } => {
             assert!(symbol_available("cuInit"), "{library}");
-            let code = cuInit(0);
-            if code != 0 {
-                println!("{library} is there and cuInit returns {code}");
-                return;
+            match codes() {
+                [0, getting_version, counting] => {
+                    assert_eq!((getting_version, counting), (0, 0));
+                    assert!(version >= 11_000 && devices >= 0, "{version}, {devices}");
+                }
+                [code, ..] => println!("{library} is there and cuInit returns {code}"),
             }
-            let (mut version, mut devices) = (0, -1);
-            assert_eq!(cuDriverGetVersion(&mut version), 0);
-            assert!(version >= 11_000, "{version}");
-            assert_eq!(cuDeviceGetCount(&mut devices), 0);
-            assert!(devices >= 0);
         }
         Status::DriverMissing { searched, reason } => {
             assert!(searched.iter().any(|name| name == "libcuda.so.1"), "{searched:?}");
             assert!(!reason.is_empty());
-            assert_eq!(cuInit(0), 100);
-            let mut untouched = -1;
-            assert_eq!(cuDeviceGetCount(&mut untouched), 100);
-            assert_eq!(untouched, -1);
+            assert_eq!(codes(), [NO_DEVICE; 3]);
+            assert_eq!((version, devices), (-1, -1));
+            assert_eq!(address("cuInit"), Err(NO_DEVICE));
             assert!(!symbol_available("cuInit"));
         }
         other => panic!("{other:?}"),
     }
     assert_eq!(status(), status());
-}
-
-#[test]
-fn symbols_are_listed_in_order() {
-    assert!(symbols().is_sorted());
-    assert!(symbols().binary_search(&"cuLaunchKernel").is_ok());
 }

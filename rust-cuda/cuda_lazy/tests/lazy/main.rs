@@ -1,14 +1,8 @@
-//! Programs that use the driver's symbols: linking and starting them without CUDA, and calling a driver
-//! through them.
+//! Calls of the driver's functions, to a fake driver and to the real one.
 //!
-//! Most of it builds helpers with the cargo that runs the tests. Where that cargo or the sources are not
+//! The fake driver is built with the rustc beside the cargo that runs the tests. Where that cargo or the sources are not
 //! there, because the tests were built on another machine, those tests say that they are skipped.
-#![cfg(all(
-    target_os = "linux",
-    target_pointer_width = "64",
-    any(target_arch = "x86_64", target_arch = "aarch64")
-))]
+#![cfg(all(target_os = "linux", target_pointer_width = "64"))]
 
 mod calls;
-mod linking;
 mod toolchain;

@@ -18,7 +18,7 @@ pub(crate) fn package() -> &'static Path {
 }
 
 /// The cargo that runs the tests or built them, if it and the sources are on this machine.
-fn cargo_path() -> Option<PathBuf> {
+pub(crate) fn cargo_path() -> Option<PathBuf> {
     let cargo = PathBuf::from(env::var_os("CARGO").unwrap_or_else(|| OsString::from(env!("CARGO"))));
     let found = cargo.is_file() && package().join("Cargo.toml").is_file() && scratch().is_dir();
     if !found {
@@ -27,13 +27,13 @@ fn cargo_path() -> Option<PathBuf> {
     found.then_some(cargo)
 }
 
-fn rustc_path(cargo: &Path) -> PathBuf {
+pub(crate) fn rustc_path(cargo: &Path) -> PathBuf {
     let beside = cargo.with_file_name("rustc");
     if beside.is_file() { beside } else { "rustc".into() }
 }
 
 /// Returns a command without the environment of the outer build and of the machine's CUDA.
-fn clean(program: PathBuf) -> Command {
+pub(crate) fn clean(program: PathBuf) -> Command {
     let mut command = Command::new(program);
     for (name, _) in env::vars_os() {
         let name = name.to_string_lossy();
@@ -47,15 +47,6 @@ fn clean(program: PathBuf) -> Command {
         }
     }
     command
-}
-
-/// `cargo`, or `None`, with a line that says so, where there is none.
-pub(crate) fn cargo() -> Option<Command> {
-    let cargo = cargo_path()?;
-    let rustc = rustc_path(&cargo);
-    let mut command = clean(cargo);
-    command.env("RUSTC", rustc);
-    Some(command)
 }
 
 /// The fake driver's file, built once in a run.

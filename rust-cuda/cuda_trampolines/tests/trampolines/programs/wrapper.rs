@@ -1,6 +1,6 @@
-//! A library that uses `cust` and `cuda_lazy` on behalf of programs.
+//! A library that uses `cust` and `cuda_trampolines` on behalf of programs.
 
-use cuda_lazy as _;
+use cuda_trampolines as _;
 
 /// Returns the result of `cust::quick_init` as text.
 pub fn init() -> Result<(), cust::error::CudaError> {

@@ -1,6 +1,6 @@
 //! Links programs that use `cust`, without CUDA and with a substitute of the driver's library.
 
-use crate::toolchain::{cargo, fake_driver, package, run, scratch};
+use crate::toolchain::{cargo_path, clean, fake_driver, package, run, rustc_path, scratch};
 use cuda_lazy::Status;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The linker script without definitions that replaces the library.
 const EMPTY_SCRIPT: &[u8] = include_bytes!("../../link/lib64/libcuda.so");
 
-/// A small workspace with a program that names `cuda_lazy`, and one that gets it through a library. `cust` is built once
+/// A small workspace with a program that names `cuda_trampolines`, and one that gets it through a library. `cust` is built once
 /// for all tests; they only replace the `libcuda.so` that its build script found.
 struct Programs {
     folder: PathBuf,
@@ -25,7 +25,7 @@ impl Programs {
         let folder = scratch().join("programs");
         let dependencies = format!(
             "cust = {{ version = '0.3.2', default-features = false, features = ['bytemuck'] }}\n\
-             cuda_lazy = {{ package = 'kauri-cuda-lazy', path = '{}' }}\n",
+             cuda_trampolines = {{ package = 'kauri-cuda-trampolines', path = '{}' }}\n",
             package().display()
         );
         let head = |name| format!("[package]\nname = '{name}'\nversion = '0.0.0'\nedition = '2024'\n");
@@ -52,7 +52,10 @@ impl Programs {
     }
 
     fn cargo(&self, subcommand: &str) -> Option<Command> {
-        let mut cargo = cargo()?;
+        let path = cargo_path()?;
+        let rustc = rustc_path(&path);
+        let mut cargo = clean(path);
+        cargo.env("RUSTC", rustc);
         cargo.current_dir(&self.folder).arg(subcommand).arg("--quiet");
         cargo
             .arg("--target-dir")
@@ -149,6 +152,6 @@ fn every_function_that_cust_declares_has_a_trampoline() {
         .collect();
     assert!(declared.len() > 300, "{}", declared.len());
     for name in declared {
-        assert!(cuda_lazy::symbols().binary_search(&name).is_ok(), "{name} has no trampoline");
+        assert!(cuda_trampolines::symbols().binary_search(&name).is_ok(), "{name} has no trampoline");
     }
 }

@@ -1,16 +1,10 @@
 //! The table of addresses that the trampolines jump to, and the resolver that fills it.
 
-use super::library;
+use cuda_lazy::{NO_DEVICE, NOT_FOUND};
 use std::ffi::c_void;
 use std::panic::catch_unwind;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
-
-/// `CUDA_ERROR_NO_DEVICE`: result of every function without the driver's library.
-const NO_DEVICE: i32 = 100;
-
-/// `CUDA_ERROR_NOT_FOUND`: result of a function that this version of the driver's library lacks.
-const NOT_FOUND: i32 = 500;
 
 macro_rules! define_table {
     ($($name:ident)*) => {
@@ -41,7 +35,7 @@ macro_rules! define_table {
 
 for_all_symbols!(define_table);
 
-/// Jump target of each symbol's trampoline; null until its first call. Every stored address remains valid, because the
+/// Jump target of each symbol's trampoline; null until the driver's function is found. Every stored address remains valid, because the
 /// driver's library is never closed.
 pub(crate) static SLOTS: [AtomicPtr<c_void>; COUNT] = [const { AtomicPtr::new(ptr::null_mut()) }; COUNT];
 
@@ -64,16 +58,17 @@ pub(crate) extern "C" fn resolve(index: usize) -> *const c_void {
 }
 
 fn resolve_or_panic(index: usize) -> *const c_void {
-    let function = match library::driver() {
-        Some(Ok(driver)) => driver.symbol(NAMES[index]).unwrap_or(not_found as *mut c_void),
-        Some(Err(_)) => no_device as *mut c_void,
-        // Not final: the slot stays empty, and the next call finds the real function.
-        None => return no_device as *const c_void,
-    };
-    // Release: a thread that jumps to the address must also see the mapped and relocated library. Racing threads store
-    // equal addresses.
-    SLOTS[index].store(function, Ordering::Release);
-    function
+    match cuda_lazy::address(NAMES[index]) {
+        Ok(function) => {
+            // Release: a thread that jumps to the address must also see the mapped and relocated library. Racing
+            // threads store equal addresses.
+            SLOTS[index].store(function.as_ptr(), Ordering::Release);
+            function.as_ptr()
+        }
+        // The slot stays empty: while the library is being opened, a later call can find the function.
+        Err(NOT_FOUND) => not_found as *const c_void,
+        Err(_) => no_device as *const c_void,
+    }
 }
 
 #[cfg(test)]
@@ -128,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_call_fills_the_slot() {
+    fn the_first_call_fills_the_slot_if_there_is_a_driver() {
         let symbol = Symbol::cuProfilerStop;
         assert!(slot(symbol).load(Ordering::Acquire).is_null());
         // SAFETY: the driver's function takes no arguments; without a context it does nothing.
@@ -138,12 +133,11 @@ mod tests {
         };
         let first = call();
         let filled = slot(symbol).load(Ordering::Acquire);
-        assert!(!filled.is_null());
-        assert_eq!(filled.cast_const(), resolve(symbol as usize));
-        assert_eq!(call(), first);
-        if filled == no_device as *mut c_void {
-            assert_eq!(first, NO_DEVICE);
+        match cuda_lazy::address("cuProfilerStop") {
+            Ok(function) => assert_eq!(filled, function.as_ptr()),
+            Err(code) => assert_eq!((filled, first), (ptr::null_mut(), code)),
         }
+        assert_eq!(call(), first);
     }
 
     #[test]

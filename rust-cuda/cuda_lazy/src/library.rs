@@ -1,5 +1,6 @@
 //! Finds and opens the driver's library, once.
 
+use crate::{NO_DEVICE, NOT_FOUND, Status};
 use libloading::{Error, Library};
 use std::cell::Cell;
 use std::env;
@@ -31,28 +32,48 @@ const WELL_KNOWN: &[&str] = &[
 ];
 
 /// The driver's library, open for the life of the process.
-pub(crate) struct Driver {
+struct Driver {
     library: Library,
     /// The name or path that was opened.
-    pub(crate) name: String,
+    name: String,
 }
 
 impl Driver {
     /// Returns the address of a function, if this driver has it.
-    pub(crate) fn symbol(&self, name: &str) -> Option<*mut c_void> {
+    fn symbol(&self, name: &str) -> Option<NonNull<c_void>> {
         // SAFETY: the symbol is only read as an address; who calls it goes by the declaration of the name's
         // function.
         let symbol = unsafe { self.library.get::<*mut c_void>(name) }.ok()?;
-        NonNull::new(*symbol).map(NonNull::as_ptr)
+        NonNull::new(*symbol)
     }
 }
 
 /// Reason for which there is no library.
-pub(crate) struct Missing {
+struct Missing {
     /// The candidates, in order.
-    pub(crate) searched: Vec<String>,
+    searched: Vec<String>,
     /// The loader's message.
-    pub(crate) reason: String,
+    reason: String,
+}
+
+pub(crate) fn status() -> Status {
+    match driver() {
+        Some(Ok(driver)) => Status::Loaded { library: driver.name.clone() },
+        Some(Err(missing)) => {
+            Status::DriverMissing { searched: missing.searched.clone(), reason: missing.reason.clone() }
+        }
+        None => Status::DriverMissing {
+            searched: Vec::new(),
+            reason: "asked by the driver's library while it is being opened".into(),
+        },
+    }
+}
+
+pub(crate) fn address(name: &str) -> Result<NonNull<c_void>, i32> {
+    match driver() {
+        Some(Ok(driver)) => driver.symbol(name).ok_or(NOT_FOUND),
+        Some(Err(_)) | None => Err(NO_DEVICE),
+    }
 }
 
 thread_local! {
@@ -61,9 +82,9 @@ thread_local! {
 
 /// Returns the driver's library. The first call opens it; the result is final, also if the library is missing.
 ///
-/// `None` while this thread is opening it: initializers of the library may call a trampoline, and waiting for the
-/// library would be a deadlock.
-pub(crate) fn driver() -> Option<&'static Result<Driver, Missing>> {
+/// `None` while this thread is opening it: initializers of the library may call the driver through this program, and
+/// waiting for the library would be a deadlock.
+fn driver() -> Option<&'static Result<Driver, Missing>> {
     static DRIVER: OnceLock<Result<Driver, Missing>> = OnceLock::new();
     if OPENING.get() {
         return None;

@@ -21,12 +21,12 @@ macro_rules! trampoline {
             "br x16",
             "2:",
             "mov w15, #{index}",
-            "b kauri_cuda_lazy_first_call",
+            "b kauri_cuda_first_call",
             concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
             ".popsection",
-            slots = sym $crate::lazy::table::SLOTS,
-            offset = const $crate::lazy::table::Symbol::$name as usize * 8,
-            index = const $crate::lazy::table::Symbol::$name as usize,
+            slots = sym $crate::trampolines::table::SLOTS,
+            offset = const $crate::trampolines::table::Symbol::$name as usize * 8,
+            index = const $crate::trampolines::table::Symbol::$name as usize,
         );
     };
 }
@@ -35,12 +35,12 @@ macro_rules! trampoline {
 // may carry an argument: x0 to x7, x8 (address of a large result) and the eight vector registers, besides
 // frame and link register. The stack is a multiple of 16 here and stays one.
 global_asm!(
-    ".pushsection .text.kauri_cuda_lazy_first_call,\"ax\",%progbits",
+    ".pushsection .text.kauri_cuda_first_call,\"ax\",%progbits",
     ".p2align 2",
-    ".globl kauri_cuda_lazy_first_call",
-    ".hidden kauri_cuda_lazy_first_call",
-    ".type kauri_cuda_lazy_first_call,%function",
-    "kauri_cuda_lazy_first_call:",
+    ".globl kauri_cuda_first_call",
+    ".hidden kauri_cuda_first_call",
+    ".type kauri_cuda_first_call,%function",
+    "kauri_cuda_first_call:",
     ".cfi_startproc",
     "stp x29, x30, [sp, #-224]!",
     ".cfi_def_cfa_offset 224",
@@ -74,7 +74,7 @@ global_asm!(
     ".cfi_restore x30",
     "br x16",
     ".cfi_endproc",
-    ".size kauri_cuda_lazy_first_call, . - kauri_cuda_lazy_first_call",
+    ".size kauri_cuda_first_call, . - kauri_cuda_first_call",
     ".popsection",
-    resolve = sym crate::lazy::table::resolve,
+    resolve = sym crate::trampolines::table::resolve,
 );

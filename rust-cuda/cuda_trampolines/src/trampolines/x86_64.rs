@@ -18,12 +18,12 @@ macro_rules! trampoline {
             "jmp r11",
             "2:",
             "mov r11d, {index}",
-            "jmp kauri_cuda_lazy_first_call",
+            "jmp kauri_cuda_first_call",
             concat!(".size ", stringify!($name), ", . - ", stringify!($name)),
             ".popsection",
-            slots = sym $crate::lazy::table::SLOTS,
-            offset = const $crate::lazy::table::Symbol::$name as usize * 8,
-            index = const $crate::lazy::table::Symbol::$name as usize,
+            slots = sym $crate::trampolines::table::SLOTS,
+            offset = const $crate::trampolines::table::Symbol::$name as usize * 8,
+            index = const $crate::trampolines::table::Symbol::$name as usize,
         );
     };
 }
@@ -33,11 +33,11 @@ macro_rules! trampoline {
 // variadic call) and r10 (static chain). The stack is 8 off a multiple of 16 here; 200 bytes make it aligned
 // for the call.
 global_asm!(
-    ".pushsection .text.kauri_cuda_lazy_first_call,\"ax\",%progbits",
-    ".globl kauri_cuda_lazy_first_call",
-    ".hidden kauri_cuda_lazy_first_call",
-    ".type kauri_cuda_lazy_first_call,%function",
-    "kauri_cuda_lazy_first_call:",
+    ".pushsection .text.kauri_cuda_first_call,\"ax\",%progbits",
+    ".globl kauri_cuda_first_call",
+    ".hidden kauri_cuda_first_call",
+    ".type kauri_cuda_first_call,%function",
+    "kauri_cuda_first_call:",
     ".cfi_startproc",
     "sub rsp, 200",
     ".cfi_adjust_cfa_offset 200",
@@ -80,7 +80,7 @@ global_asm!(
     ".cfi_adjust_cfa_offset -200",
     "jmp r11",
     ".cfi_endproc",
-    ".size kauri_cuda_lazy_first_call, . - kauri_cuda_lazy_first_call",
+    ".size kauri_cuda_first_call, . - kauri_cuda_first_call",
     ".popsection",
-    resolve = sym crate::lazy::table::resolve,
+    resolve = sym crate::trampolines::table::resolve,
 );
