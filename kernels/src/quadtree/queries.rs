@@ -74,9 +74,10 @@ pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
     let i = thread::index_1d_u64() as usize;
     if i < numbers.len() {
         let frame = Frame::<D>::load(frame);
-        let (any, mut unit) = (frame.unit_of_any(load_point::<C, D>(queries, i, D)), [0; D]);
-        for axis in 0..D {
+        let (any, mut unit, mut axis) = (frame.unit_of_any(load_point::<C, D>(queries, i, D)), [0; D], 0);
+        while axis < D {
             unit[axis] = any[axis].max(0).min((1 << frame.levels) - 1) as u32;
+            axis += 1;
         }
         let (_, leaf) = leaf_of(&frame, nodes, unit);
         // An empty leaf may begin after the last point.
@@ -125,10 +126,11 @@ impl Tree<'_> {
     /// Returns the first and the last unit of a node's cell on each axis.
     #[inline(always)]
     unsafe fn units<const D: usize>(&self, number: u32, node: &Node) -> [[i64; D]; 2] {
-        let (mut ends, more) = ([[0; D]; 2], (1 << (self.frame_levels - node.level)) - 1);
-        for axis in 0..D {
+        let (mut ends, more, mut axis) = ([[0; D]; 2], (1 << (self.frame_levels - node.level)) - 1, 0);
+        while axis < D {
             ends[0][axis] = self.cells.load(number as usize * D + axis).into();
             ends[1][axis] = ends[0][axis] + more;
+            axis += 1;
         }
         ends
     }
@@ -139,9 +141,10 @@ impl Tree<'_> {
         let [first, last] = self.units::<D>(target, &Node::from_bits(self.nodes.load(target as usize)));
         self.traverse::<D>(
             |number, node| {
-                let ([from, to], mut touches) = (self.units::<D>(number, node), true);
-                for axis in 0..D {
+                let ([from, to], mut touches, mut axis) = (self.units::<D>(number, node), true, 0);
+                while axis < D {
                     touches &= from[axis] <= last[axis] + 1 && to[axis] + 1 >= first[axis];
+                    axis += 1;
                 }
                 touches && number != target
             },
@@ -219,10 +222,11 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
     let number = u64::from(first) + thread::index_1d_u64();
     if number < end.into() {
         let (frame, node) = (Frame::<D>::load(frame), Node::from_bits(nodes.load(number as usize)));
-        let mut center = [0.0; D];
-        for axis in 0..D {
+        let (mut center, mut axis) = ([0.0; D], 0);
+        while axis < D {
             let half = 0.5 * (1_u64 << (frame.levels - node.level)) as f64;
             center[axis] = f64::from(cells.load(number as usize * D + axis)) + half;
+            axis += 1;
         }
         let (mut best, mut best_distance) = (NO_NODE, f64::INFINITY);
         let mut consider = |candidate: u32| {
@@ -232,17 +236,21 @@ pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
             }
         };
         if !node.is_leaf() {
-            for child in 0..1 << D {
+            let mut child = 0;
+            while child < 1 << D {
                 let sample = samples.load((node.first_child + child) as usize);
                 if sample != NO_NODE {
                     consider(sample);
                 }
+                child += 1;
             }
         } else if node.len() > leaf_points {
             best = node.start;
         } else {
-            for point in node.start..node.end {
+            let mut point = node.start;
+            while point < node.end {
                 consider(point);
+                point += 1;
             }
         }
         samples.store(number as usize, best);

@@ -124,7 +124,8 @@ impl<C: Coord> Settle<'_, C> {
     unsafe fn select_of_all(&self, all: Remaining<'_>) -> C::Ranked {
         let counts = shared_field!(self.smem, nth.counts);
         let (mut prefix, mut n) = (C::Ranked::ZEROS, u64::from(self.split.run.left_len));
-        for digit in 0..C::Ranked::DIGITS {
+        let mut digit = 0;
+        while digit < C::Ranked::DIGITS {
             clear_counts(counts);
             thread::sync_threads();
             let mut i = u64::from(thread::thread_idx_x());
@@ -138,6 +139,7 @@ impl<C: Coord> Settle<'_, C> {
             thread::sync_threads();
             prefix = prefix.with_digit(digit, value);
             n -= before;
+            digit += 1;
         }
         prefix
     }

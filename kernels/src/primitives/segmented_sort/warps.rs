@@ -121,12 +121,14 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         let own_len = if lane < len { end - first } else { 0 };
         let longest = warp::warp_reduce(warp::FULL_MASK, own_len, WarpReductionOp::Max);
         let mut rank = 0;
-        for n in 0..longest {
+        let mut n = 0;
+        while n < longest {
             let other = first + n;
             let before = warp::shuffle_idx(warp::FULL_MASK, compared, other & 31);
             if n < own_len && (before < compared || (before == compared && other < lane)) {
                 rank += 1;
             }
+            n += 1;
         }
         if lane < len {
             let index = begin + (first + rank) as usize;
