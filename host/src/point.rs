@@ -16,7 +16,7 @@ pub(crate) use checked::{check_each_coordinate, is_usable};
 pub(crate) use checked::{checked_coordinates, dims};
 pub use coordinate::Coordinate;
 pub(crate) use coordinate::{Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate};
-pub(crate) use dims::with_dims;
+pub(crate) use dims::{with_dims, with_kernel_dims};
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;

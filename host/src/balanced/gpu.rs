@@ -116,7 +116,7 @@ impl<C: Coord> GpuTree<C> {
             return Ok(Self::new(gpu, dims, 0, coords, medians, children, representatives));
         }
         let temp = workspace.carve(stream, &layout, "balanced k-d tree build")?;
-        let context = BuildContext { stream, temp: &temp, coords: coords.slice(), dims };
+        let context = BuildContext { temp: &temp, coords: coords.slice(), dims };
         let (num_nodes, representatives) = plan.sort(context, stats)?;
         let representatives = match representatives {
             Some(representatives) => representatives,

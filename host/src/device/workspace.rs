@@ -123,6 +123,8 @@ pub struct Workspace {
 /// The memory of a plan, borrowed from a [`Workspace`], which has an example.
 #[derive(Debug)]
 pub struct Temp<'a> {
+    /// The stream that works with the memory.
+    pub(crate) stream: Stream,
     /// The offset, size and address of each region.
     regions: Vec<(u64, u64, u64)>,
     _workspace: PhantomData<&'a mut Workspace>,
@@ -153,7 +155,7 @@ impl Workspace {
             let begin = self.grow(layout.bytes, label)?;
             regions.map(|&(offset, bytes)| (offset, bytes, begin + offset)).collect()
         };
-        Ok(Temp { regions, _workspace: PhantomData })
+        Ok(Temp { stream: stream.clone(), regions, _workspace: PhantomData })
     }
 
     /// Makes the stream wait for the work of the last stream, if that was another one.
@@ -196,33 +198,33 @@ impl<'a> Temp<'a> {
     ///
     /// # Safety
     /// The memory is as large as the plan, aligned like an allocation, and used for nothing else.
-    pub(crate) unsafe fn over<T>(memory: SliceMut<'a, T>, layout: &Layout) -> Self {
+    pub(crate) unsafe fn over<T>(stream: &Stream, memory: SliceMut<'a, T>, layout: &Layout) -> Self {
         let begin = memory.as_ptr() as u64;
         let regions = layout.regions.iter().map(|&(offset, bytes)| (offset, bytes, begin + offset)).collect();
-        Self { regions, _workspace: PhantomData }
+        Self { stream: stream.clone(), regions, _workspace: PhantomData }
+    }
+
+    /// Returns the memory for work of another stream.
+    pub(crate) fn on(&self, stream: &Stream) -> Self {
+        Self { stream: stream.clone(), regions: self.regions.clone(), _workspace: PhantomData }
     }
 
     /// Copies `items` to an array of this plan; returns when the copy is done.
     ///
     /// # Errors
     /// [`Shape`](crate::Error::Shape) if the lengths differ, and errors of the driver.
-    pub(crate) fn upload<T: NoUninit>(
-        &self,
-        stream: &Stream,
-        to: SliceMut<'_, T>,
-        items: &[T],
-    ) -> Result<()> {
+    pub(crate) fn upload<T: NoUninit>(&self, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
         // SAFETY: the view is of memory of this plan.
-        unsafe { stream.upload(to, items) }
+        unsafe { self.stream.upload(to, items) }
     }
 
     /// Clears a planned array, in stream order.
     ///
     /// # Errors
     /// Errors of the driver.
-    pub(crate) fn clear<T>(&self, stream: &Stream, region: Region<T>) -> Result<()> {
+    pub(crate) fn clear<T>(&self, region: Region<T>) -> Result<()> {
         // SAFETY: the workspace's memory waits for the device before it is freed.
-        unsafe { stream.fill_bytes(self.view(region), 0) }
+        unsafe { self.stream.fill_bytes(self.view(region), 0) }
     }
 
     /// Returns a view of a planned array, an argument of kernels. Arrays of a plan do not overlap.

@@ -56,7 +56,6 @@ trait Algorithm<C: Coord> {
 /// The memory of a build.
 #[derive(Clone, Copy)]
 struct Build<'a, C> {
-    stream: &'a Stream,
     temp: &'a Temp<'a>,
     /// The coordinates of the points.
     coords: Slice<'a, C>,
@@ -151,9 +150,9 @@ impl<C: Coord> GpuTree<C> {
         unsafe {
             let points = uploaded.map(|uploaded| temp.view(uploaded));
             let to = points.unwrap_or_else(|| tree.index.padded_coords.slice_mut().part(0, coords.len()));
-            stats.phase("upload", || temp.upload(&stream, to, coords))?;
+            stats.phase("upload", || temp.upload(to, coords))?;
             stats.phase("build", || {
-                tree.launch_build(&plan, &stream, &temp, points.map(|points| points.read_only()))?;
+                tree.launch_build(&plan, &temp, points.map(|points| points.read_only()))?;
                 stream.synchronize()
             })?;
         }
@@ -167,19 +166,22 @@ impl<C: Coord> GpuTree<C> {
     unsafe fn launch_build(
         &mut self,
         plan: &BuildPlan<C>,
-        stream: &Stream,
         temp: &Temp<'_>,
         points: Option<Slice<'_, C>>,
     ) -> Result<()> {
         let index = &mut self.index;
         // SAFETY: passed on to the caller; the memory of the nodes holds the points and a padding.
         unsafe {
-            let nodes =
-                NodesMut::new(stream, index.dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
+            let nodes = NodesMut::new(
+                &temp.stream,
+                index.dims,
+                index.padded_coords.slice_mut(),
+                index.ids.slice_mut(),
+            )?;
             let coords = points.unwrap_or(nodes.coords.read_only());
             let bounds = plan.bounds.as_ref();
-            let bounds = bounds.map(|bounds| bounds.run(stream, temp, coords, index.dims)).transpose()?;
-            write_varying_axes(stream, coords, index.dims, index.varying_axes.slice_mut())?;
+            let bounds = bounds.map(|bounds| bounds.run(temp, coords, index.dims)).transpose()?;
+            write_varying_axes(&temp.stream, coords, index.dims, index.varying_axes.slice_mut())?;
             let splits = SplitAxes {
                 dims: index.dims,
                 bounds,
@@ -187,8 +189,8 @@ impl<C: Coord> GpuTree<C> {
                 varying: index.varying_axes.slice(),
             };
             let boxes = index.boxes.slice_mut();
-            plan.algorithm.run(Build { stream, temp, coords, nodes, splits, boxes })?;
-            index.build_boxes(stream)
+            plan.algorithm.run(Build { temp, coords, nodes, splits, boxes })?;
+            index.build_boxes(&temp.stream)
         }
     }
 }
@@ -242,9 +244,9 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         unsafe {
             if plan.algorithm.is_in_place() {
                 stream.copy(self.index.padded_coords.slice_mut().part(0, coords.len()), coords)?;
-                return self.launch_build(&plan, stream, &temp, None);
+                return self.launch_build(&plan, &temp, None);
             }
-            self.launch_build(&plan, stream, &temp, Some(coords))
+            self.launch_build(&plan, &temp, Some(coords))
         }
     }
 }

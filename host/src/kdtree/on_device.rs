@@ -13,7 +13,7 @@ use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu::{self, GpuTree};
 use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
 use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
-use crate::query::backend::DeviceQueryBackend;
+use crate::query::backend::{DeviceNearest, DeviceQueryBackend};
 use crate::query::on_device::{DeviceQueries, PreparedQuery};
 use crate::query::options::{QueryOptions, ValidatedOptions};
 use crate::stats::Stats;
@@ -104,7 +104,7 @@ impl<P: Point> KdTree<P> {
         dist2: &mut Buffer<P::Coord>,
     ) -> Result<()> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.nearest_on(stream, workspace, queries, k, options, ids, dist2)
+        tree.nearest_on(DeviceNearest { stream, workspace, queries, k, options, ids, dist2 })
     }
 
     /// Returns the device backend if the options were prepared for this tree.

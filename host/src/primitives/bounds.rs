@@ -7,11 +7,11 @@
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::point::with_kernel_dims;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// The temporary memory of a bounding box.
 pub(crate) struct Bounds<C: Coord> {
@@ -32,7 +32,6 @@ impl<C: Coord> Bounds<C> {
     /// them until the stream has done the work.
     pub(crate) unsafe fn run(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         coords: Slice<'_, C>,
         dims: usize,
@@ -43,14 +42,12 @@ impl<C: Coord> Bounds<C> {
         let args = (coords, dims as u32, keys);
         // SAFETY: the plan has `2 * dims` keys; the rest is passed on to the caller.
         unsafe {
-            stream.fill_bytes(keys.part(0, dims), 0xFF)?;
-            stream.fill_bytes(keys.part(dims, dims), 0)?;
-            match dims {
-                2 => stream.launch::<primitives_bounds<C, 2>>(blocks, args)?,
-                3 => stream.launch::<primitives_bounds<C, 3>>(blocks, args)?,
-                _ => stream.launch::<primitives_bounds<C, MAX_DIMS>>(blocks, args)?,
-            }
-            stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))
+            temp.stream.fill_bytes(keys.part(0, dims), 0xFF)?;
+            temp.stream.fill_bytes(keys.part(dims, dims), 0)?;
+            with_kernel_dims!(dims, D in [2, 3] => {
+                temp.stream.launch::<primitives_bounds<C, D>>(blocks, args)
+            })?;
+            temp.stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))
         }
     }
 }
@@ -81,6 +78,6 @@ pub fn bounds<C: Coord, const D: usize>(
     unsafe {
         let coords = Slice::from_raw_parts(points.as_ptr().cast(), points.len() * D);
         let corners = SliceMut::from_raw_parts(corners.as_ptr().cast(), corners.len() * D);
-        bounds.run(stream, &temp, coords, D, corners)
+        bounds.run(&temp, coords, D, corners)
     }
 }

@@ -9,14 +9,43 @@
 use super::operator::Sum;
 use super::planned::{bytes_of, carve};
 use super::scan::{Scan, ScanKind};
-use crate::device::{Buffer, Stream, Workspace};
+use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::primitives::expand::{TILE, primitives_expand, primitives_expand_counts};
 use kauri_kernels::warp::look_back::Decoupled;
 
+/// The temporary memory of the offsets of segments.
+pub(crate) struct Offsets(Scan);
+
+impl Offsets {
+    /// Plans the offsets of `num_segments` segments.
+    pub(crate) fn plan(layout: &mut Layout, num_segments: usize) -> Self {
+        Self(Scan::plan::<u64, Decoupled>(layout, num_segments + 1))
+    }
+
+    /// Writes the begin of each segment and, at the end, the sum of the counts.
+    ///
+    /// # Safety
+    /// There are as many counts as planned, and one more offset. Nothing else uses them until the stream has done the work.
+    pub(crate) unsafe fn run(
+        &self,
+        temp: &Temp<'_>,
+        counts: Slice<'_, u32>,
+        offsets: SliceMut<'_, u64>,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let args = (counts, offsets);
+            temp.stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
+            self.0.run::<u64, Sum, Decoupled>(temp, offsets.read_only(), offsets, ScanKind::Exclusive)
+        }
+    }
+}
+
 /// Returns the bytes of temporary memory for the offsets of `num_segments` segments.
 pub fn plan(num_segments: usize) -> u64 {
-    bytes_of(|layout| Scan::plan::<u64, Decoupled>(layout, num_segments + 1))
+    bytes_of(|layout| Offsets::plan(layout, num_segments))
 }
 
 /// Writes the begin of each segment and, at the end, the number of outputs: one offset more than there are segments.
@@ -32,15 +61,10 @@ pub fn offsets(
 ) -> Result<()> {
     counts.check_device(stream)?;
     offsets.check(stream, "offsets, one more than counts", counts.len() + 1)?;
-    let plan = |layout: &mut _| Scan::plan::<u64, Decoupled>(layout, offsets.len());
-    let (scan, temp) = carve(stream, workspace, "offsets of segments", plan)?;
-    let offsets = offsets.slice_mut();
+    let plan = |layout: &mut _| Offsets::plan(layout, counts.len());
+    let (plan, temp) = carve(stream, workspace, "offsets of segments", plan)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe {
-        let args = (counts.slice(), offsets);
-        stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, offsets.read_only(), offsets, ScanKind::Exclusive)
-    }
+    unsafe { plan.run(&temp, counts.slice(), offsets.slice_mut()) }
 }
 
 /// Writes each output's segment and its index in the segment, from 0, up to the capacity of `segments`. Sets

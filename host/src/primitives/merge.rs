@@ -141,7 +141,6 @@ impl MergePoints {
     /// Like [`Merge::run`]; `lookup` has the points of the ids.
     pub(crate) unsafe fn run<C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         [first, second]: [Source<'_, C, u32>; 2],
         output: Pairs<'_, C, u32>,
@@ -153,7 +152,7 @@ impl MergePoints {
         // SAFETY: passed on to the caller.
         unsafe {
             let order = OrderArgs { fold: Fold::NONE, lookup };
-            Merge { first, second, output }.run::<SuperKey>(stream, splits, order)
+            Merge { first, second, output }.run::<SuperKey>(&temp.stream, splits, order)
         }
     }
 }

@@ -46,7 +46,6 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
     /// stream has done the work.
     pub(crate) unsafe fn run<O: Order<K, V>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Source<'_, K, V>,
         output: Pairs<'_, K, V>,
@@ -54,7 +53,7 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         order: OrderArgs<'_, K>,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
-        unsafe { self.run_with::<KernelsOf<O>>(stream, temp, input, output, count, order) }
+        unsafe { self.run_with::<KernelsOf<O>>(temp, input, output, count, order) }
     }
 
     /// [`run`](Self::run) with other kernels.
@@ -63,7 +62,6 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
     /// Like [`run`](Self::run).
     pub(super) unsafe fn run_with<S: SortKernels<K, V>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Source<'_, K, V>,
         output: Pairs<'_, K, V>,
@@ -74,7 +72,7 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         let tile_items = MERGE.tile_items(K::WORDS) as u64;
         let values = self.values.map_or(empty_view(), |values| temp.view(values));
         let scratch = Pairs { keys: if passes > 0 { temp.view(self.keys) } else { empty_view() }, values };
-        let splits = splits_by_kernel(stream, temp.view(self.splits));
+        let splits = splits_by_kernel(&temp.stream, temp.view(self.splits));
         let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
         // The last pass writes to the output, and unfolds the keys. Between passes keys are folded.
         let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { scratch };
@@ -82,17 +80,17 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
 
         let args = (input, target(0), count, fold, fold_out(0), lookup);
         // SAFETY: passed on to the caller; a warp reads its part of a tile before it writes it.
-        with_items!(K, unsafe { stream.launch::<S::SortTiles<ITEMS>>(num_tiles, args)? });
+        with_items!(K, unsafe { temp.stream.launch::<S::SortTiles<ITEMS>>(num_tiles, args)? });
         for pass in 1..=passes {
             // The length of a run, in tiles.
             let width = 1_u64 << (pass - 1);
             let (from, to) = (target(pass - 1).read_only(), target(pass));
             let args = (from, count, width, splits, tile_items, lookup);
             // SAFETY: passed on to the caller.
-            unsafe { stream.launch_items::<S::Partition>(lanes, args)? };
+            unsafe { temp.stream.launch_items::<S::Partition>(lanes, args)? };
             let args = (from, to, count, width, splits.read_only(), fold_out(pass), lookup);
             // SAFETY: passed on to the caller; source and target of a pass do not overlap.
-            with_items!(K, unsafe { stream.launch::<S::MergeRuns<ITEMS>>(num_tiles, args)? });
+            with_items!(K, unsafe { temp.stream.launch::<S::MergeRuns<ITEMS>>(num_tiles, args)? });
         }
         Ok(())
     }
@@ -198,7 +196,7 @@ unsafe fn sort<K: Words, V: Carried, O: Order<K, V>>(
     let plan = |layout: &mut _| MergeSort::<K, V>::plan(layout, input.keys.len());
     let (sort, temp) = carve(stream, workspace, "merge sort", plan)?;
     // SAFETY: passed on to the caller.
-    unsafe { sort.run::<O>(stream, &temp, input, output, empty_view().read_only(), order) }
+    unsafe { sort.run::<O>(&temp, input, output, empty_view().read_only(), order) }
 }
 
 #[cfg(test)]

@@ -47,11 +47,11 @@ impl Partition {
     ///
     /// # Safety
     /// Nothing else writes the classes until the stream has done the work.
-    pub(crate) unsafe fn mark(&self, stream: &Stream, temp: &Temp<'_>, classes: Slice<'_, u8>) -> Result<()> {
-        temp.clear(stream, self.words)?;
+    pub(crate) unsafe fn mark(&self, temp: &Temp<'_>, classes: Slice<'_, u8>) -> Result<()> {
+        temp.clear(self.words)?;
         let args = (classes, temp.view(self.bits), temp.view(self.before), temp.view(self.words));
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { stream.launch::<primitives_partition_mark>(self.num_tiles as u64, args) }
+        unsafe { temp.stream.launch::<primitives_partition_mark>(self.num_tiles as u64, args) }
     }
 
     /// Moves as many items as were ranked. Segments begin at `offsets`, the first one at 0.
@@ -60,7 +60,6 @@ impl Partition {
     /// Input and output do not overlap, and nothing else uses them until the stream has done the work.
     pub(crate) unsafe fn move_items<T: Words>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         offsets: Slice<'_, u64>,
@@ -71,7 +70,8 @@ impl Partition {
         let (bits, before) = (temp.view(self.bits).read_only(), temp.view(self.before).read_only());
         // SAFETY: passed on to the caller.
         unsafe {
-            stream.launch::<primitives_partition_move<T>>(num_blocks, (input, bits, before, offsets, output))
+            temp.stream
+                .launch::<primitives_partition_move<T>>(num_blocks, (input, bits, before, offsets, output))
         }
     }
 
@@ -81,7 +81,6 @@ impl Partition {
     /// `counts` has two entries per segment, and nothing else uses it until the stream has done the work.
     pub(crate) unsafe fn counts(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         offsets: Slice<'_, u64>,
         counts: SliceMut<'_, u64>,
@@ -90,7 +89,7 @@ impl Partition {
         let (bits, before) = (temp.view(self.bits).read_only(), temp.view(self.before).read_only());
         let args = (bits, before, offsets, counts, num_items as u64);
         // SAFETY: passed on to the caller.
-        unsafe { stream.launch_items::<primitives_partition_counts>(offsets.len() as u64, args) }
+        unsafe { temp.stream.launch_items::<primitives_partition_counts>(offsets.len() as u64, args) }
     }
 }
 
@@ -130,10 +129,10 @@ pub fn by_class<T: Item>(
     let num_items = input.len();
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
-        partition.mark(stream, &temp, classes.slice())?;
+        partition.mark(&temp, classes.slice())?;
         let (input, output) = (input.bits::<T::Bits>(), output.bits_mut());
-        partition.move_items(stream, &temp, input, starts, output)?;
-        partition.counts(stream, &temp, starts, counts.slice_mut(), num_items)
+        partition.move_items(&temp, input, starts, output)?;
+        partition.counts(&temp, starts, counts.slice_mut(), num_items)
     }
 }
 

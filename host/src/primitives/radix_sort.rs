@@ -216,6 +216,6 @@ unsafe fn sort<K: RadixKey, V: Carried>(
     // The last pass writes to the output.
     let targets = if passes % 2 == 1 { [to, scratch] } else { [scratch, to] };
     // SAFETY: passed on to the caller; only this plan uses the scratch memory.
-    unsafe { plan.sort.run(stream, &temp, by, from, targets)? };
+    unsafe { plan.sort.run(&temp, by, from, targets)? };
     Ok(())
 }

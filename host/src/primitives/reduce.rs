@@ -34,7 +34,6 @@ impl<T: Words> Reduce<T> {
     /// done the work.
     pub(crate) unsafe fn run<O: Operator<T>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         output: SliceMut<'_, T>,
@@ -43,11 +42,12 @@ impl<T: Words> Reduce<T> {
         let sums = if num_blocks > 1 { temp.view(self.sums) } else { output };
         // SAFETY: passed on to the caller; `sums` has an entry per block.
         unsafe {
-            stream.launch::<primitives_reduce<T, O>>(num_blocks as u64, (input, sums, warp_rows as u64))?;
+            temp.stream
+                .launch::<primitives_reduce<T, O>>(num_blocks as u64, (input, sums, warp_rows as u64))?;
             if num_blocks > 1 {
                 let (warp_rows, _) = shape::<T>(num_blocks, 1);
                 let args = (sums.read_only(), output, warp_rows as u64);
-                stream.launch::<primitives_reduce<T, O>>(1, args)?;
+                temp.stream.launch::<primitives_reduce<T, O>>(1, args)?;
             }
         }
         Ok(())
@@ -75,5 +75,5 @@ pub fn reduce<T: Words, O: ScanOperator<T>>(
     output.check(stream, "items of a reduction's output", 1)?;
     let (reduce, temp) = carve(stream, workspace, "reduce", |layout| Reduce::<T>::plan(layout, input.len()))?;
     // SAFETY: the borrows keep both buffers apart, and buffers wait for the device before they are freed.
-    unsafe { reduce.run::<O>(stream, &temp, input.slice(), output.slice_mut()) }
+    unsafe { reduce.run::<O>(&temp, input.slice(), output.slice_mut()) }
 }

@@ -46,7 +46,6 @@ impl Scan {
     /// stream has done the work.
     pub(crate) unsafe fn run<T: Words, O: Operator<T>, L: LookBack>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         output: SliceMut<'_, T>,
@@ -55,11 +54,11 @@ impl Scan {
         if input.is_empty() {
             return Ok(());
         }
-        temp.clear(stream, self.words)?;
+        temp.clear(self.words)?;
         let num_tiles = input.len().div_ceil(tile_items::<T, SCAN_ROWS>()) as u64;
         let args = (input, output, temp.view(self.words), u32::from(kind == ScanKind::Exclusive));
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { stream.launch::<primitives_scan<T, O, L>>(num_tiles, args) }
+        unsafe { temp.stream.launch::<primitives_scan<T, O, L>>(num_tiles, args) }
     }
 }
 
@@ -120,5 +119,5 @@ fn scan<T: Words, O: Operator<T>, L: LookBack>(
     output.check(stream, "items of a scan's output", input.len())?;
     let (scan, temp) = carve(stream, workspace, "scan", |layout| Scan::plan::<T, L>(layout, input.len()))?;
     // SAFETY: the lengths agree, the borrows keep both buffers apart, and buffers wait for the device before they are freed.
-    unsafe { scan.run::<T, O, L>(stream, &temp, input.slice(), output.slice_mut(), kind) }
+    unsafe { scan.run::<T, O, L>(&temp, input.slice(), output.slice_mut(), kind) }
 }

@@ -49,16 +49,13 @@ impl Segmented {
     ///
     /// # Safety
     /// Nothing else writes the offsets until the stream has done the work.
-    pub(crate) unsafe fn heads<'a>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-        offsets: Slice<'_, u64>,
-    ) -> Result<Slice<'a, u8>> {
-        temp.clear(stream, self.heads)?;
+    pub(crate) unsafe fn heads<'a>(&self, temp: &Temp<'a>, offsets: Slice<'_, u64>) -> Result<Slice<'a, u8>> {
+        temp.clear(self.heads)?;
         let heads = temp.view(self.heads);
         // SAFETY: passed on to the caller.
-        unsafe { stream.launch_items::<primitives_segment_heads>(offsets.len() as u64, (offsets, heads))? };
+        unsafe {
+            temp.stream.launch_items::<primitives_segment_heads>(offsets.len() as u64, (offsets, heads))?
+        };
         Ok(heads.read_only())
     }
 
@@ -69,18 +66,17 @@ impl Segmented {
     /// uses them until the stream has done the work.
     pub(crate) unsafe fn scan<T: Words, O: SegmentedOperator<T>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         heads: Slice<'_, u8>,
         output: SliceMut<'_, T>,
         kind: ScanKind,
     ) -> Result<()> {
-        temp.clear(stream, self.words)?;
+        temp.clear(self.words)?;
         let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
         let args = (input, heads, output, temp.view(self.words), u32::from(kind == ScanKind::Exclusive));
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { stream.launch::<primitives_segmented_scan<T, O, O::LookBack>>(num_tiles, args) }
+        unsafe { temp.stream.launch::<primitives_segmented_scan<T, O, O::LookBack>>(num_tiles, args) }
     }
 
     /// Reduces every nonempty segment. Entries of empty segments keep their value.
@@ -89,7 +85,6 @@ impl Segmented {
     /// Like [`scan`](Self::scan); `sums` has an entry per offset.
     pub(crate) unsafe fn reduce<T: Words, O: SegmentedOperator<T>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         offsets: Slice<'_, u64>,
@@ -97,8 +92,8 @@ impl Segmented {
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
-            let heads = self.heads(stream, temp, offsets)?;
-            self.reduce_by_heads::<T, O>(stream, temp, input, heads, offsets, sums)
+            let heads = self.heads(temp, offsets)?;
+            self.reduce_by_heads::<T, O>(temp, input, heads, offsets, sums)
         }
     }
 
@@ -108,18 +103,17 @@ impl Segmented {
     /// Like [`reduce`](Self::reduce).
     pub(crate) unsafe fn reduce_by_heads<T: Words, O: SegmentedOperator<T>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         heads: Slice<'_, u8>,
         offsets: Slice<'_, u64>,
         sums: SliceMut<'_, T>,
     ) -> Result<()> {
-        temp.clear(stream, self.words)?;
+        temp.clear(self.words)?;
         let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
         let args = (input, heads, offsets, sums, temp.view(self.words));
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { stream.launch::<primitives_segmented_reduce<T, O, O::LookBack>>(num_tiles, args) }
+        unsafe { temp.stream.launch::<primitives_segmented_reduce<T, O, O::LookBack>>(num_tiles, args) }
     }
 }
 
@@ -213,7 +207,7 @@ pub fn reduce<T: Words + super::item::Item, O: SegmentedOperator<T>>(
     let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), SegmentFormat::Offsets);
     let (segmented, temp) = carve(stream, workspace, "segmented reduce", plan)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { segmented.reduce::<T, O>(stream, &temp, input.slice(), starts, sums.slice_mut()) }
+    unsafe { segmented.reduce::<T, O>(&temp, input.slice(), starts, sums.slice_mut()) }
 }
 
 /// How segments are given.
@@ -257,8 +251,8 @@ fn scan<T: Words, O: SegmentedOperator<T>>(
     unsafe {
         let heads = match format {
             SegmentFormat::Heads => heads,
-            SegmentFormat::Offsets => segmented.heads(stream, &temp, starts)?,
+            SegmentFormat::Offsets => segmented.heads(&temp, starts)?,
         };
-        segmented.scan::<T, O>(stream, &temp, input.slice(), heads, output.slice_mut(), kind)
+        segmented.scan::<T, O>(&temp, input.slice(), heads, output.slice_mut(), kind)
     }
 }

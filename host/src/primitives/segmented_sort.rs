@@ -127,12 +127,8 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
     }
 
     /// Empties the two lists. Returns them and their numbers of entries.
-    pub(crate) fn clear<'a>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'a>,
-    ) -> Result<([SliceMut<'a, u64>; 2], SliceMut<'a, u64>)> {
-        temp.clear(stream, self.counters)?;
+    pub(crate) fn clear<'a>(&self, temp: &Temp<'a>) -> Result<([SliceMut<'a, u64>; 2], SliceMut<'a, u64>)> {
+        temp.clear(self.counters)?;
         // SAFETY: the plan has four counters.
         Ok((self.lists.map(|list| temp.view(list)), unsafe { temp.view(self.counters).part(0, 2) }))
     }
@@ -144,7 +140,6 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) unsafe fn sort(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         from: Source<'_, K, V>,
         offsets: Slice<'_, u64>,
@@ -152,14 +147,14 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         by: SortBy,
         longest: usize,
     ) -> Result<()> {
-        let ([short, long], listed) = self.clear(stream, temp)?;
+        let ([short, long], listed) = self.clear(temp)?;
         let lists = Lists { short, long, num_listed: listed };
         // SAFETY: passed on to the caller.
         unsafe {
             let args = (from, offsets, to, lists, by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD));
             let num_warps = (offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
-            stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
-            self.sort_listed(stream, temp, from, offsets, to, by, longest)
+            temp.stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
+            self.sort_listed(temp, from, offsets, to, by, longest)
         }
     }
 
@@ -171,7 +166,6 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
     #[allow(clippy::too_many_arguments)]
     pub(crate) unsafe fn sort_listed(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         from: Source<'_, K, V>,
         offsets: Slice<'_, u64>,
@@ -180,7 +174,7 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         longest: usize,
     ) -> Result<()> {
         let by = by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD);
-        let launch = ListedSort { stream, lists: self, temp, from, offsets, to, by };
+        let launch = ListedSort { stream: &temp.stream, lists: self, temp, from, offsets, to, by };
         // SAFETY: passed on to the caller.
         unsafe {
             if longest > 32 {
@@ -219,7 +213,7 @@ pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
     let plan = |layout: &mut _| SegmentLists::<K, V>::plan_all(layout, len, num_segments);
     let (lists, temp) = carve(stream, workspace, "segmented sort", plan)?;
     // SAFETY: only this plan uses the temporary memory; the rest is passed on to the caller.
-    unsafe { lists.sort(stream, &temp, from, offsets, to, by, len) }
+    unsafe { lists.sort(&temp, from, offsets, to, by, len) }
 }
 
 /// The arguments of a launch that sorts listed segments.

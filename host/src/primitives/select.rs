@@ -37,8 +37,8 @@ impl Select {
     }
 
     /// Clears the words of the look-back, and returns the number of tiles.
-    pub(crate) fn prepare<T: Words>(&self, stream: &Stream, temp: &Temp<'_>, len: usize) -> Result<u64> {
-        temp.clear(stream, self.words)?;
+    pub(crate) fn prepare<T: Words>(&self, temp: &Temp<'_>, len: usize) -> Result<u64> {
+        temp.clear(self.words)?;
         Ok(len.div_ceil(tile_items::<T, SELECT_ROWS>()) as u64)
     }
 
@@ -54,16 +54,15 @@ impl Select {
     /// work.
     pub(crate) unsafe fn run_flagged<T: Words>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         flags: Slice<'_, u8>,
         to: Selected<'_, T>,
     ) -> Result<()> {
-        let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
+        let num_tiles = self.prepare::<T>(temp, input.len())?;
         let args = (SelectArgs { input, to, words: self.words(temp) }, flags);
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
+        unsafe { temp.stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
     }
 
     /// Selects the items that satisfy predicate `P`.
@@ -72,16 +71,15 @@ impl Select {
     /// Like [`run_flagged`](Self::run_flagged).
     pub(crate) unsafe fn run_if<T: Words, P: SelectPredicate<T>>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         input: Slice<'_, T>,
         bound: T,
         to: Selected<'_, T>,
     ) -> Result<()> {
-        let num_tiles = self.prepare::<T>(stream, temp, input.len())?;
+        let num_tiles = self.prepare::<T>(temp, input.len())?;
         let args = (SelectArgs { input, to, words: self.words(temp) }, join(bound.to_words()));
         // SAFETY: as above.
-        unsafe { stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
+        unsafe { temp.stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
     }
 }
 
@@ -177,7 +175,7 @@ fn select_flagged<T: Item>(
         count: count.slice_mut(),
     };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { select.run_flagged(stream, &temp, input.bits(), flags.slice(), to) }
+    unsafe { select.run_flagged(&temp, input.bits(), flags.slice(), to) }
 }
 
 fn select_if<T: Words, P: SelectPredicate<T>>(
@@ -198,7 +196,7 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     let others = others.map_or(empty_view(), Buffer::slice_mut);
     let to = Selected { kept: kept.slice_mut(), others, count: count.slice_mut() };
     // SAFETY: as in `select_flagged`.
-    unsafe { select.run_if::<T, P>(stream, &temp, input.slice(), bound, to) }
+    unsafe { select.run_if::<T, P>(&temp, input.slice(), bound, to) }
 }
 
 /// Checks the lengths and devices of a selection's buffers.

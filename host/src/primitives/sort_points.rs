@@ -60,7 +60,7 @@ where
     // the device before they are freed.
     unsafe {
         let coords = Slice::from_raw_parts(points.as_ptr().cast::<C>(), len * D);
-        sort.run(stream, &temp, Lookup { coords, dims: D as u32, axis: axis as u32 }, output)
+        sort.run(&temp, Lookup { coords, dims: D as u32, axis: axis as u32 }, output)
     }
 }
 
@@ -80,7 +80,6 @@ impl<C: Coord> SortPoints<C> {
     /// the views until the stream has done the work.
     pub(crate) unsafe fn run(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         points: Lookup<'_, C>,
         output: Pairs<'_, C, u32>,
@@ -90,8 +89,8 @@ impl<C: Coord> SortPoints<C> {
         // SAFETY: passed on to the caller; ids are less than the number of points.
         unsafe {
             let num_points = output.keys.len() as u64;
-            stream.launch_items::<primitives_super_keys<C>>(num_points, (points, output))?;
-            self.0.run_with::<SuperKey>(stream, temp, input, output, all, order)
+            temp.stream.launch_items::<primitives_super_keys<C>>(num_points, (points, output))?;
+            self.0.run_with::<SuperKey>(temp, input, output, all, order)
         }
     }
 }

@@ -35,7 +35,7 @@ pub fn unique<T: Words, R: UniqueRun<T>>(
     }
     let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
     let (select, temp) = carve(stream, workspace, "unique", plan)?;
-    let num_tiles = select.prepare::<T>(stream, &temp, input.len())?;
+    let num_tiles = select.prepare::<T>(&temp, input.len())?;
     let args = (input.slice(), kept.slice_mut(), empty_view(), count.slice_mut(), select.words(&temp));
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the
     // words are zeros.

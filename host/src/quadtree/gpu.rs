@@ -200,7 +200,7 @@ fn frame<C: Coord, const D: usize>(
     let corners = temp.view(corners);
     // SAFETY: `corners` has two corners, and `coords` has whole points; nothing else uses the plan's memory.
     let corners = unsafe {
-        bounds.run(stream, &temp, coords, D, corners)?;
+        bounds.run(&temp, coords, D, corners)?;
         stream.read(corners.read_only())?
     };
     let corners = corners.as_chunks::<D>().0;

@@ -160,45 +160,41 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     }
 }
 
+/// A nearest query with input and result in device memory.
+pub(crate) struct DeviceNearest<'a, C> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) workspace: &'a mut Workspace,
+    pub(crate) queries: DeviceQueries<'a, C>,
+    pub(crate) k: usize,
+    pub(crate) options: &'a DeviceOptions<C>,
+    pub(crate) ids: &'a mut Buffer<u32>,
+    pub(crate) dist2: &'a mut Buffer<C>,
+}
+
+/// A range query with input in device memory.
+pub(crate) struct DeviceRange<'a, C> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) workspace: &'a mut Workspace,
+    pub(crate) query: DeviceRangeQuery<'a, C>,
+}
+
+/// The arrays of a range query's result: the begin of each row, and up to their capacity the points.
+pub(crate) struct DeviceRows<'a, C> {
+    pub(crate) offsets: &'a mut Buffer<u64>,
+    pub(crate) ids: &'a mut Buffer<u32>,
+    pub(crate) dist2: Option<&'a mut Buffer<C>>,
+}
+
 /// Queries with input and result in device memory. The host checks lengths and devices, not coordinates. Only [`KdTree`](crate::KdTree) offers them.
 pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     /// Copies options to the device.
     fn prepare(&self, stream: &Stream, options: ValidatedOptions<C>) -> Result<DeviceOptions<C>>;
     /// Writes the `k` nearest points of each query.
-    #[allow(clippy::too_many_arguments)]
-    fn nearest_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        queries: DeviceQueries<'_, C>,
-        k: usize,
-        options: &DeviceOptions<C>,
-        ids: &mut Buffer<u32>,
-        dist2: &mut Buffer<C>,
-    ) -> Result<()>;
+    fn nearest_on(&self, query: DeviceNearest<'_, C>) -> Result<()>;
     /// Counts the points of each row.
-    fn count_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        query: DeviceRangeQuery<'_, C>,
-        counts: &mut Buffer<u32>,
-    ) -> Result<()>;
-    /// Finds the points of each row, up to the capacity of the buffers.
-    fn find_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        query: DeviceRangeQuery<'_, C>,
-        offsets: &mut Buffer<u64>,
-        ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<C>>,
-    ) -> Result<()>;
+    fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()>;
+    /// Finds the points of each row, up to the capacity of the arrays.
+    fn find_on(&self, range: DeviceRange<'_, C>, rows: DeviceRows<'_, C>) -> Result<()>;
     /// Finds the points of each row in buffers of exactly their size; waits for the device.
-    fn find_all_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        query: DeviceRangeQuery<'_, C>,
-    ) -> Result<DeviceWithin<C>>;
+    fn find_all_on(&self, range: DeviceRange<'_, C>) -> Result<DeviceWithin<C>>;
 }

@@ -37,7 +37,7 @@ impl<C: Coord> CoordinateSort<C> {
         from: Option<Slice<'a, u32>>,
         buffers: [SliceMut<'a, u32>; 2],
     ) -> Result<SliceMut<'a, C::Key>> {
-        let BuildContext { stream, coords, dims, .. } = context;
+        let BuildContext { temp, coords, dims, .. } = context;
         let (to, num_dims, axis) = (buffers[0], dims as u32, axis as u32);
         let [keys, _] = self.key_buffers(context, to.len());
         // SAFETY: the arrays of a plan do not overlap.
@@ -45,11 +45,11 @@ impl<C: Coord> CoordinateSort<C> {
             match from {
                 None => {
                     let args = (coords, keys, to, num_dims, axis);
-                    stream.launch_items::<kdtree_coordinate_keys<C>>(to.len() as u64, args)?;
+                    temp.stream.launch_items::<kdtree_coordinate_keys<C>>(to.len() as u64, args)?;
                 }
                 Some(ids) => {
                     let args = (coords, num_dims, axis, ids, keys);
-                    stream.launch_items::<balanced_keys_of_ids<C>>(to.len() as u64, args)?;
+                    temp.stream.launch_items::<balanced_keys_of_ids<C>>(to.len() as u64, args)?;
                 }
             }
         }
@@ -64,7 +64,7 @@ impl<C: Coord> CoordinateSort<C> {
         from: Option<Slice<'a, u32>>,
         buffers: [SliceMut<'a, u32>; 2],
     ) -> Result<()> {
-        let (stream, to) = (context.stream, buffers[0]);
+        let (stream, to) = (&context.temp.stream, buffers[0]);
         let [keys, _] = self.key_buffers(context, to.len());
         // SAFETY: the arrays of a plan do not overlap, and there is one key per point.
         let source = unsafe {
@@ -99,7 +99,7 @@ impl<C: Coord> CoordinateSort<C> {
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         // SAFETY: the arrays of a plan do not overlap. The first pass reads the source before a later one overwrites it. The number of
         // passes is even, so the result is in `keys` and `to`.
-        unsafe { self.sort.run(context.stream, context.temp, by, source, buffers)? };
+        unsafe { self.sort.run(context.temp, by, source, buffers)? };
         Ok(keys)
     }
 
@@ -109,15 +109,15 @@ impl<C: Coord> CoordinateSort<C> {
         context: BuildContext<'a, C>,
         buffers: [SliceMut<'a, u32>; 2],
     ) -> Result<(SliceMut<'a, C::Key>, bool)> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { temp, coords, dims } = context;
         let keys = self.by_coordinate(context, 0, None, buffers)?;
         let words = temp.view(self.flags);
-        temp.clear(stream, self.flags)?;
+        temp.clear(self.flags)?;
         let args = (keys.read_only(), buffers[0], coords, dims as u32, words);
         // SAFETY: the arrays of a plan do not overlap.
         let words: Vec<u32> = unsafe {
-            stream.launch_items::<balanced_settle_ties<C>>(keys.len() as u64, args)?;
-            stream.read(words.read_only())?
+            temp.stream.launch_items::<balanced_settle_ties<C>>(keys.len() as u64, args)?;
+            temp.stream.read(words.read_only())?
         };
         if words[flags::MANY] == 0 {
             return Ok((keys, words[flags::EQUAL] != 0));

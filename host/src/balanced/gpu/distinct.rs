@@ -37,22 +37,22 @@ impl Distinct {
         to: SliceMut<'_, u32>,
         words: &mut Buffer<u64>,
     ) -> Result<usize> {
-        let BuildContext { stream, temp, .. } = context;
+        let BuildContext { temp, .. } = context;
         let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
         let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
-        words.fill_bytes(stream, 0xff)?;
+        words.fill_bytes(&temp.stream, 0xff)?;
         // SAFETY: the arrays of a plan do not overlap, there is one warp per piece, and `words` has two items.
         unsafe {
             let all = words.slice_mut();
             let (count, failed) = (all.part(0, 1), all.part(1, 1));
             let points = context.points(axis);
             let pieces = Pieces { sorted, points, compacted, counts, failed, piece };
-            stream.launch_items::<balanced_distinct_pieces<C>>(threads, (pieces,))?;
+            temp.stream.launch_items::<balanced_distinct_pieces<C>>(threads, (pieces,))?;
             let (compacted, counts) = (compacted.read_only(), counts.read_only());
             let gaps = CloseGaps { compacted, counts, kept: to, count, piece };
-            stream.launch_items::<balanced_distinct_close_gaps>(threads, (gaps,))?;
+            temp.stream.launch_items::<balanced_distinct_close_gaps>(threads, (gaps,))?;
         }
-        match words.to_vec(stream)?[..] {
+        match words.to_vec(&temp.stream)?[..] {
             [count, u64::MAX] => Ok(count as usize),
             ref found => {
                 let what = format!("the sort on axis {axis} left a point behind the next one");

@@ -111,16 +111,16 @@ impl<C: Coord> Paths<C> {
         keys: Slice<'_, C::Key>,
         paths: SliceMut<'_, u8>,
     ) -> Result<usize> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { temp, coords, dims } = context;
         let num_equal = temp.view(self.num_equal);
-        temp.clear(stream, self.num_equal)?;
-        temp.clear(stream, self.paths[0])?;
+        temp.clear(self.num_equal)?;
+        temp.clear(self.paths[0])?;
         let args =
             (keys, self.array(context, 0, keys.len()).read_only(), coords, dims as u32, paths, num_equal);
         // SAFETY: the arrays of a plan do not overlap, and the read waits for the kernel.
         let num_equal = unsafe {
-            stream.launch_items::<balanced_find_equal<C>>(keys.len() as u64, args)?;
-            stream.read(num_equal.read_only())?
+            temp.stream.launch_items::<balanced_find_equal<C>>(keys.len() as u64, args)?;
+            temp.stream.read(num_equal.read_only())?
         };
         Ok(num_equal[0] as usize)
     }
@@ -133,7 +133,7 @@ impl<C: Coord> Paths<C> {
         points: Points<'_>,
         pass: Pass<'_>,
     ) -> Result<()> {
-        let BuildContext { stream, temp, .. } = context;
+        let BuildContext { temp, .. } = context;
         let longest = if pass.level == 0 { pass.from.len() } else { longest_run(num_nodes, pass.level) };
         let tiles_per_run = longest.div_ceil(TILE);
         let num_tiles = tiles_per_run << pass.level;
@@ -143,15 +143,15 @@ impl<C: Coord> Paths<C> {
         let args = (pass, points, num_nodes as u32, tiles_per_run as u32, look_back);
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
         unsafe {
-            stream.fill_bytes(look_back, 0)?;
-            stream.launch::<balanced_partition_by_paths>(num_tiles as u64, args)
+            temp.stream.fill_bytes(look_back, 0)?;
+            temp.stream.launch::<balanced_partition_by_paths>(num_tiles as u64, args)
         }
     }
 }
 
 impl<C: Coord> BuildPlan<C> for Paths<C> {
     fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { temp, coords, dims } = context;
         let n = self.num_points;
         let points = Points { ids: temp.view(self.ids[0]), paths: temp.view(self.paths[0]) };
         let buffers = [self.array(context, 0, n), self.array(context, dims, n)];
@@ -163,7 +163,7 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
             let num_nodes = n - num_equal;
             if num_equal == 0 {
                 // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-                unsafe { stream.copy(points.ids, all.read_only())? };
+                unsafe { temp.stream.copy(points.ids, all.read_only())? };
                 return Ok((n, None));
             }
             let (from, to) = (all.read_only(), points.ids);
@@ -178,7 +178,7 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
             unsafe {
                 let ids = points.ids.part(0, num_nodes).read_only();
                 let args = (coords, dims as u32, ids, temp.view(self.keys));
-                stream.launch_items::<balanced_number_points<C>>(num_nodes as u64, args)?;
+                temp.stream.launch_items::<balanced_number_points<C>>(num_nodes as u64, args)?;
             }
             // Each axis starts from the array of the next axis: that order is the super key of this axis without its first coordinate, so a
             // stable sort by that coordinate completes it.
@@ -186,7 +186,7 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
                 let from = (axis + 1 < dims).then_some(axis + 1);
                 self.sort_axis(context, from, axis, num_nodes)?;
             }
-            stream.synchronize()
+            temp.stream.synchronize()
         })?;
         Ok((num_nodes, representatives))
     }
@@ -198,7 +198,7 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
         medians: SliceMut<'_, u32>,
         _children: SliceMut<'_, u32>,
     ) -> Result<()> {
-        let BuildContext { stream, temp, dims, .. } = context;
+        let BuildContext { temp, dims, .. } = context;
         let (num_dims, upper) = (dims as u32, num_upper_levels(num_nodes, dims));
         // The slot of the array of each axis, and the slot of the spare array.
         let mut slots: Vec<_> = (0..dims).collect();
@@ -208,7 +208,7 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
             [0, 1].map(|i| Points { ids: temp.view(self.ids[i]), paths: temp.view(self.paths[i]) });
         let args = (points.ids.read_only(), array(0), points.paths, medians);
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-        unsafe { stream.launch_items::<balanced_begin_paths>(num_nodes as u64, args)? };
+        unsafe { temp.stream.launch_items::<balanced_begin_paths>(num_nodes as u64, args)? };
         for level in 1..=upper {
             // An array is pending by the number of levels that it has not been partitioned by. A path code holds only `MAX_PENDING` levels,
             // so arrays that are this late catch up before the primary array, whose pass writes the next bit. On the last level all catch
@@ -236,11 +236,11 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
                     (array_of_primary, level, ids, paths, new_numbers, renumbered.ids, renumbered.paths);
                 // SAFETY: the arrays of a plan do not overlap; a key has at least as many bytes as a number.
                 unsafe {
-                    stream.fill_bytes(new_numbers, 0xff)?;
-                    stream.launch_items::<balanced_renumber>(num_nodes as u64, args)?;
+                    temp.stream.fill_bytes(new_numbers, 0xff)?;
+                    temp.stream.launch_items::<balanced_renumber>(num_nodes as u64, args)?;
                     for other in (0..dims).filter(|&other| other != primary as usize) {
                         let args = (new_numbers.read_only(), array(slots[other]));
-                        stream.launch_items::<balanced_put_numbers>(num_nodes as u64, args)?;
+                        temp.stream.launch_items::<balanced_put_numbers>(num_nodes as u64, args)?;
                     }
                 }
                 std::mem::swap(&mut points, &mut renumbered);
@@ -255,9 +255,9 @@ impl<C: Coord> BuildPlan<C> for Paths<C> {
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
         unsafe {
             if dims <= 4 {
-                stream.launch::<balanced_subtrees<4, { rows(4) }>>(1 << upper, args)
+                temp.stream.launch::<balanced_subtrees<4, { rows(4) }>>(1 << upper, args)
             } else {
-                stream.launch::<balanced_subtrees<8, { rows(8) }>>(1 << upper, args)
+                temp.stream.launch::<balanced_subtrees<8, { rows(8) }>>(1 << upper, args)
             }
         }
     }

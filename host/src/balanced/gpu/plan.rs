@@ -1,6 +1,6 @@
 //! The interface of the build algorithms.
 
-use crate::device::{Buffer, Stream, Temp};
+use crate::device::{Buffer, Temp};
 use crate::error::Result;
 use crate::stats::Stats;
 use cuda_std::mem::{Slice, SliceMut};
@@ -11,7 +11,6 @@ use kauri_kernels::thread::order::Lookup;
 /// The stream, scratch memory and points of a running build. There is at least one point.
 #[derive(Clone, Copy)]
 pub(crate) struct BuildContext<'a, C> {
-    pub(crate) stream: &'a Stream,
     pub(crate) temp: &'a Temp<'a>,
     pub(crate) coords: Slice<'a, C>,
     pub(crate) dims: usize,
@@ -27,10 +26,10 @@ impl<'a, C: Coord> BuildContext<'a, C> {
     /// subsequence of the representatives.
     pub(crate) fn representatives(&self, ids: Slice<'_, u32>, kept: Slice<'_, u32>) -> Result<Buffer<u32>> {
         let label = "representatives of the points";
-        let mut representatives = Buffer::uninitialized(self.stream.gpu(), ids.len(), label)?;
+        let mut representatives = Buffer::uninitialized(self.temp.stream.gpu(), ids.len(), label)?;
         let args = (self.points(0), ids, kept, representatives.slice_mut());
         // SAFETY: the buffer waits for the device before it is freed, and the others belong to a plan.
-        unsafe { self.stream.launch_items::<balanced_representatives<C>>(ids.len() as u64, args)? };
+        unsafe { self.temp.stream.launch_items::<balanced_representatives<C>>(ids.len() as u64, args)? };
         Ok(representatives)
     }
 }

@@ -57,24 +57,24 @@ impl<C: Coord> Robinson<C> {
 
     /// Sorts the points on an axis by super key.
     fn sort_axis<'a>(&self, context: BuildContext<'a, C>, axis: usize) -> Result<Source<'a, C, u32>> {
-        let BuildContext { stream, temp, .. } = context;
+        let BuildContext { temp, .. } = context;
         let output = Pairs { keys: temp.view(self.sorted_keys), values: temp.view(self.sorted) };
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-        unsafe { self.sort.run(stream, temp, context.points(axis), output)? };
+        unsafe { self.sort.run(temp, context.points(axis), output)? };
         Ok(output.read_only())
     }
 }
 
 impl<C: Coord> BuildPlan<C> for Robinson<C> {
     fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
-        let BuildContext { stream, temp, coords, dims } = context;
+        let BuildContext { temp, coords, dims } = context;
         let n = coords.len() / dims;
         let (mut num_nodes, mut representatives) = (n, None);
-        let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
+        let mut words = Buffer::uninitialized(temp.stream.gpu(), 2, "numbers of distinct points")?;
         for axis in 0..dims {
             let sorted = stats.phase("sort", || {
                 let sorted = self.sort_axis(context, axis)?;
-                stream.synchronize()?;
+                temp.stream.synchronize()?;
                 Ok(sorted)
             })?;
             stats.phase("dedupe", || {
@@ -89,7 +89,7 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
                     // SAFETY: the number of kept points is at most `n`.
                     let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
                     representatives = Some(context.representatives(sorted.values, kept.read_only())?);
-                    stream.synchronize()?;
+                    temp.stream.synchronize()?;
                 }
                 Ok(())
             })?;
@@ -108,7 +108,7 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
         medians: SliceMut<'_, u32>,
         children: SliceMut<'_, u32>,
     ) -> Result<()> {
-        let BuildContext { stream, temp, dims, .. } = context;
+        let BuildContext { temp, dims, .. } = context;
         // SAFETY: the arrays are planned for all points, and `num_nodes` is at most their number.
         let part = |region| unsafe { temp.view(region).part(0, num_nodes) };
         let mut arrays: Vec<_> = self.arrays.iter().map(|&array| part(array)).collect();
@@ -133,22 +133,22 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
                 unsafe {
                     if 1 << level < warps {
                         let args = (partition, from, less, greater, halves, warps);
-                        stream.launch_items::<balanced_partition_pieces<C>>(threads, args)?;
+                        temp.stream.launch_items::<balanced_partition_pieces<C>>(threads, args)?;
                         if !array.is_empty() {
                             let (less, greater) = (less.read_only(), greater.read_only());
                             let args = (less, greater, halves.read_only(), level, array, warps);
-                            stream.launch_items::<balanced_partition_close_gaps>(threads, args)?;
+                            temp.stream.launch_items::<balanced_partition_close_gaps>(threads, args)?;
                         }
                     } else if longest > MAX_SMALL_RUN {
                         let args = (partition, from, spare, warps);
-                        stream.launch_items::<balanced_partition_runs<C>>(threads, args)?;
+                        temp.stream.launch_items::<balanced_partition_runs<C>>(threads, args)?;
                         if let Some(other) = other {
                             std::mem::swap(&mut arrays[other], &mut spare);
                         }
                     } else {
                         let lanes = longest.next_power_of_two();
                         let args = (partition, array, lanes, warps);
-                        stream.launch_items::<balanced_partition_small_runs<C>>(threads, args)?;
+                        temp.stream.launch_items::<balanced_partition_small_runs<C>>(threads, args)?;
                     }
                 }
                 partition.nodes.medians = empty_view();
@@ -156,6 +156,6 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
         }
         let args = (arrays[last as usize % dims].read_only(), last, Nodes { medians, children });
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
-        unsafe { stream.launch_items::<balanced_finish_runs>(1 << last, args) }
+        unsafe { temp.stream.launch_items::<balanced_finish_runs>(1 << last, args) }
     }
 }

@@ -201,7 +201,7 @@ impl<C: Coord> Part<C> {
         };
         let (regions, temp) = carve(stream, &mut self.workspace, "points of a part", plan)?;
         let (at, coords) = (temp.view(regions.0), temp.view(regions.1));
-        temp.upload(stream, at, positions)?;
+        temp.upload(at, positions)?;
         // SAFETY: positions are less than the number of points, and the arrays of a plan do not overlap.
         unsafe {
             permute_parts(stream, Direction::Gather, dims, self.points.coords(), at.read_only(), coords)?;
@@ -229,7 +229,7 @@ impl<C: Coord> Part<C> {
         let plan = |layout: &mut _| Sort::<C>::plan(layout, n, removes_equal);
         let (Sort { sort, buffers, distinct }, temp) =
             carve(stream, &mut self.workspace, "a sort of a part", plan)?;
-        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
+        let context = BuildContext { temp: &temp, coords: self.points.coords(), dims };
         let [order, other] = buffers.map(|buffer| temp.view::<u32>(buffer));
         let (_, may_be_equal) = sort.by_super_key(context, [order, other])?;
         let (points, removed) = match distinct.filter(|_| may_be_equal) {
@@ -260,7 +260,7 @@ impl<C: Coord> Part<C> {
         let plan = |layout: &mut _| DistinctMerge::<C>::plan(layout, n);
         let (DistinctMerge { merge, buffers, distinct }, temp) =
             carve(stream, &mut self.workspace, "a merge of a part", plan)?;
-        let context = BuildContext { stream, temp: &temp, coords: self.points.coords(), dims };
+        let context = BuildContext { temp: &temp, coords: self.points.coords(), dims };
         let [mut sorted, mut other] =
             buffers.map(|(keys, ids)| Pairs { keys: temp.view(keys), values: temp.view(ids) });
         // SAFETY: the arrays of a plan do not overlap.
@@ -279,7 +279,7 @@ impl<C: Coord> Part<C> {
                 unsafe {
                     let run = |begin: usize, end: usize| sorted.part(begin, end - begin).read_only();
                     let (runs, to) = ([run(begin, middle), run(middle, end)], other.part(begin, end - begin));
-                    merge.run(stream, &temp, runs, to, context.points(0))?;
+                    merge.run(&temp, runs, to, context.points(0))?;
                 }
                 begin = end;
             }
@@ -325,7 +325,7 @@ impl<C: Coord> BuildContext<'_, C> {
         ids: Slice<'_, u32>,
         to: Output<C>,
     ) -> Result<(Points<C>, Vec<RemovedPoint>)> {
-        let (stream, n) = (self.stream, sorted.values.len());
+        let (stream, n) = (&self.temp.stream, sorted.values.len());
         let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
         let num_kept = distinct.run(self, 0, sorted, scratch, &mut words)?;
         // SAFETY: the number of kept points is at most `n`.
@@ -343,14 +343,14 @@ impl<C: Coord> BuildContext<'_, C> {
 
     /// Permutes the points into an order and rotates their columns. Waits for the result.
     fn permute(self, ids: Slice<'_, u32>, order: Slice<'_, u32>, to: Output<C>) -> Result<Points<C>> {
-        let BuildContext { stream, coords, dims, .. } = self;
+        let BuildContext { temp, coords, dims, .. } = self;
         let Output { points, rotation } = to;
         let (mut points, rotation) = (points.truncate(order.len()), rotation % dims as u32);
         let (new_coords, new_ids) = points.write();
         let args = (coords, dims as u32, ids, order, rotation, new_coords, new_ids);
         // SAFETY: the order has positions of points, and buffers wait for the device before they are freed.
-        unsafe { stream.launch_items::<balanced_lay_out_points<C>>((order.len() * dims) as u64, args)? };
-        stream.synchronize()?;
+        unsafe { temp.stream.launch_items::<balanced_lay_out_points<C>>((order.len() * dims) as u64, args)? };
+        temp.stream.synchronize()?;
         Ok(points)
     }
 }

@@ -37,13 +37,13 @@ pub(in crate::join) fn deliver<C: Coord>(
     let total = layout.reserve::<u64>(1);
     let temp = workspace.carve(&stream, &layout, "distance join")?;
     let bound = params.bound.to_f64();
-    let upload_grid = |params: &JoinParams<C>| grid.upload(&stream, &temp, words, params);
+    let upload_grid = |params: &JoinParams<C>| grid.upload(&temp, words, params);
     // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
     let (sorted_build, count) = unsafe {
         let grid = upload_grid(&sample.params(params))?;
-        let build = build_plan.run(&stream, &temp, grid, build.slice(), None)?;
-        let probe = sample_plan.run(&stream, &temp, grid, sample_coords.slice(), None)?;
-        (build, count_all(&stream, &temp, &SortedSides { grid, build, probe, bound }, total)?)
+        let build = build_plan.run(&temp, grid, build.slice(), None)?;
+        let probe = sample_plan.run(&temp, grid, sample_coords.slice(), None)?;
+        (build, count_all(&temp, &SortedSides { grid, build, probe, bound }, total)?)
     };
     let splitter = splitter.with_sample(sample.rows_with_items(count));
     let join = BatchJoin { grid: &grid, view: upload_grid(params)?, build: sorted_build, probe, bound };
@@ -78,9 +78,9 @@ impl<C: Coord> BatchJoin<'_, C> {
         // SAFETY: there is one more offset than rows, and ids beyond the capacity of the array are not written; the pipeline keeps arrays
         // until they have been copied, and the input until the next batch.
         unsafe {
-            let probe = probe_plan.run(stream, &temp, view, coords, None)?;
+            let probe = probe_plan.run(&temp, view, coords, None)?;
             let sides = SortedSides { grid: view, build, probe, bound };
-            counting.start(stream, &temp, &sides, num_before, offsets)?;
+            counting.start(&temp, &sides, num_before, offsets)?;
             total.send(stream, offsets)?;
             launch_emit(stream, &sides, num_before, offsets.read_only(), ids)
         }

@@ -1,6 +1,6 @@
 //! The best pairs so far: kernels append candidates, and the best k of them are kept between launches.
 
-use crate::device::{Layout, Region, Stream, Temp};
+use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
@@ -38,13 +38,12 @@ impl BestPairs {
     /// with the threshold that was found, until no pair is lost.
     pub(super) fn run<'p, 'a>(
         &'p self,
-        stream: &'p Stream,
         temp: &'p Temp<'a>,
         mut threshold: Bits128,
         mut offer: impl FnMut(&mut RunningBest<'p, 'a>) -> Result<()>,
     ) -> Result<Vec<Bits128>> {
         loop {
-            let mut running = self.begin(stream, temp, threshold)?;
+            let mut running = self.begin(temp, threshold)?;
             offer(&mut running)?;
             let result = running.read()?;
             if !result.has_overflowed {
@@ -57,7 +56,6 @@ impl BestPairs {
     /// Begins without pairs and with a threshold.
     pub(super) fn begin<'p, 'a>(
         &'p self,
-        stream: &'p Stream,
         temp: &'p Temp<'a>,
         threshold: Bits128,
     ) -> Result<RunningBest<'p, 'a>> {
@@ -74,13 +72,13 @@ impl BestPairs {
             // Without a threshold no upload is needed.
             // SAFETY: nothing else uses the memory of the plan.
             unsafe {
-                stream.fill_bytes(state, 0)?;
-                stream.fill_bytes(state.part(state::THRESHOLD, 2), 0xFF)?;
+                temp.stream.fill_bytes(state, 0)?;
+                temp.stream.fill_bytes(state.part(state::THRESHOLD, 2), 0xFF)?;
             }
         } else {
-            temp.upload(stream, state, &[0, 0, threshold.0, threshold.1, 0, 0])?;
+            temp.upload(state, &[0, 0, threshold.0, threshold.1, 0, 0])?;
         }
-        Ok(RunningBest { plan: self, stream, temp, arrays })
+        Ok(RunningBest { plan: self, temp, arrays })
     }
 }
 
@@ -95,7 +93,6 @@ struct PairArray<'a> {
 /// The best pairs and the running threshold during a join.
 pub(super) struct RunningBest<'p, 'a> {
     plan: &'p BestPairs,
-    stream: &'p Stream,
     temp: &'p Temp<'a>,
     /// The array that kernels append to, and the array for the next selection.
     arrays: [PairArray<'a>; 2],
@@ -124,7 +121,7 @@ impl<'a> RunningBest<'_, 'a> {
     /// # Safety
     /// Nothing else uses the memory until the stream has done the work.
     pub(super) unsafe fn select_best(&mut self) -> Result<()> {
-        let (stream, k) = (self.stream, self.plan.k as u64);
+        let (stream, k) = (&self.temp.stream, self.plan.k as u64);
         let [PairArray { state, pairs, .. }, to] = self.arrays;
         let state = state.read_only();
         // SAFETY: the arrays are those of the plan; the rest is passed on to the caller.
@@ -140,7 +137,7 @@ impl<'a> RunningBest<'_, 'a> {
                     stream.launch::<join_clip>(1, (state, pairs.len() as u64, count))?;
                     let (from, into) = (Source::of_keys(pairs.read_only()), Pairs::of_keys(to.pairs));
                     let (count, order) = (count.read_only(), OrderArgs::by_key(Fold::NONE));
-                    sort.run::<Ascending>(stream, self.temp, from, into, count, order)?;
+                    sort.run::<Ascending>(self.temp, from, into, count, order)?;
                     stream.launch::<join_settle>(1, (to.pairs.read_only(), state, k, to.state))?;
                 }
             }
@@ -161,7 +158,7 @@ impl<'a> RunningBest<'_, 'a> {
             // SAFETY: passed on to the caller.
             unsafe {
                 let args = (offered.part(begin, part), pairs, state);
-                self.stream.launch_items::<join_offer>(part as u64, args)?;
+                self.temp.stream.launch_items::<join_offer>(part as u64, args)?;
                 self.select_best()?;
             }
             begin += part;
@@ -176,13 +173,15 @@ impl<'a> RunningBest<'_, 'a> {
         // For a small k all k pairs are read together with the state; the selection has filled the array.
         let first = STATE + if self.plan.sort.is_none() { self.plan.k } else { 0 };
         // SAFETY: the range is in the array.
-        let mut pairs = unsafe { self.stream.read(all.part(0, first).read_only()) }?;
+        let mut pairs = unsafe { self.temp.stream.read(all.part(0, first).read_only()) }?;
         let word = |word: usize| if word.is_multiple_of(2) { pairs[word / 2].0 } else { pairs[word / 2].1 };
         let (has_overflowed, best_excluded) = (word(state::OVERFLOWED) != 0, word(state::EXCLUDED));
         let (count, threshold) = (word(state::COUNT) as usize, pairs[state::THRESHOLD / 2]);
         if STATE + count > first {
             // SAFETY: as above.
-            pairs.extend(unsafe { self.stream.read(all.part(first, STATE + count - first).read_only()) }?);
+            pairs.extend(unsafe {
+                self.temp.stream.read(all.part(first, STATE + count - first).read_only())
+            }?);
         }
         pairs.truncate(STATE + count);
         pairs.drain(..STATE);

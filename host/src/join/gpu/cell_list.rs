@@ -1,6 +1,6 @@
 //! The list of the cells that are not empty, on a GPU.
 
-use crate::device::{Layout, Region, Stream, Temp};
+use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
 use crate::primitives::select::Select;
@@ -29,19 +29,18 @@ impl CellListPlan {
     /// The number of codes is as planned; nothing else uses the memory of the plan until the stream has done the work.
     pub(super) unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         codes: Slice<'_, u64>,
     ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
         let (cells, begins) = (temp.view(self.cells), temp.view(self.begins));
-        let num_tiles = self.select.prepare::<u64>(stream, temp, codes.len())?;
+        let num_tiles = self.select.prepare::<u64>(temp, codes.len())?;
         // SAFETY: passed on to the caller; the arrays have an element for each point.
         unsafe {
-            stream.fill_bytes(cells, 0xFF)?;
+            temp.stream.fill_bytes(cells, 0xFF)?;
             let args = (codes, cells, empty_view(), temp.view(self.count), self.select.words(temp));
-            stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, args)?;
+            temp.stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, args)?;
             let args = (codes, cells.read_only(), begins);
-            stream.launch_items::<join_cells>(begins.len() as u64, args)?;
+            temp.stream.launch_items::<join_cells>(begins.len() as u64, args)?;
         }
         Ok((cells.read_only(), begins.read_only()))
     }

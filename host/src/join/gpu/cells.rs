@@ -9,13 +9,13 @@ use crate::error::Result;
 use crate::join::params::JoinParams;
 #[cfg(feature = "research")]
 use crate::join::params::Lookup;
+use crate::point::with_kernel_dims;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::{join_codes, join_directory, join_ranks};
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
 use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
@@ -124,7 +124,6 @@ impl<C: Coord> SortedPointsPlan<C> {
     /// the work.
     pub(super) unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         grid: GridView<'_>,
         coords: Slice<'a, C>,
@@ -132,7 +131,7 @@ impl<C: Coord> SortedPointsPlan<C> {
     ) -> Result<SortedPoints<'a, C>> {
         let Some(sort) = &self.sort else {
             // SAFETY: passed on to the caller.
-            return unsafe { self.run_unsorted(stream, temp, coords, scores) };
+            return unsafe { self.run_unsorted(temp, coords, scores) };
         };
         let dims = grid.dims;
         let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
@@ -145,25 +144,22 @@ impl<C: Coord> SortedPointsPlan<C> {
         let num_threads = len.max(padding.len()) as u64;
         // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
         unsafe {
-            match dims {
-                2 => stream.launch_items::<join_codes<C, 2>>(num_threads, args),
-                3 => stream.launch_items::<join_codes<C, 3>>(num_threads, args),
-                _ => stream.launch_items::<join_codes<C, MAX_DIMS>>(num_threads, args),
-            }?;
+            with_kernel_dims!(dims, D in [2, 3] => {
+                temp.stream.launch_items::<join_codes<C, D>>(num_threads, args)
+            })?;
             let by = SortBy::low_bits(grid.code_bits);
-            let [Pairs { keys: codes, values: ids }, _] =
-                sort.run(stream, temp, by, pairs[1].read_only(), pairs)?;
+            let [Pairs { keys: codes, values: ids }, _] = sort.run(temp, by, pairs[1].read_only(), pairs)?;
             let (codes, ids) = (codes.read_only(), ids.read_only());
-            permute_parts(stream, Direction::Gather, dims, coords, ids, sorted)?;
+            permute_parts(&temp.stream, Direction::Gather, dims, coords, ids, sorted)?;
             let (codes, begins) = match &self.lookup {
                 LookupPlan::Points => (codes, empty_view().read_only()),
                 #[cfg(feature = "research")]
-                LookupPlan::Cells(list) => list.run(stream, temp, codes)?,
+                LookupPlan::Cells(list) => list.run(temp, codes)?,
             };
             let directory = temp.view(self.directory);
-            stream
+            temp.stream
                 .launch_items::<join_directory>(directory.len() as u64, (codes, grid.cell_bits, directory))?;
-            self.rank(stream, temp, ids, scores)?;
+            self.rank(temp, ids, scores)?;
             let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
             let (directory, coords) = (directory.read_only(), padded.read_only());
             Ok(SortedPoints { points: BuildSide { codes, begins, directory, coords, ids }, ranks, extremes })
@@ -176,7 +172,6 @@ impl<C: Coord> SortedPointsPlan<C> {
     /// The requirements of [`run`](Self::run).
     unsafe fn run_unsorted<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         coords: Slice<'a, C>,
         scores: Option<ScoredView<'_, C>>,
@@ -184,8 +179,8 @@ impl<C: Coord> SortedPointsPlan<C> {
         let ids = temp.view(self.ids[0]);
         // SAFETY: passed on to the caller.
         unsafe {
-            iota_on(stream, 0, ids)?;
-            self.rank(stream, temp, ids.read_only(), scores)?;
+            iota_on(&temp.stream, 0, ids)?;
+            self.rank(temp, ids.read_only(), scores)?;
         }
         let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
         let (codes, begins) = (empty_view().read_only(), empty_view().read_only());
@@ -199,7 +194,6 @@ impl<C: Coord> SortedPointsPlan<C> {
     /// The requirements of [`run`](Self::run).
     unsafe fn rank(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         ids: Slice<'_, u32>,
         scores: Option<ScoredView<'_, C>>,
@@ -210,9 +204,9 @@ impl<C: Coord> SortedPointsPlan<C> {
         let num_blocks = (ranks.len().div_ceil(PER_ITEM_THREADS) as u64).min(JOIN.ranks_max_blocks);
         // SAFETY: passed on to the caller.
         unsafe {
-            stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
-            stream.fill_bytes(extremes.part(1, 1), 0)?;
-            stream.launch::<join_ranks>(num_blocks, args)
+            temp.stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
+            temp.stream.fill_bytes(extremes.part(1, 1), 0)?;
+            temp.stream.launch::<join_ranks>(num_blocks, args)
         }
     }
 }
@@ -276,26 +270,25 @@ impl<C: Coord> SidesPlan<C> {
     /// The requirements of [`SortedPointsPlan::run`].
     pub(super) unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         grid: &PackedGrid,
         params: &JoinParams<C>,
         coords: [Slice<'a, C>; 2],
         scores: Option<[ScoredView<'_, C>; 2]>,
     ) -> Result<SortedSides<'a, C>> {
-        let grid = grid.upload(stream, temp, self.grid, params)?;
+        let grid = grid.upload(temp, self.grid, params)?;
         let scores = |i: usize| scores.map(|scores| scores[i]);
         // SAFETY: passed on to the caller.
         unsafe {
             let [build, probe] = match &self.probe {
                 Some(probe) => {
                     let lens = coords.map(|coords| coords.len() / grid.dims);
-                    for_both(stream, lens, |i, stream| {
+                    for_both(&temp.stream, lens, |i, stream| {
                         let plan = if i == 0 { &self.build } else { probe };
-                        plan.run(stream, temp, grid, coords[i], scores(i))
+                        plan.run(&temp.on(stream), grid, coords[i], scores(i))
                     })?
                 }
-                None => [self.build.run(stream, temp, grid, coords[0], scores(0))?; 2],
+                None => [self.build.run(temp, grid, coords[0], scores(0))?; 2],
             };
             Ok(SortedSides { grid, build, probe, bound: params.bound.to_f64() })
         }

@@ -8,11 +8,11 @@ use super::scored::ScoredView;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::TopKParams;
+use crate::point::with_kernel_dims;
 use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue};
 use crate::primitives::pairs::{Pairs, empty_view};
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
@@ -38,20 +38,16 @@ pub(super) fn best_pairs<C: Coord>(
     let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     let mut all = unsafe {
-        let sides = plan.run(stream, &temp, grid, &params.join, coords, Some(sets))?;
+        let sides = plan.run(&temp, grid, &params.join, coords, Some(sets))?;
         let offsets = temp.view(offsets);
-        let total = counting.run(stream, &temp, &sides, offsets)?;
+        let total = counting.run(&temp, &sides, offsets)?;
         let bytes = total.saturating_mul(size_of::<Bits128>() as u64);
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
             .map_err(|error| error.of_result(total, bytes))?;
         let args = (sides.args(), sides.ranks(&params.scoring), offsets.read_only(), all.slice_mut());
         let n = num_rows as u64;
-        match grid.dims {
-            2 => stream.launch_items::<join_filter<C, 2>>(n, args),
-            3 => stream.launch_items::<join_filter<C, 3>>(n, args),
-            _ => stream.launch_items::<join_filter<C, MAX_DIMS>>(n, args),
-        }?;
+        with_kernel_dims!(grid.dims, D in [2, 3] => stream.launch_items::<join_filter<C, D>>(n, args))?;
         all
     };
     select_best(stream, workspace, &mut all, params.k)
@@ -72,7 +68,6 @@ fn select_best(
         // SAFETY: the number of pairs is as planned, and they are borrowed.
         unsafe {
             sort.run::<Ascending>(
-                stream,
                 &temp,
                 pairs.read_only(),
                 pairs,
@@ -85,5 +80,5 @@ fn select_best(
     let best = BestPairs::plan(&mut layout, k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: as above.
-    best.run(stream, &temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
+    best.run(&temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
 }

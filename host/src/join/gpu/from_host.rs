@@ -185,10 +185,10 @@ impl<C: Coord, S: Score> ScoredSets<'_, C, S> {
             let temp = workspace.carve(stream, &layout, "top-k distance join")?;
             let ids = ids.map(|ids| temp.view(ids));
             for set in 0..2 {
-                temp.upload(stream, ids[set], &local_ids[set])?;
+                temp.upload(ids[set], &local_ids[set])?;
             }
             let are_all = [0, 1].map(|set: usize| local_ids[set].len() == lens[set]);
-            let running = best.begin(stream, &temp, last_of_rank(threshold.0))?;
+            let running = best.begin(&temp, last_of_rank(threshold.0))?;
             let (views, ids) = (few.view().map(|set| set.view()), ids.map(|ids| ids.read_only()));
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
             let found = unsafe { nested::join_chosen_points(stream, params, running, views, ids, are_all) }?;
@@ -228,7 +228,7 @@ impl<C: Coord, S: Score> ScoredSets<'_, C, S> {
             let temp = workspace.carve(stream, &layout, "best scores of a join")?;
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
             let local_ids = unsafe {
-                let local_ids = top.run(stream, &temp, score_words(&uploaded), S::TYPE, order)?;
+                let local_ids = top.run(&temp, score_words(&uploaded), S::TYPE, order)?;
                 stream.read(local_ids)?
             };
             ids.extend(local_ids.into_iter().map(|id| (i * len) as u32 + id));

@@ -55,13 +55,12 @@ impl PackedGrid {
     /// Uploads the grid to the planned memory.
     pub(super) fn upload<'a, C>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         words: Region<f64>,
         params: &JoinParams<C>,
     ) -> Result<GridView<'a>> {
         let words = temp.view(words);
-        temp.upload(stream, words, &self.words)?;
+        temp.upload(words, &self.words)?;
         let &JoinParams { norm, curve, pairing, .. } = params;
         let shape = Shape { bits: self.bits, curve, norm, pairing }.to_word();
         let &Self { dims, cell_bits, code_bits, .. } = self;
@@ -111,8 +110,8 @@ fn grid_of_dims<C: Coord, const D: usize>(
     let corners: SliceMut<'_, C> = temp.view(corners);
     // SAFETY: each box has two corners, the coordinates are those of whole points, and nothing else uses the memory of the plan.
     let corners = unsafe {
-        bounds.run(stream, &temp, coords[0], D, corners.part(0, 2 * D))?;
-        bounds.run(stream, &temp, coords[1], D, corners.part(2 * D, 2 * D))?;
+        bounds.run(&temp, coords[0], D, corners.part(0, 2 * D))?;
+        bounds.run(&temp, coords[1], D, corners.part(2 * D, 2 * D))?;
         stream.read(corners.read_only())?
     };
     let corners = corners.as_chunks::<D>().0;

@@ -8,7 +8,7 @@ use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::TopKParams;
 use crate::join::strategy::Strategy;
-use kauri_kernels::join::curve::MAX_DIMS;
+use crate::point::with_kernel_dims;
 use kauri_kernels::join::heaps::{HeapArgs, MAX_K, join_in_registers, join_in_shared};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
@@ -53,8 +53,8 @@ pub(super) fn best_pairs<C: Coord>(
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let coords = sets.map(|set| set.coords);
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
-    let sides = unsafe { plan.run(stream, &temp, grid, &params.join, coords, Some(sets)) }?;
-    best.run(stream, &temp, params.threshold, |running| {
+    let sides = unsafe { plan.run(&temp, grid, &params.join, coords, Some(sets)) }?;
+    best.run(&temp, params.threshold, |running| {
         let (mut first, mut len) = (0, batch.min(num_rows.div_ceil(JOIN.first_rows)));
         while first < num_rows {
             // SAFETY: as above; the array has `len` rows.
@@ -63,11 +63,9 @@ pub(super) fn best_pairs<C: Coord>(
                 let (ranks, state) = (sides.ranks(&params.scoring), running.state().read_only());
                 let args = HeapArgs { sides: sides.args(), ranks, first: first as u64, state, pairs };
                 let n = len as u64;
-                match grid.dims {
-                    2 => launch::<C, 2>(stream, params, row_len, n, args)?,
-                    3 => launch::<C, 3>(stream, params, row_len, n, args)?,
-                    _ => launch::<C, MAX_DIMS>(stream, params, row_len, n, args)?,
-                }
+                with_kernel_dims!(grid.dims, D in [2, 3] => {
+                    launch::<C, D>(stream, params, row_len, n, args)
+                })?;
                 running.offer(pairs.read_only())?;
             }
             first += len;

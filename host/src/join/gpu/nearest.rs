@@ -6,8 +6,8 @@ use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
 use crate::memory;
+use crate::point::with_kernel_dims;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nearest::join_nearest;
 use kauri_kernels::thread::coord::Coord;
 
@@ -44,13 +44,11 @@ pub(in crate::join) fn nearest<C: Coord>(
     let temp = workspace.carve(stream, &layout, "nearest points")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
+        let sides = plan.run(&temp, &grid, params, sets, None)?;
         let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
-        match params.dims {
-            2 => stream.launch_items::<join_nearest<C, 2>>(lens[1] as u64, args),
-            3 => stream.launch_items::<join_nearest<C, 3>>(lens[1] as u64, args),
-            _ => stream.launch_items::<join_nearest<C, MAX_DIMS>>(lens[1] as u64, args),
-        }?;
+        with_kernel_dims!(params.dims, D in [2, 3] => {
+            stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args)
+        })?;
     }
     Ok(Some((ids, dist2)))
 }

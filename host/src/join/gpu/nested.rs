@@ -6,12 +6,12 @@ use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::{JoinParams, TopKParams};
+use crate::point::with_kernel_dims;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
@@ -39,7 +39,7 @@ pub(super) fn best_pairs<C: Coord>(
     let best = BestPairs::plan(&mut layout, params.k);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
-    best.run(stream, &temp, params.threshold, |running| {
+    best.run(&temp, params.threshold, |running| {
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe { offer_pairs(stream, params, sets, ids, sets.map(|set| set.len), running) }
     })
@@ -83,10 +83,15 @@ pub(super) fn join_best_points_on_device<C: Coord>(
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(stream, &temp, sets[i].scores, sets[i].score_type, best_keys(&params.scoring, i))
+                top[i].run(
+                    &temp.on(stream),
+                    sets[i].scores,
+                    sets[i].score_type,
+                    best_keys(&params.scoring, i),
+                )
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
-            join_chosen_points(stream, params, best.begin(stream, &temp, threshold)?, sets, ids, are_all)
+            join_chosen_points(stream, params, best.begin(&temp, threshold)?, sets, ids, are_all)
         }
     })
 }
@@ -171,11 +176,7 @@ unsafe fn offer_pairs<C: Coord>(
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
-            match dims {
-                2 => stream.launch::<join_nested<C, 2>>(num_blocks, args),
-                3 => stream.launch::<join_nested<C, 3>>(num_blocks, args),
-                _ => stream.launch::<join_nested<C, MAX_DIMS>>(num_blocks, args),
-            }?;
+            with_kernel_dims!(dims, D in [2, 3] => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
             running.select_best()?;
         }
         num_done = num_points;
@@ -205,7 +206,6 @@ impl TopScores {
     /// The number of scores is as planned. Nothing else uses the scores and the memory of the plan until the stream has done the work.
     pub(super) unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         scores: Slice<'_, u32>,
         score_type: ScoreType,
@@ -220,8 +220,8 @@ impl TopScores {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
-                Self::Bits32(top) => top.run(stream, temp, scores, order),
-                Self::Bits64(top) => top.run(stream, temp, scores, order),
+                Self::Bits32(top) => top.run(temp, scores, order),
+                Self::Bits64(top) => top.run(temp, scores, order),
             }
         }
     }
@@ -248,7 +248,6 @@ where
     /// The requirements of [`TopScores::run`].
     unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         scores: Slice<'_, u32>,
         order: KeyOrder,
@@ -258,7 +257,7 @@ where
         unsafe {
             let len = scores.len() / (size_of::<B>() / size_of::<u32>());
             let scores = Slice::from_raw_parts(scores.as_ptr().cast::<B>(), len);
-            self.top.run(stream, temp, scores, order, output)?;
+            self.top.run(temp, scores, order, output)?;
         }
         Ok(output.ids.read_only())
     }

@@ -5,15 +5,12 @@ use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
-use crate::primitives::operator::Sum;
+use crate::point::with_kernel_dims;
+use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::{Scan, ScanKind};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
-use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::warp::look_back::Decoupled;
 
 /// Counts the pairs.
 pub(in crate::join) fn count<C: Coord>(
@@ -30,8 +27,8 @@ pub(in crate::join) fn count<C: Coord>(
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
-        count_all(stream, &temp, &sides, total)
+        let sides = plan.run(&temp, &grid, params, sets, None)?;
+        count_all(&temp, &sides, total)
     }
 }
 
@@ -55,8 +52,8 @@ pub(in crate::join) fn rows<C: Coord>(
     let temp = workspace.carve(stream, &layout, "distance join")?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and the buffers wait for the device before they are freed.
     unsafe {
-        let sides = plan.run(stream, &temp, &grid, params, sets, None)?;
-        let total = counting.run(stream, &temp, &sides, offsets.slice_mut())?;
+        let sides = plan.run(&temp, &grid, params, sets, None)?;
+        let total = counting.run(&temp, &sides, offsets.slice_mut())?;
         let bytes = total.saturating_mul(size_of::<u32>() as u64);
         let len = usize::try_from(total).unwrap_or(usize::MAX);
         let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
@@ -69,12 +66,12 @@ pub(in crate::join) fn rows<C: Coord>(
 /// Scratch memory of the counts of rows, from which a scan makes their offsets.
 pub(super) struct CountingPlan {
     counts: Region<u32>,
-    scan: Scan,
+    offsets: Offsets,
 }
 
 impl CountingPlan {
     pub(super) fn plan(layout: &mut Layout, num_rows: usize) -> Self {
-        Self { counts: layout.reserve(num_rows), scan: Scan::plan::<u64, Decoupled>(layout, num_rows + 1) }
+        Self { counts: layout.reserve(num_rows), offsets: Offsets::plan(layout, num_rows) }
     }
 
     /// Writes the offsets of all rows, waits, and returns the number of pairs.
@@ -83,15 +80,14 @@ impl CountingPlan {
     /// The requirements of [`start`](Self::start).
     pub(super) unsafe fn run<C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         sides: &SortedSides<'_, C>,
         offsets: SliceMut<'_, u64>,
     ) -> Result<u64> {
         // SAFETY: passed on to the caller.
         unsafe {
-            self.start(stream, temp, sides, 0, offsets)?;
-            Ok(stream.read(offsets.read_only().part(offsets.len() - 1, 1))?[0])
+            self.start(temp, sides, 0, offsets)?;
+            Ok(temp.stream.read(offsets.read_only().part(offsets.len() - 1, 1))?[0])
         }
     }
 
@@ -101,7 +97,6 @@ impl CountingPlan {
     /// There is one more offset than probe points. Nothing else uses the offsets and the sets until the stream has done the work.
     pub(super) unsafe fn start<C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         sides: &SortedSides<'_, C>,
         num_before: u32,
@@ -110,11 +105,8 @@ impl CountingPlan {
         let counts = temp.view(self.counts);
         // SAFETY: passed on to the caller; the counts are those of the plan.
         unsafe {
-            launch_count(stream, sides, num_before, counts, empty_view())?;
-            let args = (counts.read_only(), offsets);
-            stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-            let from = offsets.read_only();
-            self.scan.run::<u64, Sum, Decoupled>(stream, temp, from, offsets, ScanKind::Exclusive)
+            launch_count(&temp.stream, sides, num_before, counts, empty_view())?;
+            self.offsets.run(temp, counts.read_only(), offsets)
         }
     }
 }
@@ -124,16 +116,15 @@ impl CountingPlan {
 /// # Safety
 /// `total` is a region of `temp`. Nothing else uses it and the sets until the stream has done the work.
 pub(super) unsafe fn count_all<C: Coord>(
-    stream: &Stream,
     temp: &Temp<'_>,
     sides: &SortedSides<'_, C>,
     total: Region<u64>,
 ) -> Result<u64> {
-    temp.clear(stream, total)?;
+    temp.clear(total)?;
     // SAFETY: passed on to the caller.
     unsafe {
-        launch_count(stream, sides, 0, empty_view(), temp.view(total))?;
-        Ok(stream.read(temp.view(total).read_only())?[0])
+        launch_count(&temp.stream, sides, 0, empty_view(), temp.view(total))?;
+        Ok(temp.stream.read(temp.view(total).read_only())?[0])
     }
 }
 
@@ -152,11 +143,7 @@ unsafe fn launch_count<C: Coord>(
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe {
-        match sides.grid.dims {
-            2 => stream.launch_items::<join_count<C, 2>>(n, args),
-            3 => stream.launch_items::<join_count<C, 3>>(n, args),
-            _ => stream.launch_items::<join_count<C, MAX_DIMS>>(n, args),
-        }
+        with_kernel_dims!(sides.grid.dims, D in [2, 3] => stream.launch_items::<join_count<C, D>>(n, args))
     }
 }
 
@@ -176,10 +163,6 @@ pub(super) unsafe fn launch_emit<C: Coord>(
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe {
-        match sides.grid.dims {
-            2 => stream.launch_items::<join_emit<C, 2>>(n, args),
-            3 => stream.launch_items::<join_emit<C, 3>>(n, args),
-            _ => stream.launch_items::<join_emit<C, MAX_DIMS>>(n, args),
-        }
+        with_kernel_dims!(sides.grid.dims, D in [2, 3] => stream.launch_items::<join_emit<C, D>>(n, args))
     }
 }

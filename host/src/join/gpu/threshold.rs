@@ -115,10 +115,10 @@ fn join_in_parts<C: Coord>(
     let ThresholdPlan { sides, best, tasks } = ThresholdPlan::new(&mut layout, grid, lens, k, sets);
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
-    let sides = unsafe { sides.run(stream, &temp, grid, &params.join, coords, scores) }?;
+    let sides = unsafe { sides.run(&temp, grid, &params.join, coords, scores) }?;
     let all_blocks = lens[1].div_ceil(JOIN_THREADS) as u64;
     let stride = stride(all_blocks);
-    best.run(stream, &temp, params.threshold, |running| {
+    best.run(&temp, params.threshold, |running| {
         let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
         while first_block < all_blocks {
             let num_blocks = blocks.min(all_blocks - first_block);

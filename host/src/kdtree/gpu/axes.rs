@@ -74,14 +74,13 @@ impl<C: Coord> PointBounds<C> {
     /// `dims` is the planned number of dimensions, and nothing else uses the points until the stream has done the work.
     pub(crate) unsafe fn run<'a>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         coords: Slice<'_, C>,
         dims: usize,
     ) -> Result<Slice<'a, C>> {
         let corners = temp.view(self.corners);
         // SAFETY: passed on to the caller.
-        unsafe { self.bounds.run(stream, temp, coords, dims, corners)? };
+        unsafe { self.bounds.run(temp, coords, dims, corners)? };
         Ok(corners.read_only())
     }
 }

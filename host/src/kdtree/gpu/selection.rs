@@ -48,11 +48,12 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
     }
 
     unsafe fn run(&self, build: Build<'_, C>) -> Result<()> {
-        let Build { stream, temp, coords, nodes, boxes, .. } = build;
+        let Build { temp, coords, nodes, boxes, .. } = build;
         // SAFETY: the plan has checked that the layout fits in the memory of the boxes.
-        let in_boxes = self.layout_in_boxes.as_ref().map(|layout| unsafe { Temp::over(boxes, layout) });
+        let in_boxes =
+            self.layout_in_boxes.as_ref().map(|layout| unsafe { Temp::over(&temp.stream, boxes, layout) });
         let small = in_boxes.as_ref().unwrap_or(temp);
-        small.clear(stream, self.small.counts)?;
+        small.clear(self.small.counts)?;
         let mut scratch = PointsMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
         let mut to_nodes = PointsMut { coords: nodes.coords, ids: nodes.ids };
         if self.in_place {
@@ -73,7 +74,7 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
             }
             self.finish(build, small, points, to_nodes)?;
             if self.in_place {
-                permute_coordinates::<C>(stream, nodes, self.dims, temp.view(self.ids))?;
+                permute_coordinates::<C>(&temp.stream, nodes, self.dims, temp.view(self.ids))?;
             }
         }
         Ok(())
@@ -92,12 +93,12 @@ impl<C: Coord> Selection<C> {
         level: u32,
         cells: SliceMut<'_, C>,
     ) -> Result<()> {
-        let Build { stream, splits, .. } = build;
+        let Build { temp, splits, .. } = build;
         let Some(bounds) = splits.bounds else { return Ok(()) };
         let top_coords = small.view(self.small.top_coords).read_only();
         let args = (bounds, top_coords, self.dims as u32, full_tree(level), splits.axes, cells);
         // SAFETY: passed on to the caller.
-        unsafe { stream.launch_items::<kdtree_widest_axes<C>>(1 << level, args) }
+        unsafe { temp.stream.launch_items::<kdtree_widest_axes<C>>(1 << level, args) }
     }
 
     /// Splits every run of a level at its pivot.
@@ -112,7 +113,7 @@ impl<C: Coord> Selection<C> {
         from: Points<'_, C>,
         to: PointsMut<'_, C>,
     ) -> Result<()> {
-        let Build { stream, splits, .. } = build;
+        let Build { temp, splits, .. } = build;
         let first_node = full_tree(level as u32);
         let level_runs = |stage: usize, positions, capacity| LevelRuns {
             coords: from.coords,
@@ -136,19 +137,19 @@ impl<C: Coord> Selection<C> {
                 let runs = level_runs(i, positions, capacity);
                 let (num_samples, margin) = (stage.num_samples as u32, stage.margin as u32);
                 let args = (runs, counts.read_only(), brackets, num_samples, margin);
-                stream.launch::<kdtree_bracket<C>>(num_runs, args)?;
+                temp.stream.launch::<kdtree_bracket<C>>(num_runs, args)?;
                 let (inside, inside_capacity) = (inside[i % 2], stage.capacity as u32);
                 let tiles_per_run = stage.points.div_ceil(TILE);
                 let args =
                     (runs, counts, brackets.read_only(), to, inside, inside_capacity, tiles_per_run as u32);
-                stream.launch::<kdtree_split<C>>(num_runs * tiles_per_run as u64, args)?;
+                temp.stream.launch::<kdtree_split<C>>(num_runs * tiles_per_run as u64, args)?;
                 (positions, capacity) = (inside.read_only(), inside_capacity);
             }
             let runs = level_runs(stages.len(), positions, capacity);
             let top =
                 PointsMut { coords: small.view(self.small.top_coords), ids: small.view(self.small.top_ids) };
             let args = (runs, counts, to, top);
-            stream.launch::<kdtree_settle<C>>(num_runs, args)
+            temp.stream.launch::<kdtree_settle<C>>(num_runs, args)
         }
     }
 
@@ -163,7 +164,7 @@ impl<C: Coord> Selection<C> {
         points: Points<'_, C>,
         nodes: PointsMut<'_, C>,
     ) -> Result<()> {
-        let Build { stream, splits, .. } = build;
+        let Build { temp, splits, .. } = build;
         let (dims, num_top) = (self.dims as u32, self.levels.len() as u32);
         let cells = small.view(self.small.cells);
         let (coords, ids, first) = (points.coords, points.ids, full_tree(num_top));
@@ -173,14 +174,20 @@ impl<C: Coord> Selection<C> {
         unsafe {
             self.write_widest_axes(build, small, num_top, cells)?;
             match (size_of::<C>(), self.dims, splits.bounds) {
-                (4, ..=4, None) => stream.launch::<kdtree_subtrees<C, 4, 8, 9, 0>>(num_subtrees, args)?,
-                (4, ..=4, Some(_)) => stream.launch::<kdtree_subtrees<C, 4, 8, 9, 8>>(num_subtrees, args)?,
-                (_, _, None) => stream.launch::<kdtree_subtrees<C, 8, 4, 5, 0>>(num_subtrees, args)?,
-                (_, _, Some(_)) => stream.launch::<kdtree_subtrees<C, 8, 4, 5, 4>>(num_subtrees, args)?,
+                (4, ..=4, None) => {
+                    temp.stream.launch::<kdtree_subtrees<C, 4, 8, 9, 0>>(num_subtrees, args)?
+                }
+                (4, ..=4, Some(_)) => {
+                    temp.stream.launch::<kdtree_subtrees<C, 4, 8, 9, 8>>(num_subtrees, args)?
+                }
+                (_, _, None) => temp.stream.launch::<kdtree_subtrees<C, 8, 4, 5, 0>>(num_subtrees, args)?,
+                (_, _, Some(_)) => {
+                    temp.stream.launch::<kdtree_subtrees<C, 8, 4, 5, 4>>(num_subtrees, args)?
+                }
             }
             let (top_coords, top_ids) = (small.view(self.small.top_coords), small.view(self.small.top_ids));
             let args = (top_coords.read_only(), top_ids.read_only(), dims, nodes.coords, nodes.ids);
-            stream.launch_items::<kdtree_place_top<C>>(top_ids.len() as u64, args)
+            temp.stream.launch_items::<kdtree_place_top<C>>(top_ids.len() as u64, args)
         }
     }
 }
@@ -226,7 +233,7 @@ mod tests {
             let (axes, varying) = (empty_view(), no_ids());
             let splits = SplitAxes { dims: 2, bounds: None, axes, varying };
             let (coords, boxes) = (coords.slice(), empty_view());
-            let build = Build { stream: &stream, temp: &temp, coords, nodes, splits, boxes };
+            let build = Build { temp: &temp, coords, nodes, splits, boxes };
             // SAFETY: buffers and workspace live until the ids have been copied.
             unsafe { selection.run(build).unwrap() };
             let in_order = node_ids.to_vec(&stream).unwrap();

@@ -29,24 +29,24 @@ impl<C: Coord> Algorithm<C> for Swaps {
     }
 
     unsafe fn run(&self, build: Build<'_, C>) -> Result<()> {
-        let Build { stream, temp, nodes, splits, .. } = build;
+        let Build { temp, nodes, splits, .. } = build;
         let tags = temp.view(self.tags);
         let (n, no_ids) = (tags.len() as u64, empty_view().read_only());
         let points = Tagged { coords: nodes.coords, ids: nodes.ids, tags, axes: splits.read_only() };
         // SAFETY: passed on to the caller.
         unsafe {
             // All points are in the subtree of the root.
-            iota_on(stream, 0, nodes.ids)?;
-            temp.clear(stream, self.tags)?;
+            iota_on(&temp.stream, 0, nodes.ids)?;
+            temp.clear(self.tags)?;
             write_level_axes(build, no_ids, 0)?;
             // The last level needs no sort: each of its subtrees is one point.
             for level in 0..num_levels(n as u32) - 1 {
-                sort(stream, points)?;
+                sort(&temp.stream, points)?;
                 write_level_axes(build, no_ids, level + 1)?;
-                stream.launch_items::<kdtree_send_down>(n, (tags, level))?;
+                temp.stream.launch_items::<kdtree_send_down>(n, (tags, level))?;
             }
-            stream.launch_items::<kdtree_tags_to_places>(n, (tags,))?;
-            sort(stream, points)
+            temp.stream.launch_items::<kdtree_tags_to_places>(n, (tags,))?;
+            sort(&temp.stream, points)
         }
     }
 }

@@ -60,7 +60,7 @@ impl<C: Coord> Tags<C> {
     /// # Safety
     /// As [`run`](Algorithm::run).
     unsafe fn rank_axes(&self, build: Build<'_, C>) -> Result<()> {
-        let Build { stream, temp, coords, .. } = build;
+        let Build { temp, coords, .. } = build;
         let num_points = self.num_points;
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         for axis in 0..self.dims {
@@ -68,10 +68,11 @@ impl<C: Coord> Tags<C> {
             let args = (coords, pairs.keys, pairs.values, self.dims as u32, axis as u32);
             // SAFETY: passed on to the caller; all other arrays belong to the plan.
             unsafe {
-                stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
-                let [sorted, _] = self.sort_axis.run(stream, temp, by, pairs.read_only(), [other, pairs])?;
+                temp.stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
+                let [sorted, _] = self.sort_axis.run(temp, by, pairs.read_only(), [other, pairs])?;
                 let ranks = self.axis_ranks(temp, axis);
-                stream.launch_items::<kdtree_ranks>(num_points as u64, (sorted.values.read_only(), ranks))?;
+                temp.stream
+                    .launch_items::<kdtree_ranks>(num_points as u64, (sorted.values.read_only(), ranks))?;
             }
         }
         Ok(())
@@ -82,7 +83,7 @@ impl<C: Coord> Tags<C> {
     /// # Safety
     /// As [`run`](Algorithm::run). The ranks are written.
     unsafe fn sort_levels(&self, build: Build<'_, C>) -> Result<()> {
-        let Build { stream, temp, coords, nodes, splits, .. } = build;
+        let Build { temp, coords, nodes, splits, .. } = build;
         let n = self.num_points;
         let (ranks, axes) = (temp.view(self.ranks).read_only(), splits.read_only());
         let [mut pairs, mut other] = self.pairs::<u64>(temp);
@@ -90,20 +91,20 @@ impl<C: Coord> Tags<C> {
         unsafe {
             write_level_axes(build, empty_view().read_only(), 0)?;
             let args = (ranks, axes, pairs.keys, pairs.values);
-            stream.launch_items::<kdtree_first_tags>(n as u64, args)?;
+            temp.stream.launch_items::<kdtree_first_tags>(n as u64, args)?;
             // The last level needs no sort: each of its subtrees is one point.
             for level in 0..num_levels(n as u32) - 1 {
                 // Tags of this level are below 2^(level + 1).
                 let by = SortBy::low_bits(u32::BITS + level + 1);
-                [pairs, other] = self.sort_tags.run(stream, temp, by, pairs.read_only(), [other, pairs])?;
+                [pairs, other] = self.sort_tags.run(temp, by, pairs.read_only(), [other, pairs])?;
                 let ids = pairs.values.read_only();
                 write_level_axes(build, ids, level + 1)?;
                 let args = (pairs.keys, ids, ranks, axes, level);
-                stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
+                temp.stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
             }
             let (keys, ids) = (pairs.keys.read_only(), pairs.values.read_only());
             let args = (keys, ids, coords, nodes.ids, nodes.coords, self.dims as u32);
-            stream.launch_items::<kdtree_place<C>>(n as u64, args)
+            temp.stream.launch_items::<kdtree_place<C>>(n as u64, args)
         }
     }
 }
@@ -132,9 +133,9 @@ pub(super) unsafe fn write_level_axes<C: Coord>(
     ids: Slice<'_, u32>,
     level: u32,
 ) -> Result<()> {
-    let Build { stream, coords, splits, .. } = build;
+    let Build { temp, coords, splits, .. } = build;
     let Some(bounds) = splits.bounds else { return Ok(()) };
     let args = (bounds, coords, ids, splits.dims as u32, full_tree(level), splits.axes);
     // SAFETY: passed on to the caller.
-    unsafe { stream.launch_items::<kdtree_widest_axes_by_tags<C>>(1 << level, args) }
+    unsafe { temp.stream.launch_items::<kdtree_widest_axes_by_tags<C>>(1 << level, args) }
 }

@@ -30,7 +30,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
     // SAFETY: the buffers live until the finding has been copied.
     unsafe {
         let corners = match &bounds {
-            Some(bounds) => bounds.run(&stream, &temp, coords, index.dims)?,
+            Some(bounds) => bounds.run(&temp, coords, index.dims)?,
             None => empty_view().read_only(),
         };
         let tree = CheckedTree { coords, ids, axes: index.split_axes(), corners };

@@ -5,6 +5,7 @@ use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::KdTree;
 use crate::point::Point;
+use crate::query::backend::{DeviceRange, DeviceRows};
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
 
@@ -29,7 +30,8 @@ impl<P: Point> KdTree<P> {
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.count_on(stream, workspace, DeviceRangeQuery::Within(options, queries), counts)
+        let query = DeviceRangeQuery::Within(options, queries);
+        tree.count_on(DeviceRange { stream, workspace, query }, counts)
     }
 
     /// Finds the points within the radius of every query (inclusive), up to the capacity of `ids`, as
@@ -58,7 +60,9 @@ impl<P: Point> KdTree<P> {
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.find_on(stream, workspace, DeviceRangeQuery::Within(options, queries), offsets, ids, dist2)
+        let query = DeviceRangeQuery::Within(options, queries);
+        let rows = DeviceRows { offsets, ids, dist2 };
+        tree.find_on(DeviceRange { stream, workspace, query }, rows)
     }
 
     /// Finds the points within the radius of every query with their distances, in buffers of the exact size. The call waits for the number
@@ -77,7 +81,8 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.find_all_on(stream, workspace, DeviceRangeQuery::Within(options, queries))
+        let query = DeviceRangeQuery::Within(options, queries);
+        tree.find_all_on(DeviceRange { stream, workspace, query })
     }
 }
 
@@ -102,7 +107,8 @@ where
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.count_on(stream, workspace, DeviceRangeQuery::InBoxes(options, boxes), counts)
+        let query = DeviceRangeQuery::InBoxes(options, boxes);
+        tree.count_on(DeviceRange { stream, workspace, query }, counts)
     }
 
     /// Finds the points in every box, up to the capacity of `ids`, as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes) does, in
@@ -120,7 +126,9 @@ where
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.find_on(stream, workspace, DeviceRangeQuery::InBoxes(options, boxes), offsets, ids, None)
+        let query = DeviceRangeQuery::InBoxes(options, boxes);
+        let rows = DeviceRows { offsets, ids, dist2: None };
+        tree.find_on(DeviceRange { stream, workspace, query }, rows)
     }
 
     /// Finds the points in every box, in buffers of the exact size. The call waits for the number of points found, and then allocates. The
@@ -137,6 +145,7 @@ where
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.find_all_on(stream, workspace, DeviceRangeQuery::InBoxes(options, boxes))
+        let query = DeviceRangeQuery::InBoxes(options, boxes);
+        tree.find_all_on(DeviceRange { stream, workspace, query })
     }
 }

@@ -63,7 +63,6 @@ impl RadixSort {
     /// else uses them until the stream has done the work. There is at least one bit to sort by.
     pub(crate) unsafe fn run<'a, K: RadixKey, V: Carried>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         by: SortBy,
         from: Source<'a, K, V>,
@@ -74,10 +73,10 @@ impl RadixSort {
         if len > 0 {
             let scratch = Scratch::new(temp.view(self.scratch), shape.words(len));
             // SAFETY: only this plan uses the scratch memory; the rest is passed on to the caller.
-            unsafe { scratch.count_digits(stream, by, from.keys, num_passes)? };
+            unsafe { scratch.count_digits(&temp.stream, by, from.keys, num_passes)? };
             let mut source = from;
             for pass in 0..num_passes {
-                let pass = Pass { stream, scratch: &scratch, shape, by, pass, source, target };
+                let pass = Pass { stream: &temp.stream, scratch: &scratch, shape, by, pass, source, target };
                 // SAFETY: as above.
                 unsafe { launch(&pass)? };
                 source = target.read_only();

@@ -107,13 +107,12 @@ where
     /// has done the work.
     pub(crate) unsafe fn run(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         keys: Slice<'_, B>,
         order: KeyOrder,
         out: TopKOutput<'_, B>,
     ) -> Result<()> {
-        temp.clear(stream, self.state)?;
+        temp.clear(self.state)?;
         let (state, candidates) = (temp.view(self.state), temp.view(self.candidates));
         let num_tiles = keys.len().div_ceil(tile_items::<B, STREAM_ROWS>());
         // SAFETY: passed on to the caller; the state is zeros.
@@ -121,21 +120,21 @@ where
             if let Some((sampling, minima)) = &self.sample {
                 let args =
                     (keys, temp.view(*minima), state, order, sampling.lane_samples, sampling.rank as u64);
-                stream.launch::<primitives_top_k_sample<B>>(sampling.num_blocks as u64, args)?;
+                temp.stream.launch::<primitives_top_k_sample<B>>(sampling.num_blocks as u64, args)?;
             }
             let num_blocks = num_tiles.min(TOP_K.filter_max_blocks) as u64;
             let has_threshold = u32::from(self.sample.is_some());
             let args = (keys, candidates, state, order, has_threshold);
-            stream.launch::<primitives_top_k_filter<B>>(num_blocks, args)?;
+            temp.stream.launch::<primitives_top_k_filter<B>>(num_blocks, args)?;
             let mut count = State::FOUND;
             if self.sample.is_some() {
                 let num_blocks = num_tiles.min(TOP_K.select_max_blocks) as u64;
                 let args = (keys, candidates, state, order, out.ids.len() as u64);
-                stream.launch::<primitives_top_k_select<B>>(num_blocks, args)?;
+                temp.stream.launch::<primitives_top_k_select<B>>(num_blocks, args)?;
                 count = State::SELECTED;
             }
             let count = state.part(count, 1).read_only();
-            self.write(stream, temp, candidates, count, order, out)
+            self.write(temp, candidates, count, order, out)
         }
     }
 
@@ -145,7 +144,6 @@ where
     /// Like [`run`](Self::run).
     unsafe fn write(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         candidates: SliceMut<'_, B::Ranked>,
         count: Slice<'_, u64>,
@@ -157,12 +155,12 @@ where
         unsafe {
             if let Some(sort) = &self.sort {
                 let (items, by_key) = (Pairs::of_keys(candidates), OrderArgs::by_key(Fold::NONE));
-                sort.run::<Ascending>(stream, temp, items.read_only(), items, count, by_key)?;
-                stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
+                sort.run::<Ascending>(temp, items.read_only(), items, count, by_key)?;
+                temp.stream.launch_items::<primitives_top_k_write<B>>(out.ids.len() as u64, args)
             } else {
                 // At least one block, which writes the padding.
                 let num_blocks = candidates.len().div_ceil(BLOCK_ITEMS).max(1) as u64;
-                stream.launch::<primitives_top_k_rank<B>>(num_blocks, args)
+                temp.stream.launch::<primitives_top_k_rank<B>>(num_blocks, args)
             }
         }
     }
@@ -205,7 +203,7 @@ where
     let (top_k, temp) = carve(stream, workspace, "top-k", plan)?;
     let out = TopKOutput { keys: best_keys.bits_mut(), ids: ids.slice_mut() };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { top_k.run(stream, &temp, keys.bits(), best.order::<K>(), out) }
+    unsafe { top_k.run(&temp, keys.bits(), best.order::<K>(), out) }
 }
 
 /// Returns an error for more keys than there are indices.

@@ -50,7 +50,6 @@ impl Method {
     /// until the stream has done the work.
     unsafe fn run<B: RankBits>(
         &self,
-        stream: &Stream,
         temp: &Temp<'_>,
         segments: Segments<'_, B>,
         order: KeyOrder,
@@ -66,19 +65,21 @@ impl Method {
         unsafe {
             match self {
                 Method::Warps => {
-                    stream.launch_items::<primitives_top_k_by_warps<B>>(32 * num_segments as u64, args)
+                    temp.stream.launch_items::<primitives_top_k_by_warps<B>>(32 * num_segments as u64, args)
                 }
-                Method::Blocks => stream.launch::<primitives_top_k_by_blocks<B>>(num_segments as u64, args),
+                Method::Blocks => {
+                    temp.stream.launch::<primitives_top_k_by_blocks<B>>(num_segments as u64, args)
+                }
                 Method::Sort(composed, sort) => {
                     let composed = temp.view(*composed);
                     let starts = offsets.part(0, num_segments);
                     let args = (keys, starts, composed, order);
-                    stream.launch_items::<primitives_top_k_compose<B>>(keys.len() as u64, args)?;
+                    temp.stream.launch_items::<primitives_top_k_compose<B>>(keys.len() as u64, args)?;
                     let (items, all) = (Pairs::of_keys(composed), empty_view().read_only());
                     let by_key = OrderArgs::by_key(Fold::NONE);
-                    sort.run::<Ascending>(stream, temp, items.read_only(), items, all, by_key)?;
+                    sort.run::<Ascending>(temp, items.read_only(), items, all, by_key)?;
                     let args = (composed.read_only(), offsets, out, order, k);
-                    stream.launch_items::<primitives_top_k_pick<B>>(out.ids.len() as u64, args)
+                    temp.stream.launch_items::<primitives_top_k_pick<B>>(out.ids.len() as u64, args)
                 }
             }
         }
@@ -130,5 +131,5 @@ where
     let out = TopKOutput { keys: best_keys.bits_mut::<K::Bits>(), ids: ids.slice_mut() };
     let segments = Segments { keys: keys.bits(), offsets: offsets.slice(), k: k as u32 };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { method.run(stream, &temp, segments, best.order::<K>(), out) }
+    unsafe { method.run(&temp, segments, best.order::<K>(), out) }
 }

@@ -113,7 +113,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
         let mut layout = Layout::new();
         let FirstRound { round, sort, zeros } = FirstRound::plan(&mut layout, n, num_levels);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
-        temp.clear(stream, zeros)?;
+        temp.clear(zeros)?;
         let zero = temp.view(zeros.of_type::<u32>()).read_only();
         let roots = Roots { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
         let by = SortBy::low_bits(num_levels * D as u32);
@@ -128,7 +128,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
         unsafe {
             let args = (coords, frame.slice(), num_levels, to[1].keys, to[1].values);
             stream.launch_items::<quadtree_codes<C, D>>(n as u64, args)?;
-            let [sorted, free] = sort.run(stream, &temp, by, to[1].read_only(), to)?;
+            let [sorted, free] = sort.run(&temp, by, to[1].read_only(), to)?;
             let keys = Keys { keys: sorted.keys.read_only(), num_levels, leaf_points };
             Ok((num_levels, self.cut(&temp, &round, keys, free.keys, roots, 0)?))
         }
@@ -173,11 +173,11 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
             let [sorted, free] = match sort {
                 LaterSort::Segments(listed) => {
                     let (by, to) = (SortBy::low_bits(code_bits), pairs[0]);
-                    listed.sort(stream, &temp, from, offsets.slice(), to, by, largest as usize)?;
+                    listed.sort(&temp, from, offsets.slice(), to, by, largest as usize)?;
                     pairs
                 }
                 LaterSort::All(sort) => {
-                    sort.run(stream, &temp, SortBy::low_bits(code_bits + root_bits), from, pairs)?
+                    sort.run(&temp, SortBy::low_bits(code_bits + root_bits), from, pairs)?
                 }
             };
             let sorted = sorted.read_only();
@@ -210,7 +210,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
         unsafe {
             stream.launch_items::<quadtree_count<K, D>>(num_threads, (keys, counts))?;
             let from = counts.read_only();
-            round.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
+            round.scan.run::<u32, Sum, Decoupled>(temp, from, counts, ScanKind::Exclusive)?;
             stream.launch::<quadtree_rows>(1, (from, rows))?;
             let begins = stream.read(rows.read_only())?;
             let (num_inner, num_splits) = (begins[num_levels as usize], begins[num_levels as usize + 1]);
@@ -257,7 +257,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
         let LeafOrder { ids, offsets, max_listed, listed } = LeafOrder::plan(&mut layout, num, leaf_points);
         let temp = workspace.carve(stream, &layout, "quadtree")?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
-        let ([short, long], num_listed) = listed.clear(stream, &temp)?;
+        let ([short, long], num_listed) = listed.clear(&temp)?;
         // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.
         unsafe {
             stream.copy(ids, tree_ids.slice())?;
@@ -267,7 +267,7 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
             if max_listed[0] > 0 {
                 let by = SortBy::numbers_below(num);
                 let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
-                listed.sort_listed(stream, &temp, from, offsets.read_only(), to, by, leaf_points as usize)?;
+                listed.sort_listed(&temp, from, offsets.read_only(), to, by, leaf_points as usize)?;
             }
             Ok(())
         }
@@ -289,8 +289,8 @@ fn offsets(
     // SAFETY: the buffers have one length, and wait for the device before they are freed.
     unsafe {
         let (from, to) = (lens.slice(), offsets.slice_mut());
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, from, to, ScanKind::Exclusive)?;
-        reduce.run::<Max>(stream, &temp, from, max)?;
+        scan.run::<u64, Sum, Decoupled>(&temp, from, to, ScanKind::Exclusive)?;
+        reduce.run::<Max>(&temp, from, max)?;
         let sum = stream.read(to.part(num - 1, 1).read_only())?[0];
         let max = stream.read(max.read_only())?[0];
         Ok((offsets, [sum, max]))

@@ -1,6 +1,6 @@
 //! Level-by-level build (Gluck 2014).
 
-use crate::device::{Layout, Region, Stream, Temp, Workspace};
+use crate::device::{Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::empty_view;
@@ -55,7 +55,7 @@ pub(crate) unsafe fn build<C: Coord, const D: usize>(
     let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
     let parents = temp.view(plan.parents[first_level as usize % 2]);
     let mut builder = LevelBuilder { build, temp: &temp, plan: &plan, options, code_levels: 0..0 };
-    temp.upload(stream, temp.view(plan.counters), &[num_roots as u64, 0, 0])?;
+    temp.upload(temp.view(plan.counters), &[num_roots as u64, 0, 0])?;
     // SAFETY: the list is long enough for all roots; the rest is the caller's promise.
     let mut level = unsafe {
         iota_on(stream, 0, parents.part(0, num_roots))?;
@@ -169,7 +169,7 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
                 let args = (coords, frame.slice(), num_levels, codes, ids);
                 return stream.launch_items::<quadtree_codes<C, D>>(codes.len() as u64, args);
             }
-            let tiles = level.tiles(stream, self.temp, self.plan, nodes.nodes.bits())?;
+            let tiles = level.tiles(self.temp, self.plan, nodes.nodes.bits())?;
             let args = (coords, frame.slice(), depth, num_levels, tiles, ids.read_only(), codes);
             stream.launch::<quadtree_level_codes<C, D>>(level.num_tiles as u64, args)
         }
@@ -207,12 +207,12 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
             };
             stream.fill_bytes(device_counters, 0)?;
             if level.max_points > options.block_points {
-                let tiles = level.tiles(stream, temp, plan, nodes.read_only())?;
+                let tiles = level.tiles(temp, plan, nodes.read_only())?;
                 let counts = temp.view(plan.counts).part(0, (level.num_tiles << D) + 1);
                 let num_tiles = level.num_tiles as u64;
                 stream.launch::<quadtree_level_count<D>>(num_tiles, (points, tiles, counts))?;
                 let from = counts.read_only();
-                plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, counts, ScanKind::Exclusive)?;
+                plan.scan.run::<u32, Sum, Decoupled>(temp, from, counts, ScanKind::Exclusive)?;
                 let args = (points, to, tiles, from, children.splits_from);
                 stream.launch::<quadtree_level_move<D>>(num_tiles, args)?;
                 let args = (children, tiles.begins, from);
@@ -229,7 +229,7 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
             let count = device_counters.part(counters::NUM_SPLITS, 1);
             let kept = Selected { kept: next_parents, others: empty_view(), count };
             let (numbers, flags) = (children.numbers.read_only(), children.flags.read_only());
-            plan.select.run_flagged(stream, temp, numbers, flags, kept)?;
+            plan.select.run_flagged(temp, numbers, flags, kept)?;
             self.count_tiles(next_parents, num_children.min(temp.view(plan.tiles).len() - 1))
         }
     }
@@ -239,17 +239,17 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
     /// # Safety
     /// As [`build`].
     unsafe fn count_tiles(&self, parents: SliceMut<'a, u32>, max_parents: usize) -> Result<Level<'a>> {
-        let (stream, temp, plan) = (self.build.stream, self.temp, self.plan);
+        let (temp, plan) = (self.temp, self.plan);
         let (device_counters, nodes) = (temp.view(plan.counters), self.build.nodes.nodes.bits());
         // SAFETY: the caller's promise.
         let values = unsafe {
             let tiles = temp.view(plan.tiles).part(0, max_parents + 1);
             let args = (nodes, parents.read_only(), device_counters, tiles);
-            stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
+            temp.stream.launch_items::<quadtree_tiles>(tiles.len() as u64, args)?;
             let from = tiles.read_only();
-            plan.scan.run::<u32, Sum, Decoupled>(stream, temp, from, tiles, ScanKind::Exclusive)?;
-            stream.launch::<quadtree_count_tiles>(1, (from, device_counters))?;
-            stream.read(device_counters.read_only())?
+            plan.scan.run::<u32, Sum, Decoupled>(temp, from, tiles, ScanKind::Exclusive)?;
+            temp.stream.launch::<quadtree_count_tiles>(1, (from, device_counters))?;
+            temp.stream.read(device_counters.read_only())?
         };
         Ok(Level {
             parents,
@@ -265,13 +265,7 @@ impl<'a> Level<'a> {
     ///
     /// # Safety
     /// As [`build`].
-    unsafe fn tiles<'t>(
-        &self,
-        stream: &Stream,
-        temp: &Temp<'t>,
-        plan: &Plan,
-        nodes: Slice<'t, Bits128>,
-    ) -> Result<Tiles<'t>>
+    unsafe fn tiles<'t>(&self, temp: &Temp<'t>, plan: &Plan, nodes: Slice<'t, Bits128>) -> Result<Tiles<'t>>
     where
         'a: 't,
     {
@@ -279,7 +273,8 @@ impl<'a> Level<'a> {
         unsafe {
             let begins = temp.view(plan.tiles).part(0, self.num_parents + 1).read_only();
             let tile_parents = temp.view(plan.tile_parents).part(0, self.num_tiles);
-            stream.launch_items::<quadtree_tile_parents>(self.num_tiles as u64, (begins, tile_parents))?;
+            temp.stream
+                .launch_items::<quadtree_tile_parents>(self.num_tiles as u64, (begins, tile_parents))?;
             let parents = self.parents.part(0, self.num_parents).read_only();
             Ok(Tiles { nodes, parents, begins, tile_parents: tile_parents.read_only() })
         }

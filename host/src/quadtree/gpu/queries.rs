@@ -2,17 +2,14 @@
 
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::scan::{Scan, ScanKind};
+use crate::primitives::expand::Offsets;
 use crate::quadtree::gpu::GpuTree;
 use crate::rows::Rows;
-use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::quadtree::queries::{
     Tree, quadtree_count_adjacent, quadtree_emit_adjacent, quadtree_leaves, quadtree_parents,
     quadtree_samples,
 };
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::operator::Sum;
-use kauri_kernels::warp::look_back::Decoupled;
 
 impl<C: Coord> GpuTree<C> {
     /// Returns the leaf of each query.
@@ -40,7 +37,7 @@ impl<C: Coord> GpuTree<C> {
         let mut offsets = Buffer::<u64>::uninitialized(gpu, num_rows + 1, "offsets of rows")?;
         let mut layout = Layout::new();
         let counts = layout.reserve::<u32>(num_rows);
-        let scan = Scan::plan::<u64, Decoupled>(&mut layout, num_rows + 1);
+        let plan = Offsets::plan(&mut layout, num_rows);
         let mut workspace = Workspace::new(gpu);
         let temp = workspace.carve(&stream, &layout, "adjacent leaves")?;
         let counts = temp.view(counts);
@@ -54,10 +51,7 @@ impl<C: Coord> GpuTree<C> {
             let tree = Tree { nodes, cells, parents: parents.slice(), frame_levels };
             let args = (tree, targets.slice(), counts);
             stream.launch_items::<quadtree_count_adjacent<D>>(num_rows as u64, args)?;
-            let begins = offsets.slice_mut();
-            let args = (counts.read_only(), begins);
-            stream.launch_items::<primitives_expand_counts>(num_rows as u64 + 1, args)?;
-            scan.run::<u64, Sum, Decoupled>(&stream, &temp, begins.read_only(), begins, ScanKind::Exclusive)?;
+            plan.run(&temp, counts.read_only(), offsets.slice_mut())?;
             let total = offsets.part_to_vec(&stream, num_rows..num_rows + 1)?[0];
             let too_large = |error: Error| error.of_result(total, 4 * total);
             let mut leaves =

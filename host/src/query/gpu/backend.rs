@@ -7,14 +7,15 @@ use crate::memory;
 use crate::point::with_dims;
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::backend::{
-    DeviceQueryBackend, NearestQuery, NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries,
+    DeviceNearest, DeviceQueryBackend, DeviceRange, DeviceRows, NearestQuery, NearestRows, QueryBackend,
+    RangeQuery, Regions, ValidatedQueries,
 };
 use crate::query::batches::{VisitNearest, VisitRange};
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::within::{RangeLaunch, RegionViews};
 use crate::query::gpu::{BucketIndex, batches};
 use crate::query::ids::rows_by_id;
-use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
+use crate::query::on_device::{DeviceQueries, DeviceWithin};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
 use kauri_kernels::query::nearest::ResultRows;
@@ -118,17 +119,8 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         DeviceOptions::new(stream, options)
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn nearest_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        queries: DeviceQueries<'_, C>,
-        k: usize,
-        options: &DeviceOptions<C>,
-        ids: &mut Buffer<u32>,
-        dist2: &mut Buffer<C>,
-    ) -> Result<()> {
+    fn nearest_on(&self, query: DeviceNearest<'_, C>) -> Result<()> {
+        let DeviceNearest { stream, workspace, queries, k, options, ids, dist2 } = query;
         self.check(stream, options)?;
         let num_queries = self.num_queries(stream, queries)?;
         ids.check(stream, "ids of neighbors", num_queries.saturating_mul(k))?;
@@ -143,35 +135,16 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         unsafe { self.launch_nearest(stream, workspace, options, QueryView::all(self, queries), rows) }
     }
 
-    fn count_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        query: DeviceRangeQuery<'_, C>,
-        counts: &mut Buffer<u32>,
-    ) -> Result<()> {
-        RangeLaunch::new(self, stream, query)?.count(workspace, counts)
+    fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()> {
+        RangeLaunch::new(self, range.stream, range.query)?.count(range.workspace, counts)
     }
 
-    fn find_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        query: DeviceRangeQuery<'_, C>,
-        offsets: &mut Buffer<u64>,
-        ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<C>>,
-    ) -> Result<()> {
-        RangeLaunch::new(self, stream, query)?.find(workspace, offsets, ids, dist2)
+    fn find_on(&self, range: DeviceRange<'_, C>, rows: DeviceRows<'_, C>) -> Result<()> {
+        RangeLaunch::new(self, range.stream, range.query)?.find(range.workspace, rows)
     }
 
-    fn find_all_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        query: DeviceRangeQuery<'_, C>,
-    ) -> Result<DeviceWithin<C>> {
-        RangeLaunch::new(self, stream, query)?.find_all(workspace)
+    fn find_all_on(&self, range: DeviceRange<'_, C>) -> Result<DeviceWithin<C>> {
+        RangeLaunch::new(self, range.stream, range.query)?.find_all(range.workspace)
     }
 }
 

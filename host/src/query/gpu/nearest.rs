@@ -2,6 +2,7 @@
 
 use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::point::with_kernel_dims;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::QueryOrderPlan;
@@ -37,14 +38,11 @@ impl<C: Coord> BucketIndex<C> {
         let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
         // SAFETY: passed on to the caller.
         unsafe {
-            let order = order_plan.run(stream, &temp, self, queries)?;
+            let order = order_plan.run(&temp, self, queries)?;
             let queries = self.kernel_queries(options, queries, k, order);
-            match options.kernel_dims(self.dims) {
-                2 => launch::<C, 2>(stream, self.view(), queries, rows),
-                3 => launch::<C, 3>(stream, self.view(), queries, rows),
-                4 => launch::<C, 4>(stream, self.view(), queries, rows),
-                _ => launch::<C, MAX_DIMS>(stream, self.view(), queries, rows),
-            }
+            with_kernel_dims!(options.kernel_dims(self.dims), D in [2, 3, 4] => {
+                launch::<C, D>(stream, self.view(), queries, rows)
+            })
         }
     }
 }

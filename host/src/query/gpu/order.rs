@@ -1,6 +1,6 @@
 //! Sorts queries by start bucket, so that the queries of a warp are near each other, and lists the point that each query excludes.
 
-use crate::device::{Layout, Region, Stream, Temp};
+use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, Source};
@@ -53,23 +53,21 @@ impl QueryOrderPlan {
     /// Nothing else uses the queries until the stream has done the work.
     pub(crate) unsafe fn run<'a, C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         tree: &BucketIndex<C>,
         queries: QueryView<'a, C>,
     ) -> Result<QueryOrder<'a>> {
         // SAFETY: passed on to the caller; the ids are the plan's own.
         unsafe {
-            let order =
-                self.order.as_ref().map(|order| order.run(stream, temp, tree, queries.coords)).transpose()?;
+            let order = self.order.as_ref().map(|order| order.run(temp, tree, queries.coords)).transpose()?;
             let excluded = match (queries.first_excluded, self.excluded) {
                 (Some(first), Some(regions)) => {
                     let [ids, sorted] = regions.map(|region| temp.view(region));
-                    iota_on(stream, first, ids)?;
+                    iota_on(&temp.stream, first, ids)?;
                     match order {
                         None => ids.read_only(),
                         Some(order) => {
-                            gather_on(stream, ids.read_only(), order.values, sorted)?;
+                            gather_on(&temp.stream, ids.read_only(), order.values, sorted)?;
                             sorted.read_only()
                         }
                     }
@@ -109,7 +107,6 @@ impl Order {
     /// Nothing else uses the queries until the stream has done the work.
     unsafe fn run<'a, C: Coord>(
         &self,
-        stream: &Stream,
         temp: &Temp<'a>,
         tree: &BucketIndex<C>,
         queries: Slice<'_, C>,
@@ -121,14 +118,14 @@ impl Order {
         unsafe {
             let (buckets, numbers) = (pairs.keys, pairs.values);
             match &tree.locator {
-                Locator::Other(other) => other.query_buckets(stream, queries, buckets, numbers)?,
+                Locator::Other(other) => other.query_buckets(&temp.stream, queries, buckets, numbers)?,
                 Locator::Planes(splits) => {
                     let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);
-                    stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)?;
+                    temp.stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)?;
                 }
             }
             let [sorted, _] =
-                self.sort.run(stream, temp, SortBy::low_bits(levels), pairs.read_only(), [spare, pairs])?;
+                self.sort.run(temp, SortBy::low_bits(levels), pairs.read_only(), [spare, pairs])?;
             Ok(sorted.read_only())
         }
     }

@@ -2,23 +2,21 @@
 
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
-use crate::primitives::operator::Sum;
+use crate::point::with_kernel_dims;
+use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::scan::{Scan, ScanKind};
+use crate::query::backend::DeviceRows;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{QueryOrder, QueryOrderPlan};
 use crate::query::item_bytes;
 use crate::query::on_device::{DeviceRangeQuery, DeviceWithin, num_found};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::primitives::expand::primitives_expand_counts;
 use kauri_kernels::query::queries::flags;
 use kauri_kernels::query::within::{
     query_count_in_boxes, query_count_within, query_emit_in_boxes, query_emit_within,
 };
 use kauri_kernels::thread::coord::Coord;
-use kauri_kernels::thread::measure::MAX_DIMS;
-use kauri_kernels::warp::look_back::Decoupled;
 
 /// The launches of a range query, its input in device memory.
 pub(super) struct RangeLaunch<'a, C: Coord> {
@@ -97,9 +95,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     pub(super) fn find(
         &self,
         workspace: &mut Workspace,
-        offsets: &mut Buffer<u64>,
-        ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<C>>,
+        DeviceRows { offsets, ids, dist2 }: DeviceRows<'_, C>,
     ) -> Result<()> {
         offsets.check(self.stream, "offsets of rows", self.num_rows() + 1)?;
         ids.check_device(self.stream)?;
@@ -149,9 +145,9 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
             RegionViews::InBoxes(_) => QueryOrderPlan::default(),
         };
         let counts = layout.reserve(num_rows);
-        let scan = Scan::plan::<u64, Decoupled>(&mut layout, num_rows + 1);
+        let offsets = Offsets::plan(&mut layout, num_rows);
         let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
-        Ok((RangePlan { order_plan, counts, scan }, temp))
+        Ok((RangePlan { order_plan, counts, offsets }, temp))
     }
 
     /// Counts the points of each row, whole subtrees at once if `count_subtrees` is [`flags::COUNT_SUBTREES`] and the options allow it.
@@ -174,27 +170,22 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         unsafe {
             match regions {
                 RegionViews::Within(views) => {
-                    let order = plan.order_plan.run(stream, temp, tree, views)?;
+                    let order = plan.order_plan.run(temp, tree, views)?;
                     let mut queries = tree.kernel_queries(options, views, ALL, order);
                     if options.mask().is_empty() && tree.bucket_len == 0 {
                         queries.flags |= count_subtrees;
                     }
                     let args = (tree.view(), queries, counts);
-                    match options.kernel_dims(tree.dims) {
-                        2 => stream.launch_items::<query_count_within<C, 2>>(n, args),
-                        3 => stream.launch_items::<query_count_within<C, 3>>(n, args),
-                        4 => stream.launch_items::<query_count_within<C, 4>>(n, args),
-                        _ => stream.launch_items::<query_count_within<C, MAX_DIMS>>(n, args),
-                    }?;
+                    with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] => {
+                        stream.launch_items::<query_count_within<C, D>>(n, args)
+                    })?;
                     Ok(order)
                 }
                 RegionViews::InBoxes(corners) => {
                     let args = (tree.view(), corners, options.mask(), counts);
-                    match tree.dims {
-                        2 => stream.launch_items::<query_count_in_boxes<C, 2>>(n, args),
-                        3 => stream.launch_items::<query_count_in_boxes<C, 3>>(n, args),
-                        _ => stream.launch_items::<query_count_in_boxes<C, MAX_DIMS>>(n, args),
-                    }?;
+                    with_kernel_dims!(tree.dims, D in [2, 3] => {
+                        stream.launch_items::<query_count_in_boxes<C, D>>(n, args)
+                    })?;
                     Ok(QueryOrder { order: None, excluded: empty_view().read_only() })
                 }
             }
@@ -213,16 +204,13 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     where
         'a: 'w,
     {
-        let (stream, (plan, temp)) = (self.stream, self.prepare(workspace)?);
+        let (plan, temp) = self.prepare(workspace)?;
         let counts = temp.view(plan.counts);
         // SAFETY: passed on to the caller.
         unsafe {
             // Every point is visited, as by `emit`, so that counts and points agree even where a coordinate is NaN.
             let order = self.launch_count(&plan, &temp, counts, 0)?;
-            let args = (counts.read_only(), offsets);
-            stream.launch_items::<primitives_expand_counts>(offsets.len() as u64, args)?;
-            let from = offsets.read_only();
-            plan.scan.run::<u64, Sum, Decoupled>(stream, &temp, from, offsets, ScanKind::Exclusive)?;
+            plan.offsets.run(&temp, counts.read_only(), offsets)?;
             Ok(order)
         }
     }
@@ -248,20 +236,15 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 RegionViews::Within(queries) => {
                     let queries = tree.kernel_queries(options, queries, ALL, order);
                     let args = (tree.view(), queries, offsets, ids, dist2.unwrap_or_else(empty_view));
-                    match options.kernel_dims(tree.dims) {
-                        2 => stream.launch_items::<query_emit_within<C, 2>>(n, args),
-                        3 => stream.launch_items::<query_emit_within<C, 3>>(n, args),
-                        4 => stream.launch_items::<query_emit_within<C, 4>>(n, args),
-                        _ => stream.launch_items::<query_emit_within<C, MAX_DIMS>>(n, args),
-                    }
+                    with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] => {
+                        stream.launch_items::<query_emit_within<C, D>>(n, args)
+                    })
                 }
                 RegionViews::InBoxes(corners) => {
                     let args = (tree.view(), corners, options.mask(), offsets, ids);
-                    match tree.dims {
-                        2 => stream.launch_items::<query_emit_in_boxes<C, 2>>(n, args),
-                        3 => stream.launch_items::<query_emit_in_boxes<C, 3>>(n, args),
-                        _ => stream.launch_items::<query_emit_in_boxes<C, MAX_DIMS>>(n, args),
-                    }
+                    with_kernel_dims!(tree.dims, D in [2, 3] => {
+                        stream.launch_items::<query_emit_in_boxes<C, D>>(n, args)
+                    })
                 }
             }
         }
@@ -273,5 +256,5 @@ struct RangePlan {
     /// Not used for boxes, which are processed as they are.
     order_plan: QueryOrderPlan,
     counts: Region<u32>,
-    scan: Scan,
+    offsets: Offsets,
 }

@@ -88,7 +88,7 @@ pub(super) unsafe fn scan_counts(
     let temp = workspace.carve(stream, &layout, "hits of rays")?;
     // SAFETY: input and output have one length, and wait for the device before they are freed.
     unsafe {
-        scan.run::<u64, Sum, Decoupled>(stream, &temp, counts.read_only(), counts, ScanKind::Exclusive)?;
+        scan.run::<u64, Sum, Decoupled>(&temp, counts.read_only(), counts, ScanKind::Exclusive)?;
         Ok(stream.read(counts.part(counts.len() - 1, 1).read_only())?[0] as usize)
     }
 }

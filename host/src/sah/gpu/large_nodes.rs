@@ -153,7 +153,7 @@ impl LargeNodes {
             let mut totals = level.process_nodes(next, false, &mut self.totals)?;
             if u64::from(num_finished) + totals.reference_slots() > max_references(input.corners.len() as u64)
             {
-                temp.clear(stream, regions.totals)?;
+                temp.clear(regions.totals)?;
                 totals = level.process_nodes(next, true, &mut self.totals)?;
             }
             small.append(input, level.source_lists(), totals.small_roots, totals.small_references)?;

@@ -83,7 +83,7 @@ impl Level<'_> {
                 let from = chunk_keys.part(i * num_chunks, num_chunks).read_only();
                 let to = keys.part(i * num_nodes, num_nodes);
                 let min_keys = &variant.min_keys;
-                min_keys.reduce_by_heads::<u32, Min>(self.stream(), self.temp, from, heads, offsets, to)
+                min_keys.reduce_by_heads::<u32, Min>(self.temp, from, heads, offsets, to)
             })
         }
     }
@@ -104,7 +104,7 @@ impl Level<'_> {
                 let from = counts.part(side * num_chunks, num_chunks);
                 let to = before.part(side * num_chunks, num_chunks);
                 let sums = &variant.count_sums;
-                sums.scan::<u32, Sum>(self.stream(), self.temp, from, heads, to, ScanKind::Exclusive)?;
+                sums.scan::<u32, Sum>(self.temp, from, heads, to, ScanKind::Exclusive)?;
             }
             let before = before.read_only();
             let args = (self.splits(), before, self.next);

@@ -35,7 +35,7 @@ pub(super) fn sorted_order<'a>(
         let args = (rays, tree.extent.view(), unsorted.keys, unsorted.values);
         stream.launch_items::<sah_ray_keys>(num_rays as u64, args)?;
         let from = Source { keys: unsorted.keys.read_only(), values: unsorted.values.read_only() };
-        let [to, _] = sort.run(stream, &temp, SortBy::low_bits(KEY_BITS), from, [sorted, unsorted])?;
+        let [to, _] = sort.run(&temp, SortBy::low_bits(KEY_BITS), from, [sorted, unsorted])?;
         Ok(to.values.read_only())
     }
 }

@@ -65,7 +65,7 @@ impl SmallLevels {
         let candidates =
             Candidates { planes: temp.view(planes), sides: temp.view(sides), records: temp.view(records) };
         let memory = Batch { candidates, num_nodes: temp.view(num_nodes) };
-        temp.upload(stream, memory.num_nodes, &[num_roots as u32])?;
+        temp.upload(memory.num_nodes, &[num_roots as u32])?;
         // SAFETY: the memory is reserved, and waits for the device before it is freed.
         unsafe {
             stream.launch_items::<sah_small_nodes>(num_roots as u64, (small.roots, self.nodes.view_mut()))?;

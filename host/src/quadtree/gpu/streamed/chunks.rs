@@ -165,7 +165,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
             // At least one bit to sort by.
             let by = SortBy::numbers_below(top.roots.len().max(2));
-            let [sorted, _] = sort.run(stream, &temp, by, pairs[1].read_only(), pairs)?;
+            let [sorted, _] = sort.run(&temp, by, pairs[1].read_only(), pairs)?;
             Ok(sorted.read_only())
         }
     }
