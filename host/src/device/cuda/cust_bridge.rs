@@ -56,8 +56,9 @@ use cuda_trampolines as _;
 
 use super::{CudaDriver, init, raw};
 use crate::device::driver::{RawEvent, RawStream};
+use crate::device::images::{self, KernelId};
 use crate::device::stream::Owner;
-use crate::device::{Buffer, Device, Event, Gpu, Stream, ptx};
+use crate::device::{Buffer, Device, Event, Gpu, Stream};
 use crate::error::{Error, Result};
 use cuda_std::kernel::Kernel;
 use cust::context::Context;
@@ -67,7 +68,6 @@ use cust::memory::{DeviceBuffer, DevicePointer, DeviceSlice};
 use cust::module::Module;
 use cust_core::DeviceCopy;
 use std::any::Any;
-use std::borrow::Cow;
 use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
@@ -115,8 +115,8 @@ impl<T> Deref for BufferRef<'_, T> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct KernelImage {
-    /// The PTX of the kernel's family, for `Module::from_ptx`. Load it once for all kernels of the family.
-    pub ptx: Cow<'static, str>,
+    /// The PTX of the kernel, for `Module::from_ptx`.
+    pub ptx: String,
     /// The family's name.
     pub family: &'static str,
     /// The name of the kernel in the PTX.
@@ -136,10 +136,13 @@ pub struct KernelImage {
 /// [`Error::NotCuda`], [`Error::NoPtx`], and errors of reading the PTX.
 pub fn kernel_image<K: Kernel>(gpu: &Gpu) -> Result<KernelImage> {
     driver(gpu)?;
+    let entry = K::name();
+    let images = images::find(KernelId { family: K::FAMILY, name: &entry }, gpu.info().capability)?;
     Ok(KernelImage {
-        ptx: ptx::find(K::FAMILY, gpu.info().capability)?,
+        // PTX is ASCII.
+        ptx: String::from_utf8_lossy(&images.ptx.read()?).into_owned(),
         family: K::FAMILY,
-        entry: K::name(),
+        entry,
         block_threads: K::BLOCK,
         shared_bytes: K::SHARED_BYTES as u32,
     })
