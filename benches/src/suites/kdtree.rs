@@ -17,7 +17,7 @@ use crate::report::{Note, Report, Row};
 use kauri::device::Gpu;
 use kauri::kdtree::BuildAlgorithm;
 use kauri::query::QueryOptions;
-use kauri::{Device, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
+use kauri::{Device, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
 use on_device::{Bench, Input};
 use std::time::{Duration, Instant};
 
