@@ -1,5 +1,5 @@
-//! What the first call of each operation costs: every measurement is a process of its own, which opens the device, starts the clock and
-//! makes one call from host memory to host memory, and then the same call again.
+//! First calls of each operation: every measurement is a process of its own, which opens the device, starts the clock, and makes one call
+//! from host memory to host memory and then the same call again.
 //!
 //! The measured forms are machine code; PTX that the driver compiles; and PTX that an earlier process has left in the driver's cache.
 //! Machine code is measured if the kernels of this program or of `KAURI_PTX_DIR` have it.

@@ -3,7 +3,7 @@
 //! The kernel writes the report to page-locked host memory before it stops, because the context and all device memory
 //! are lost then. Modules of other builds have no global for its address, and nothing is allocated.
 
-use super::modules::{Handle, lock};
+use super::modules::{Handle, contains, lock};
 use super::raw;
 use crate::error::{Error, Result};
 use cuda_std::mem::FaultRecord;
@@ -22,13 +22,11 @@ pub(super) struct FaultReport {
 }
 
 impl FaultReport {
-    /// Returns true if a PTX text or machine code is of a checked build.
-    pub(super) fn is_in(image: &[u8]) -> bool {
-        super::modules::contains(image, GLOBAL_NAME)
-    }
-
-    /// Passes the address of the record to a module of a checked build. The context is current.
-    pub(super) fn attach(&self, module: *mut c_void) -> Result<()> {
+    /// Passes the address of the record to a module, if its image is of a checked build. The context is current.
+    pub(super) fn attach(&self, module: *mut c_void, image: &[u8]) -> Result<()> {
+        if !contains(image, GLOBAL_NAME) {
+            return Ok(());
+        }
         let name = CString::new(GLOBAL_NAME).expect("no zero byte in it");
         let (mut global, mut bytes) = (0u64, 0usize);
         // SAFETY: a loaded module; writes an address and a size.

@@ -1,6 +1,5 @@
 //! Loaded modules: one for each kernel of kauri, and one for each family that the user loaded.
 
-use super::fault::FaultReport;
 use super::{CudaDriver, codes, raw};
 use crate::device::driver::Launch;
 use crate::device::images::{self, KernelId};
@@ -142,7 +141,7 @@ fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, jit: Jit)
         let known = codes::lookup(code);
         Error::BadModule { family, code, name: known.name, advice: known.advice, log }
     };
-    let (is_checked, has_lines) = (FaultReport::is_in(&image), contains(&image, ".loc"));
+    let has_lines = contains(&image, ".loc");
     if jit == Jit::Ptx {
         if image.contains(&0) {
             return Err(refused(218, "the PTX text holds a zero byte".into()));
@@ -174,9 +173,7 @@ fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, jit: Jit)
         let log = CStr::from_bytes_until_nul(&log).map(|l| l.to_string_lossy().trim().to_string());
         return Err(refused(code, log.unwrap_or_default()));
     }
-    if is_checked {
-        driver.fault.attach(module)?;
-    }
+    driver.fault.attach(module, &image)?;
     Ok(Handle(module))
 }
 
