@@ -186,7 +186,7 @@ mod tests {
     /// A symbol like those of the driver.
     #[unsafe(no_mangle)]
     #[allow(non_snake_case, reason = "the driver's style")]
-    pub extern "C" fn cuOutsideTest() -> i32 {
+    extern "C" fn cuOutsideTest() -> i32 {
         0
     }
 
