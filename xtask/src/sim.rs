@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 /// Run a kernel's tests in the simulator: under all standard schedules, or replay the one that a report names
 #[derive(clap::Args)]
 pub(crate) struct Sim {
-    /// The kernel, as reports name it: `kdtree_widest_axes_f32`, or without its types. Its source file, or a folder of it, must have
-    /// the name of a module of tests
+    /// The kernel, as reports name it: `kdtree_widest_axes_f32`, or without its types
     kernel: String,
     /// Replay the schedule with this `SIM_SEED`
     #[arg(long)]
@@ -25,14 +24,13 @@ pub(crate) struct Sim {
     test: Option<String>,
 }
 
-/// Folders of kernels, and the tests that run them in the simulator. The tests of a kernel are found if a module has the name of the
-/// kernel's file or folder.
+/// Folders of kernels, and the tests that run them in the simulator.
 const SUITES: [(&str, &str); 2] = [("kernels/src", "sim"), ("tests/kernels/src", "launch")];
 
 impl Sim {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
-        let (suite, module) = find_tests(&workspace.root, &self.kernel)?;
+        let (suite, modules) = find_tests(&workspace.root, &self.kernel)?;
         let mut command = cargo();
         command.args(["test", FEATURES, "--package", "kauri-tests", "--test", suite]);
         if self.gdb {
@@ -44,7 +42,10 @@ impl Sim {
             command.args(["--config", &format!("target.'cfg(all())'.runner={DEBUGGER}")]);
         }
         command.args(["--", "--nocapture", "--test-threads", "1"]);
-        command.arg(self.test.unwrap_or_else(|| format!("{module}::")));
+        match &self.test {
+            Some(test) => command.arg(test),
+            None => command.args(modules.iter().map(|module| format!("{module}::"))),
+        };
         if let Some(seed) = self.seed {
             command.env("SIM_SEED", seed.to_string());
         }
@@ -62,19 +63,44 @@ const WATCHED: [&str; 5] = ["kauri-cuda-sim", "kauri-kernels", "kauri-test-kerne
 const DEBUGGER: &str = "['gdb', '-quiet', '-ex', 'break cuda_sim::debug::error_found', \
      '-ex', 'break cuda_sim::debug::earlier_access', '-ex', 'run', '--args']";
 
-/// Returns the test program and its module with the tests of a kernel.
-fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, String)> {
+/// Returns the test program and its modules with the tests of a kernel.
+fn find_tests(root: &Path, kernel: &str) -> Result<(&'static str, Vec<String>)> {
     for (kernels, suite) in SUITES {
         let Some(file) = find_kernel(&root.join(kernels), kernel)? else { continue };
-        let tests = root.join("tests/tests").join(suite);
-        // The file's name first, then the names of its folders.
-        let path = file.with_extension("");
-        let mut names = path.iter().rev().map_while(|name| name.to_str()).take_while(|name| *name != "src");
-        let module = names.find(|name| tests.join(name).with_extension("rs").is_file());
-        let Some(module) = module else { bail!("no test of {} in {}", file.display(), tests.display()) };
-        return Ok((suite, module.to_owned()));
+        return Ok((suite, modules_for(&file, &root.join("tests/tests").join(suite))?));
     }
     bail!("no kernel is named `{kernel}`: kernels are named as in reports, such as `query_nearest_one_f32_2`")
+}
+
+/// Returns the module of tests with the name of a kernel's file or of a folder of it; otherwise the modules whose head, comment and
+/// imports, names the file.
+fn modules_for(file: &Path, tests: &Path) -> Result<Vec<String>> {
+    let path = file.with_extension("");
+    let mut names = path.iter().rev().map_while(|name| name.to_str()).take_while(|name| *name != "src");
+    if let Some(module) = names.find(|name| tests.join(name).with_extension("rs").is_file()) {
+        return Ok(vec![module.to_owned()]);
+    }
+    let stem = path.file_name().and_then(|name| name.to_str()).context("a file has a name")?;
+    let mut modules = Vec::new();
+    for entry in fs::read_dir(tests).with_context(|| format!("cannot read {}", tests.display()))? {
+        let path = entry?.path();
+        let is_test = path.extension().is_some_and(|ending| ending == "rs") && !path.ends_with("main.rs");
+        if is_test && names_in_head(&fs::read_to_string(&path)?, stem) {
+            modules.extend(path.file_stem().and_then(|name| Some(name.to_str()?.to_owned())));
+        }
+    }
+    if modules.is_empty() {
+        bail!("no test in {} names `{stem}`, the file {}", tests.display(), file.display());
+    }
+    modules.sort();
+    Ok(modules)
+}
+
+/// True if the module's comment or imports contain a word.
+fn names_in_head(source: &str, word: &str) -> bool {
+    let is_head = |line: &&str| line.is_empty() || ["//!", "use ", " ", "}"].iter().any(|begin| line.starts_with(begin));
+    let mut head = source.lines().take_while(is_head);
+    head.any(|line| line.split(|c: char| !c.is_alphanumeric() && c != '_').any(|found| found == word))
 }
 
 /// Returns the source file that defines a kernel; an instance's name is the function's name followed by its types.
@@ -109,6 +135,31 @@ fn is_instance(types: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns the files with kernels in a folder.
+    fn files_with_kernels(folder: &Path) -> Vec<PathBuf> {
+        let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        paths
+            .flat_map(|path| match path.is_dir() {
+                true => files_with_kernels(&path),
+                false if fs::read_to_string(&path).unwrap().contains("#[kernel(") => vec![path],
+                false => Vec::new(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_kernel_has_a_module_of_tests() {
+        let root = Workspace::find().unwrap().root;
+        for (kernels, suite) in SUITES {
+            for file in files_with_kernels(&root.join(kernels)) {
+                modules_for(&file, &root.join("tests/tests").join(suite)).unwrap();
+            }
+        }
+        let tests_of = |kernel| find_tests(&root, kernel).unwrap();
+        assert_eq!(tests_of("query_nearest_one_f32_2"), ("sim", vec!["query".to_owned()]));
+        assert_eq!(tests_of("primitives_tell"), ("sim", vec!["kdtree_batches".to_owned()]));
+    }
 
     #[test]
     fn kernels_are_found_by_the_names_that_reports_use() {

@@ -1,6 +1,6 @@
 //! Range queries on device buffers, against the calls on slices, up to the capacity of the buffers.
 
-use crate::kdtree_queries::{
+use crate::query::{
     points, {self},
 };
 use crate::{on_each_schedule, on_each_schedule_in_turn};
@@ -130,7 +130,7 @@ fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
     let coord = |x| x as f32;
     let points = points::<f32, 3>(400, 21, coord);
     // Enough to be sorted.
-    let queries = kdtree_queries::points::<f32, 3>(1030, 22, coord);
+    let queries = query::points::<f32, 3>(1030, 22, coord);
     let mask = PointMask::from_fn(points.len(), |id| id % 3 != 1)?;
     let mut workspace = Workspace::new(gpu);
     let coords = Buffer::from_slice(stream, points.as_flattened(), "points")?;

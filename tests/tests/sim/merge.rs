@@ -1,5 +1,5 @@
 //! Merge and merge sort compared with the CPU, and the CPU with `std`: every order and type, tile edges, ties, the
-//! super key.
+//! super key. Kernels: `merge`, `merge_sort`, `sort_points`.
 
 use crate::{bits, noise, on_each_schedule};
 use cuda_std::mem::Slice;

@@ -1,4 +1,5 @@
-//! Select, partition and unique compared with the CPU: every length and share, both algorithms.
+//! Select, partition and unique compared with the CPU: every length and share, both algorithms
+//! (`select` and `select_two_pass`).
 
 use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};

@@ -8,20 +8,20 @@
 #   run.sh large               tests of more than 2^32 items: take 120 GB of GPU memory
 #   run.sh demo                the demo on cpu and on cuda must write the same rows
 #   run.sh suite NAME...       benchmarks and their rivals, which nvcc builds if installed:
-#                              first        first calls, with an empty and then a filled cache of the driver
+#                              kdtree-first first calls, with an empty and then a filled cache of the driver
 #                              kdtree       trees and queries, of $KAURI_TREE_SIZES points
 #                              join         joins, of $KAURI_JOIN_SIZES points a set
-#                              thesis       the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
+#                              join-thesis  the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
 #                                           ncu, if installed, in join-thesis-ncu.csv and lovik-ncu.csv
 #                              quadtree     quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
-#                              host         quadtrees and octrees of points in host memory, also out of core, of
+#                              quadtree-host quadtrees and octrees of points in host memory, also out of core, of
 #                                           $KAURI_QUADTREE_HOST_SIZES points
-#                              gluck        the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
+#                              quadtree-gluck the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
 #                              sah          trees over the meshes in the folder `with` and over soups of $KAURI_SOUP_SIZES triangles,
 #                                           and rays through them
-#                              chang        the experiment that Chang, Seo and Ihm published, on these meshes
+#                              sah-chang    the experiment that Chang, Seo and Ihm published, on these meshes
 #                              join-cpu     joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
-#                              wald         the experiment that Wald published, of $KAURI_WALD_SIZES points
+#                              kdtree-wald  the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives   of $KAURI_SIZES items
 #   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first, kdtree and primitives
 #   run.sh all                 test, checked, sanitize, demo and bench
@@ -140,14 +140,14 @@ bench() {
         run "bench $*" "$out/bench.log" bin/kauri-bench "$@" --out "$out/bench.json"
         return
     fi
-    suites first kdtree primitives
+    suites kdtree-first kdtree primitives
 }
 
 suites() {
     local name state cache
     for name in "$@"; do
         case $name in
-            first)
+            kdtree-first)
                 cache=$(mktemp -d)
                 for state in empty filled; do
                     run "bench kdtree-first, cache $state" "$out/bench.log" env CUDA_CACHE_PATH="$cache" \
@@ -157,22 +157,22 @@ suites() {
                 ;;
             kdtree) suite kdtree kdtree ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
             join) suite join join ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
-            thesis)
+            join-thesis)
                 suite join-thesis thesis ${KAURI_THESIS_SIZES:-1000 10000 100000 1000000 10000000 100000000}
                 profile join-thesis-ncu bin/kauri-bench --suite join-thesis-once --n 1000000
                 profile lovik-ncu env ONCE=1 rivals/bin/thesis_lovik 1 1000000
                 ;;
             quadtree) suite quadtree quadtree ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
-            host) alone quadtree-host cuda ${KAURI_QUADTREE_HOST_SIZES:-10000000 80000000 1000000000} ;;
-            gluck) alone quadtree-gluck cuda ${KAURI_GLUCK_SIZES:-100000 1000000 10000000 40000000 80000000} ;;
+            quadtree-host) alone quadtree-host cuda ${KAURI_QUADTREE_HOST_SIZES:-10000000 80000000 1000000000} ;;
+            quadtree-gluck) alone quadtree-gluck cuda ${KAURI_GLUCK_SIZES:-100000 1000000 10000000 40000000 80000000} ;;
             sah) alone sah cuda ${KAURI_SOUP_SIZES:-1000000 10000000} ;;
-            chang) alone sah-chang cuda ${KAURI_SOUP_SIZES:-1000000} ;;
+            sah-chang) alone sah-chang cuda ${KAURI_SOUP_SIZES:-1000000} ;;
             join-cpu) alone join-cpu cpu ${KAURI_JOIN_CPU_SIZES:-1000000} ;;
-            wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
+            kdtree-wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
             primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are chang, first, gluck, host, join, join-cpu, kdtree, primitives, quadtree, sah, thesis and wald'
+                note "suite $name" FAILED 'there are join, join-cpu, join-thesis, kdtree, kdtree-first, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
                 ;;
         esac
     done
