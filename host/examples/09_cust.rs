@@ -3,6 +3,9 @@
 //!
 //! `cargo run --release --example 09_cust --features cust`
 
+mod arguments;
+
+use arguments::arguments;
 use cust::launch;
 use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::module::Module;
@@ -19,6 +22,7 @@ use std::sync::Arc;
 const NUM_POINTS: usize = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
+    arguments("09_cust", 0, str::parse::<String>);
     // kauri's message says what is missing; that of cust would ask the driver for it.
     if let Err(reason) = Device::cuda(0) {
         println!("no GPU here: {reason}");

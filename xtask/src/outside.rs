@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What a build may know of its environment.
+/// Environment variables that a build keeps.
 const VARIABLES: [&str; 4] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
 
 /// The feature whose dependency needs a CUDA folder.
