@@ -47,7 +47,10 @@ impl<C: Coord> RangeResultMut<'_, C> {
     /// Sorts each row by (distance, id).
     pub(crate) fn sort(&mut self) {
         let end = self.offsets.last().map_or(0, |&end| end as usize);
-        assert!(self.offsets.is_sorted() && end <= self.ids.len() && end <= self.dist2.len(), "rows of points");
+        assert!(
+            self.offsets.is_sorted() && end <= self.ids.len() && end <= self.dist2.len(),
+            "rows of points"
+        );
         let (ids, dist2) = (Parts::of_initialized(self.ids), Parts::of_initialized(self.dist2));
         let num_rows = self.offsets.len().saturating_sub(1);
         parallel::for_ranges(num_rows, parallel::even_step(num_rows, TASK_ROWS), &|rows| {
