@@ -68,7 +68,7 @@ fn check<C: Coord>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinPara
     let n = probe.len();
     let first = sides.keep_rows().unwrap();
     assert!(first.is_some(), "{what}");
-    for found in [sides.fill(first, n, |_| Ok(n)).unwrap(), sides.fill(None, n, |_| Ok(n)).unwrap()] {
+    for found in [sides.fill(first, n, &|_| Ok(n)).unwrap(), sides.fill(None, n, &|_| Ok(n)).unwrap()] {
         assert_eq!(found.len(), n);
         for (row, expected) in expected.iter().enumerate() {
             assert!(
@@ -86,7 +86,7 @@ fn check<C: Coord>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinPara
     let sides = JoinSides { probe: part, num_before: begin as u32, build: sides.build.clone(), ..sides };
     let first = sides.keep_rows().unwrap();
     for first in [first, None] {
-        let found = sides.fill(first, n - begin, |_| Ok(num_rows)).unwrap();
+        let found = sides.fill(first, n - begin, &|_| Ok(num_rows)).unwrap();
         assert_eq!(found.len(), num_rows);
         assert!((0..num_rows).all(|row| found.row(row) == expected[begin + row]), "{what}: a part");
     }
