@@ -24,8 +24,20 @@ pub(crate) struct Install {
 /// Maximum size of a package in the registry.
 const MAX_BYTES: u64 = 10_000_000;
 
-/// Left out of the package, so that it is small enough: GPUs of this architecture run the PTX of sm_75.
-const LEFT_OUT: &str = "sm_80";
+/// A folder in which a package carries kernels. Git ignores it, and the manifest of its crate names it in `include`.
+struct Carried {
+    folder: &'static str,
+    /// True for the names of built files that belong in the folder.
+    belongs: fn(&str) -> bool,
+}
+
+const CARRIED: [Carried; 1] = [Carried { folder: "host/ptx", belongs: is_in_library }];
+
+/// True for the files that the library carries: without the kernels of tests, and without an architecture, so that the package is small
+/// enough: GPUs of sm_80 run the PTX of sm_75.
+fn is_in_library(file: &str) -> bool {
+    !file.starts_with(ptx::TEST_FAMILY) && !file.contains("sm_80")
+}
 
 /// A package to publish.
 pub(crate) struct Crate {
@@ -126,32 +138,45 @@ fn published() -> Result<Vec<Crate>> {
     Ok(crates)
 }
 
-/// The kernels in the folder where the library's package carries them. They are there only while packages are made: the
-/// library's build script takes this folder first.
-struct Kernels(PathBuf);
+/// The kernels in the folders of [`CARRIED`]. They are there only while packages are made: build scripts take these folders first.
+struct Kernels(Vec<PathBuf>);
 
 impl Kernels {
     fn copy(workspace: &Workspace) -> Result<Self> {
-        let kernels = Kernels(workspace.root.join("host/ptx"));
+        let kernels = Kernels(CARRIED.iter().map(|carried| workspace.root.join(carried.folder)).collect());
         kernels.remove();
-        fs::create_dir_all(&kernels.0).with_context(|| format!("cannot make {}", kernels.0.display()))?;
-        for entry in fs::read_dir(workspace.ptx_dir(false)).into_iter().flatten() {
-            let path = entry?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).context("a file has a name")?;
-            if !name.starts_with(ptx::TEST_FAMILY) && !name.contains(LEFT_OUT) {
-                fs::copy(&path, kernels.0.join(name)).with_context(|| format!("cannot copy {name}"))?;
+        for (folder, Carried { belongs, .. }) in kernels.0.iter().zip(CARRIED) {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            for entry in fs::read_dir(workspace.ptx_dir(false)).into_iter().flatten() {
+                let path = entry?.path();
+                let name = path.file_name().and_then(|name| name.to_str()).context("a file has a name")?;
+                if belongs(name) {
+                    fs::copy(&path, folder.join(name)).with_context(|| format!("cannot copy {name}"))?;
+                }
             }
         }
         Ok(kernels)
     }
 
     fn remove(&self) {
-        let _ = fs::remove_dir_all(&self.0);
+        self.0.iter().for_each(|folder| drop(fs::remove_dir_all(folder)));
     }
 }
 
 impl Drop for Kernels {
     fn drop(&mut self) {
         self.remove();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_the_library() {
+        let carried = ["kdtree.sm_75.ptx", "kdtree.sm_80.ptx", "test.sm_75.ptx", "research-sah.sm_90.ptx"];
+        let carried: Vec<_> = carried.into_iter().filter(|file| is_in_library(file)).collect();
+        assert_eq!(carried, ["kdtree.sm_75.ptx", "research-sah.sm_90.ptx"]);
     }
 }
