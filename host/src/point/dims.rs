@@ -14,17 +14,16 @@ macro_rules! with_dims {
 }
 pub(crate) use with_dims;
 
-/// Calls the body with the constant of its name: a listed number of dimensions that equals `$dims`, or else `MAX_DIMS`, the number of the
-/// general kernel.
+/// Calls the body with the constant of its name: a listed number of dimensions that equals `$dims`, or else that of the general kernel.
 macro_rules! with_kernel_dims {
-    ($dims:expr, $D:ident in [$($listed:literal),*] => $body:expr) => {
+    ($dims:expr, $D:ident in [$($listed:literal),*] or $general:ident => $body:expr) => {
         match $dims {
             $($listed => {
                 const $D: usize = $listed;
                 $body
             })*
             _ => {
-                const $D: usize = ::kauri_kernels::thread::measure::MAX_DIMS;
+                const $D: usize = $general;
                 $body
             }
         }

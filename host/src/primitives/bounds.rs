@@ -12,6 +12,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{FOLD_MAX_BLOCKS, TILE_THREADS};
 use kauri_kernels::primitives::bounds::{primitives_bounds, primitives_bounds_finish};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// The temporary memory of a bounding box.
 pub(crate) struct Bounds<C: Coord> {
@@ -44,7 +45,7 @@ impl<C: Coord> Bounds<C> {
         unsafe {
             temp.stream.fill_bytes(keys.part(0, dims), 0xFF)?;
             temp.stream.fill_bytes(keys.part(dims, dims), 0)?;
-            with_kernel_dims!(dims, D in [2, 3] => {
+            with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => {
                 temp.stream.launch::<primitives_bounds<C, D>>(blocks, args)
             })?;
             temp.stream.launch::<primitives_bounds_finish<C>>(1, (keys.read_only(), corners))

@@ -16,6 +16,7 @@ use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::{join_codes, join_directory, join_ranks};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
 use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
@@ -144,7 +145,7 @@ impl<C: Coord> SortedPointsPlan<C> {
         let num_threads = len.max(padding.len()) as u64;
         // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
         unsafe {
-            with_kernel_dims!(dims, D in [2, 3] => {
+            with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => {
                 temp.stream.launch_items::<join_codes<C, D>>(num_threads, args)
             })?;
             let by = SortBy::low_bits(grid.code_bits);

@@ -13,6 +13,7 @@ use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue};
 use crate::primitives::pairs::{Pairs, empty_view};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
@@ -47,7 +48,7 @@ pub(super) fn best_pairs<C: Coord>(
             .map_err(|error| error.of_result(total, bytes))?;
         let args = (sides.args(), sides.ranks(&params.scoring), offsets.read_only(), all.slice_mut());
         let n = num_rows as u64;
-        with_kernel_dims!(grid.dims, D in [2, 3] => stream.launch_items::<join_filter<C, D>>(n, args))?;
+        with_kernel_dims!(grid.dims, D in [2, 3] or MAX_DIMS => stream.launch_items::<join_filter<C, D>>(n, args))?;
         all
     };
     select_best(stream, workspace, &mut all, params.k)

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::join::params::TopKParams;
 use crate::join::strategy::Strategy;
 use crate::point::with_kernel_dims;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::heaps::{HeapArgs, MAX_K, join_in_registers, join_in_shared};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
@@ -63,7 +64,7 @@ pub(super) fn best_pairs<C: Coord>(
                 let (ranks, state) = (sides.ranks(&params.scoring), running.state().read_only());
                 let args = HeapArgs { sides: sides.args(), ranks, first: first as u64, state, pairs };
                 let n = len as u64;
-                with_kernel_dims!(grid.dims, D in [2, 3] => {
+                with_kernel_dims!(grid.dims, D in [2, 3] or MAX_DIMS => {
                     launch::<C, D>(stream, params, row_len, n, args)
                 })?;
                 running.offer(pairs.read_only())?;

@@ -8,6 +8,7 @@ use crate::join::params::JoinParams;
 use crate::memory;
 use crate::point::with_kernel_dims;
 use cuda_std::mem::Slice;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nearest::join_nearest;
 use kauri_kernels::thread::coord::Coord;
 
@@ -46,7 +47,7 @@ pub(in crate::join) fn nearest<C: Coord>(
     unsafe {
         let sides = plan.run(&temp, &grid, params, sets, None)?;
         let args = (sides.args(), k as u32, ids.slice_mut(), dist2.slice_mut());
-        with_kernel_dims!(params.dims, D in [2, 3] => {
+        with_kernel_dims!(params.dims, D in [2, 3] or MAX_DIMS => {
             stream.launch_items::<join_nearest<C, D>>(lens[1] as u64, args)
         })?;
     }

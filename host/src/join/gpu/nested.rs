@@ -12,6 +12,7 @@ use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
@@ -176,7 +177,7 @@ unsafe fn offer_pairs<C: Coord>(
         // SAFETY: passed on to the caller.
         unsafe {
             let num_blocks = num_blocks[0] * num_blocks[1];
-            with_kernel_dims!(dims, D in [2, 3] => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
+            with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
             running.select_best()?;
         }
         num_done = num_points;

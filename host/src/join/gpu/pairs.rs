@@ -9,6 +9,7 @@ use crate::point::with_kernel_dims;
 use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
 use kauri_kernels::thread::coord::Coord;
 
@@ -143,7 +144,7 @@ unsafe fn launch_count<C: Coord>(
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe {
-        with_kernel_dims!(sides.grid.dims, D in [2, 3] => stream.launch_items::<join_count<C, D>>(n, args))
+        with_kernel_dims!(sides.grid.dims, D in [2, 3] or MAX_DIMS => stream.launch_items::<join_count<C, D>>(n, args))
     }
 }
 
@@ -163,6 +164,6 @@ pub(super) unsafe fn launch_emit<C: Coord>(
     let n = sides.probe.points.ids.len() as u64;
     // SAFETY: passed on to the caller.
     unsafe {
-        with_kernel_dims!(sides.grid.dims, D in [2, 3] => stream.launch_items::<join_emit<C, D>>(n, args))
+        with_kernel_dims!(sides.grid.dims, D in [2, 3] or MAX_DIMS => stream.launch_items::<join_emit<C, D>>(n, args))
     }
 }

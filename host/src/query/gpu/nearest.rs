@@ -40,7 +40,7 @@ impl<C: Coord> BucketIndex<C> {
         unsafe {
             let order = order_plan.run(&temp, self, queries)?;
             let queries = self.kernel_queries(options, queries, k, order);
-            with_kernel_dims!(options.kernel_dims(self.dims), D in [2, 3, 4] => {
+            with_kernel_dims!(options.kernel_dims(self.dims), D in [2, 3, 4] or MAX_DIMS => {
                 launch::<C, D>(stream, self.view(), queries, rows)
             })
         }

@@ -17,6 +17,7 @@ use kauri_kernels::query::within::{
     query_count_in_boxes, query_count_within, query_emit_in_boxes, query_emit_within,
 };
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// The launches of a range query, its input in device memory.
 pub(super) struct RangeLaunch<'a, C: Coord> {
@@ -176,14 +177,14 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                         queries.flags |= count_subtrees;
                     }
                     let args = (tree.view(), queries, counts);
-                    with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] => {
+                    with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] or MAX_DIMS => {
                         stream.launch_items::<query_count_within<C, D>>(n, args)
                     })?;
                     Ok(order)
                 }
                 RegionViews::InBoxes(corners) => {
                     let args = (tree.view(), corners, options.mask(), counts);
-                    with_kernel_dims!(tree.dims, D in [2, 3] => {
+                    with_kernel_dims!(tree.dims, D in [2, 3] or MAX_DIMS => {
                         stream.launch_items::<query_count_in_boxes<C, D>>(n, args)
                     })?;
                     Ok(QueryOrder { order: None, excluded: empty_view().read_only() })
@@ -236,13 +237,13 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 RegionViews::Within(queries) => {
                     let queries = tree.kernel_queries(options, queries, ALL, order);
                     let args = (tree.view(), queries, offsets, ids, dist2.unwrap_or_else(empty_view));
-                    with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] => {
+                    with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] or MAX_DIMS => {
                         stream.launch_items::<query_emit_within<C, D>>(n, args)
                     })
                 }
                 RegionViews::InBoxes(corners) => {
                     let args = (tree.view(), corners, options.mask(), offsets, ids);
-                    with_kernel_dims!(tree.dims, D in [2, 3] => {
+                    with_kernel_dims!(tree.dims, D in [2, 3] or MAX_DIMS => {
                         stream.launch_items::<query_emit_in_boxes<C, D>>(n, args)
                     })
                 }
