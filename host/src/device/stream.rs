@@ -68,6 +68,9 @@ struct LaunchShape {
     max_threads: u32,
     shared_bytes: usize,
     family: &'static str,
+    /// Names of all entries of the kernel function.
+    #[cfg(feature = "sim")]
+    entries: &'static [&'static str],
 }
 
 /// A second stream for concurrent work, with the events that join it.
@@ -182,6 +185,8 @@ impl Stream {
             max_threads: K::BLOCK,
             shared_bytes: K::SHARED_BYTES,
             family: K::FAMILY,
+            #[cfg(feature = "sim")]
+            entries: K::ENTRIES,
         };
         let name = &|| K::name();
         let push = &|params: &mut Params| K::push(&args, params);
@@ -208,7 +213,7 @@ impl Stream {
         push: &dyn Fn(&mut Params),
         #[cfg(feature = "sim")] run: &dyn Fn(),
     ) -> Result<()> {
-        let &LaunchShape { num_blocks, threads_per_block, max_threads, shared_bytes, family } = shape;
+        let &LaunchShape { num_blocks, threads_per_block, max_threads, shared_bytes, family, .. } = shape;
         if num_blocks == 0 {
             return Ok(());
         }
@@ -232,6 +237,11 @@ impl Stream {
             return refuse(format!(
                 "needs {shared_bytes} bytes of shared memory, the device has {max_shared}"
             ));
+        }
+        // The simulator can run any instance; a GPU has those that are compiled.
+        #[cfg(feature = "sim")]
+        if !shape.entries.contains(&name.as_str()) {
+            return Err(Error::MissingKernel { kernel: name, family });
         }
         let mut params = Params::default();
         push(&mut params);

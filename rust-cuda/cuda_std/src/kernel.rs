@@ -18,6 +18,8 @@ pub trait Kernel: 'static {
     const SHARED_BYTES: usize;
     /// The family of kernels, each compiled to a PTX of its own; empty if the crate has only one.
     const FAMILY: &'static str;
+    /// Names of all entries of this kernel function: one for each instance.
+    const ENTRIES: &'static [&'static str];
 
     /// Name of the entry in the PTX: the function's name, followed by its generic arguments.
     fn name() -> String;

@@ -38,7 +38,7 @@ fn emit(kernel: &Kernel, params: &[Param], structs: &TokenStream, instance: &[To
     let concrete = |tokens: TokenStream| substitute(tokens, &generics, instance);
 
     let base = &function.sig.ident;
-    let name = instance.iter().fold(base.to_string(), |name, a| format!("{name}_{}", last_segment(a)));
+    let name = kernel.entry_name(instance);
 
     let (mut declared, mut sizes, mut made) = (Vec::new(), Vec::new(), Vec::new());
     for param in params {
@@ -81,10 +81,4 @@ fn emit(kernel: &Kernel, params: &[Param], structs: &TokenStream, instance: &[To
             unsafe { #base::<#(#instance),*>(#(#arguments),*) }
         }
     }
-}
-
-/// `f32` of `f32`, `Sum` of `crate::ops::Sum`: what the marker's name has for the same argument.
-fn last_segment(argument: &TokenStream) -> String {
-    let text = argument.to_string();
-    text.rsplit("::").next().unwrap_or(&text).trim().to_string()
 }

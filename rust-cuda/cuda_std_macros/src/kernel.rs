@@ -132,10 +132,30 @@ impl Kernel {
         }
     }
 
+    /// Name of the entry of an instance.
+    pub(crate) fn entry_name(&self, instance: &[TokenStream]) -> String {
+        let base = self.function.sig.ident.to_string();
+        instance.iter().fold(base, |name, argument| format!("{name}_{}", last_segment(argument)))
+    }
+
+    /// Names of all entries.
+    pub(crate) fn entry_names(&self) -> Vec<String> {
+        if self.generics().is_empty() {
+            return vec![self.entry_name(&[])];
+        }
+        self.instances.iter().map(|instance| self.entry_name(instance)).collect()
+    }
+
     /// Names of the generic parameters, in order.
     pub(crate) fn generics(&self) -> Vec<&Ident> {
         generic_names(&self.function.sig.generics)
     }
+}
+
+/// `f32` of `f32`, `Sum` of `crate::ops::Sum`: what the marker's name has for the same argument.
+fn last_segment(argument: &TokenStream) -> String {
+    let text = argument.to_string();
+    text.rsplit("::").next().unwrap_or(&text).trim().to_string()
 }
 
 /// Names of the type and const parameters, in order.

@@ -31,6 +31,7 @@ pub(crate) fn emit(kernel: &Kernel) -> TokenStream {
         GenericParam::Lifetime(_) => TokenStream::new(),
     });
     let base = name.to_string();
+    let entries = kernel.entry_names();
     let family = options.family.as_ref().map_or(quote!(""), |f| quote!(#f));
     let number = |e: &Option<syn::Expr>| e.as_ref().map_or(quote!(0), |e| quote!((#e) as u32));
     let (block, min_blocks, max_regs) =
@@ -57,6 +58,7 @@ pub(crate) fn emit(kernel: &Kernel) -> TokenStream {
                 const MAX_REGS: u32 = #max_regs;
                 const SHARED_BYTES: usize = #shared;
                 const FAMILY: &'static str = #family;
+                const ENTRIES: &'static [&'static str] = &[#(#entries),*];
 
                 #[inline]
                 fn name() -> std::string::String {

@@ -49,7 +49,7 @@ fn impossible_launches_are_refused() {
 
 #[test]
 fn instances_that_were_not_built_are_named() {
-    on_cuda(|_, stream| {
+    on_each_gpu(|_, stream| {
         let mut out = zeros::<u32>(stream, 64);
         // SAFETY: there is no such entry.
         let error =
