@@ -222,7 +222,7 @@ impl Member {
     }
 }
 
-/// A kernel for [`write`].
+/// A kernel for [`write()`].
 #[derive(Clone, Debug)]
 pub struct Packed {
     entry: String,
