@@ -5,6 +5,8 @@
 
 pub mod figures;
 pub mod hardware;
+pub mod interface;
+pub mod library;
 pub mod measure;
 pub mod plots;
 pub mod points;

@@ -69,7 +69,7 @@ fn main() -> Result<()> {
     let settings = Settings {
         device: Device::from_name(&arguments.device)?,
         sizes: arguments.n,
-        effort: Effort { warm_up: 3, runs: arguments.runs.max(1), limit },
+        effort: Effort::new(arguments.runs, limit),
         seed: arguments.seed,
         models: arguments.model,
     };

@@ -1,5 +1,7 @@
 //! Timing: many runs after warm-up, by events on the device or by the wall clock.
 
+use crate::interface::{Caller, Moment};
+use crate::library::record_launches;
 use kauri::Result;
 use kauri::device::{Event, Stream};
 use serde::Serialize;
@@ -14,6 +16,8 @@ pub struct Effort {
     pub runs: usize,
     /// Time after which no further run starts; at least one run is counted.
     pub limit: Duration,
+    /// Decides about each run, if there is one, and may let the runs of other libraries take turns.
+    pub caller: Option<Caller>,
 }
 
 /// Times of the runs.
@@ -31,6 +35,9 @@ pub struct Timing {
     pub max_ms: f64,
     /// Interquartile range of the runs, divided by the median.
     pub spread: f64,
+    /// The runs in their order, in milliseconds; empty if only their summary is known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub times_ms: Vec<f64>,
 }
 
 impl Timing {
@@ -39,34 +46,60 @@ impl Timing {
     /// # Panics
     /// If there is none.
     pub fn of(clock: &'static str, runs: &[Duration]) -> Timing {
-        let mut ms: Vec<f64> = runs.iter().map(|run| run.as_secs_f64() * 1e3).collect();
+        let times_ms: Vec<f64> = runs.iter().map(|run| run.as_secs_f64() * 1e3).collect();
+        let mut ms = times_ms.clone();
         ms.sort_by(f64::total_cmp);
         let at = |part: f64| ms[((ms.len() - 1) as f64 * part).round() as usize];
         let median_ms = at(0.5);
         let spread = (at(0.75) - at(0.25)) / median_ms;
-        Timing { clock, runs: ms.len(), median_ms, min_ms: at(0.0), max_ms: at(1.0), spread }
+        Timing { clock, runs: ms.len(), median_ms, min_ms: at(0.0), max_ms: at(1.0), spread, times_ms }
     }
 }
 
 impl Effort {
+    /// Returns the usual effort: three runs of warm-up, at least one counted run.
+    pub fn new(runs: usize, limit: Duration) -> Effort {
+        Effort { warm_up: 3, runs: runs.max(1), limit, caller: None }
+    }
+
     /// Repeats `run` and returns its results after warm-up.
     ///
     /// # Errors
     /// That of the first run that fails.
     pub fn repeat<T>(&self, mut run: impl FnMut() -> Result<T>) -> Result<Vec<T>> {
+        let mut is_first = true;
+        let mut run = || {
+            record_launches(self.caller.is_some() && is_first);
+            is_first = false;
+            run().inspect_err(|_| record_launches(false))
+        };
         let begin = Instant::now();
-        for _ in 0..self.warm_up {
-            run()?;
-            if begin.elapsed() > self.limit / 2 {
+        for index in 0.. {
+            let wants = index < self.warm_up && (index == 0 || begin.elapsed() <= self.limit / 2);
+            if !self.may_run(Moment::WarmUp, index, wants) {
                 break;
             }
+            run()?;
         }
         let begin = Instant::now();
-        let mut results = vec![run()?];
-        while results.len() < self.runs && begin.elapsed() < self.limit {
+        let mut results = Vec::new();
+        loop {
+            let index = results.len();
+            let wants = index == 0 || (index < self.runs && begin.elapsed() < self.limit);
+            // One run is always counted.
+            if !self.may_run(Moment::Run, index, wants) && index > 0 {
+                break;
+            }
             results.push(run()?);
         }
+        record_launches(false);
+        self.may_run(Moment::End, 0, false);
         Ok(results)
+    }
+
+    /// Returns the caller's decision, or `wants` without a caller.
+    fn may_run(&self, moment: Moment, index: usize, wants: bool) -> bool {
+        self.caller.map_or(wants, |caller| caller.may_run(moment, index, wants))
     }
 
     /// Times work by the wall clock, including the host's part.
@@ -117,7 +150,7 @@ mod tests {
     #[test]
     fn effort_is_bounded() {
         let (mut count, limit) = (0, Duration::from_secs(100));
-        let effort = Effort { warm_up: 2, runs: 3, limit };
+        let effort = Effort { warm_up: 2, ..Effort::new(3, limit) };
         let mut work = || {
             count += 1;
             Ok(())

@@ -2,6 +2,7 @@
 
 use crate::figures::{Figure, FigurePoint};
 use crate::hardware::Hardware;
+use crate::interface::{Caller, Moment};
 use crate::measure::Timing;
 use serde::Serialize;
 use serde_json::Value;
@@ -21,6 +22,9 @@ pub struct Report {
     /// The figures of a published experiment; rows have points in them.
     #[serde(skip)]
     pub figures: &'static [Figure],
+    /// Is told of each row, if there is one.
+    #[serde(skip)]
+    pub caller: Option<Caller>,
 }
 
 /// Reason for which rows of some work miss their goal.
@@ -107,14 +111,18 @@ impl Phase {
 impl Report {
     /// Creates a report without rows.
     pub fn new(suite: &'static str, hardware: Hardware, seed: u64) -> Report {
-        Report { suite, hardware, seed, rows: Vec::new(), figures: &[] }
+        Report { suite, hardware, seed, rows: Vec::new(), figures: &[], caller: None }
     }
 
-    /// Adds a row, and prints it to the error stream, because suites take minutes.
+    /// Adds a row, and prints it to the error stream, because suites take minutes, or tells the caller.
     pub fn push(&mut self, row: Row) {
+        if let Some(caller) = self.caller {
+            caller.tell(Moment::Row, &row.key());
+            return self.rows.push(row);
+        }
         let median = row.timing.as_ref().map(|timing| format!("{:.3} ms", timing.median_ms));
         let parts = [median, row.note.clone()].into_iter().flatten().collect::<Vec<_>>().join(", ");
-        eprintln!("{}  {}  n={}  {parts}", row.work, row.input, row.n);
+        eprintln!("{}  {parts}", row.key());
         self.rows.push(row);
     }
 
@@ -277,6 +285,12 @@ impl Row {
         self.system.is_empty()
     }
 
+    /// Returns the text that names the row among those of a report.
+    fn key(&self) -> String {
+        let system = if self.is_kauri() { String::new() } else { format!("  ({})", self.system) };
+        format!("{}  {}  n={}{system}", self.work, self.input, self.n)
+    }
+
     fn is_like(&self, other: &Row) -> bool {
         (&self.work, &self.input, self.n) == (&other.work, &other.input, other.n)
     }
@@ -292,6 +306,7 @@ impl Row {
             min_ms: row["min_ms"].as_f64()?,
             max_ms: row["max_ms"].as_f64()?,
             spread: f64::NAN,
+            times_ms: Vec::new(),
         };
         let phase = |phase: &Value| {
             Some(Phase { name: phase["name"].as_str()?.to_owned(), ms: phase["ms"].as_f64()? })

@@ -5,6 +5,7 @@ mod bench;
 mod budget;
 mod bundle;
 mod cargo;
+mod compare;
 mod consumer;
 mod coverage;
 mod demo;
@@ -33,6 +34,7 @@ enum Task {
     Test(test::Test),
     Demo(demo::Demo),
     Bench(bench::Bench),
+    Compare(compare::Compare),
     Doctor(doctor::Doctor),
     Tidy(tidy::Tidy),
     Bundle(bundle::Bundle),
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         Task::Test(task) => task.run(),
         Task::Demo(task) => task.run(),
         Task::Bench(task) => task.run(),
+        Task::Compare(task) => task.run(),
         Task::Doctor(task) => task.run(),
         Task::Tidy(task) => task.run(),
         Task::Bundle(task) => task.run(),

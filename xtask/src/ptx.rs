@@ -168,6 +168,20 @@ pub(crate) fn build_all(
     Ok((built, findings))
 }
 
+/// Builds and packs the kernels of another source tree into a folder, for the given architectures alone, with machine code if there is an
+/// assembler.
+pub(crate) fn build_for(tree: &Workspace, toolchain: &Toolchain, archs: &[Arch], out: &Path) -> Result<()> {
+    let mut task = Ptx { arch: archs.to_vec(), cubin: archs.to_vec(), ..Ptx::default() };
+    if let Err(error) = Ptxas::prepare(&tree.target) {
+        let reason = error.to_string();
+        eprintln!("skipped: machine code, {}", reason.lines().next().unwrap_or_default());
+        task.cubin.clear();
+    }
+    let built = task.build(tree, toolchain, out)?;
+    remove_others(out, &built)?;
+    task.pack(tree, out)
+}
+
 /// The crates with kernels. Each of their features `entries-<family>` is a family.
 const KERNEL_CRATES: [&str; 2] = ["kernels", "tests/kernels"];
 

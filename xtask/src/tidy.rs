@@ -36,10 +36,10 @@ impl fmt::Display for Finding {
 }
 
 /// A file of the repository.
-struct File {
+pub(crate) struct File {
     /// From the workspace's root, with `/`.
-    path: String,
-    bytes: Vec<u8>,
+    pub(crate) path: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl File {
@@ -77,7 +77,7 @@ fn findings(workspace: &Workspace) -> Result<Vec<Finding>> {
 
 /// Returns the files that are in the repository or would be added by `git add`; without git, all files outside of hidden and target
 /// folders.
-fn files(root: &Path) -> Result<Vec<File>> {
+pub(crate) fn files(root: &Path) -> Result<Vec<File>> {
     let mut git = Command::new("git");
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)

@@ -256,7 +256,13 @@ impl Stream {
             run,
         };
         self.gpu().require_kernel(KernelId { family, name: &name })?;
-        tracing::trace!(kernel = name, blocks = num_blocks, "launch");
+        tracing::trace!(
+            kernel = name,
+            blocks = num_blocks,
+            threads = threads_per_block,
+            shared = shared_bytes,
+            "launch"
+        );
         // SAFETY: passed on to the caller.
         unsafe { self.gpu().driver().launch(&launch, self.raw()) }
     }

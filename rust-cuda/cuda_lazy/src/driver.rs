@@ -1,4 +1,4 @@
-//! The driver's functions that kauri calls, under their names in the manual of the CUDA driver API.
+//! The driver's functions that kauri and its tasks call, under their names in the manual of the CUDA driver API.
 //!
 //! Handles are `*mut c_void`, devices are `i32`, device addresses are `u64`. Each function returns the driver's result
 //! code; [the crate's page](crate) says what it returns without a driver.
@@ -128,7 +128,14 @@ functions! {
         module: *mut c_void,
         name: *const c_char,
     );
+    fn cuFuncGetAttribute(value: *mut i32, attribute: i32, function: *mut c_void);
     fn cuFuncSetAttribute(function: *mut c_void, attribute: i32, value: i32);
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: *mut i32,
+        function: *mut c_void,
+        threads_per_block: i32,
+        shared_bytes: usize,
+    );
     fn cuLaunchKernel(
         function: *mut c_void,
         grid_x: u32,
@@ -142,4 +149,7 @@ functions! {
         params: *mut *mut c_void,
         extra: *mut *mut c_void,
     );
+
+    fn cuProfilerStart();
+    fn cuProfilerStop();
 }

@@ -83,7 +83,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 /// Each join of the figures that need a profiler, once.
 pub(super) fn run_once(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
-    let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO };
+    let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO, ..settings.effort };
     let settings = Settings { effort, ..settings.clone() };
     let n = published(&settings, PUBLISHED);
     let stream = Stream::new(gpu)?;
@@ -406,7 +406,7 @@ mod tests {
     use kauri::device::SimOptions;
 
     fn settings(device: Device, sizes: &[usize]) -> Settings {
-        let effort = Effort { warm_up: 0, runs: 1, limit: Duration::ZERO };
+        let effort = Effort { warm_up: 0, ..Effort::new(1, Duration::ZERO) };
         Settings { device, sizes: sizes.into(), effort, seed: 1, models: Vec::new() }
     }
 
