@@ -156,13 +156,22 @@ impl<'a> Listener<'a> {
         self.heard.into_inner().unwrap_or_else(PoisonError::into_inner).outcome
     }
 
+    fn selects_any(&self, measurements: &BTreeSet<u64>) -> bool {
+        match self.selected {
+            Selected::All => true,
+            Selected::Only(selected) => !selected.is_disjoint(measurements),
+        }
+    }
+
     fn hear(&self, moment: Moment, number: u64, wants: bool, text: String) -> bool {
         let phase = match moment {
             Moment::WarmUp => Phase::WarmUp,
             Moment::Run => Phase::Run,
             Moment::End => Phase::End,
             _ => {
-                self.heard().note(moment, text, self.variant);
+                let is_shown =
+                    |measurements: &BTreeSet<u64>| self.variant == 0 && self.selects_any(measurements);
+                self.heard().note(moment, text, is_shown);
                 return false;
             }
         };
@@ -175,10 +184,7 @@ impl<'a> Listener<'a> {
             heard.since_row.insert(measurement);
             measurement
         };
-        let is_selected = match self.selected {
-            Selected::All => true,
-            Selected::Only(measurements) => measurements.contains(&measurement),
-        };
+        let is_selected = self.selects_any(&BTreeSet::from([measurement]));
         let profiler = self.profiler.filter(|_| is_selected && phase != Phase::WarmUp);
         profiler.inspect(|profiler| profiler(false));
         let position = Position { measurement, phase, run: number };
@@ -194,16 +200,17 @@ impl<'a> Listener<'a> {
 }
 
 impl Heard {
-    fn note(&mut self, moment: Moment, text: String, variant: usize) {
+    fn note(&mut self, moment: Moment, text: String, is_shown: impl Fn(&BTreeSet<u64>) -> bool) {
         match moment {
             Moment::Row => {
                 // A row without measurements of its own is another summary of the last ones.
                 let own = std::mem::take(&mut self.since_row);
                 let last = self.outcome.measurements.last().cloned().unwrap_or_default();
-                self.outcome.measurements.push(if own.is_empty() { last } else { own });
-                if variant == 0 {
+                let own = if own.is_empty() { last } else { own };
+                if is_shown(&own) {
                     eprintln!("{text}");
                 }
+                self.outcome.measurements.push(own);
             }
             Moment::Launch => {
                 if let Some(launch) = Launch::parse(&text) {

@@ -226,7 +226,7 @@ mod tests {
         let (text, matched) = table(&variants, "");
         assert_eq!(matched.iter().map(|row| row.key.as_str()).collect::<Vec<_>>(), ["sort  u32  n=10"]);
         // The rows differ, so these runs did not take turns.
-        assert!(text.contains("| sort  u32  n=10 | 10 | 2.000 | 1.000 | 0.500 ["), "{text}");
+        assert!(text.contains("| sort  u32  n=10 | 10 | 2.000 | 1.000 | 0.501 ["), "{text}");
         for line in [
             "- old  u32  n=10: two has no such row",
             "- sort  u32  n=20: one has no such row",

@@ -41,7 +41,7 @@ impl Ratio {
     /// Returns `0.94 [0.93, 0.96]`.
     pub(super) fn shown(&self) -> String {
         let interval =
-            self.interval.map_or("[too few runs]".to_owned(), |(low, high)| format!("[{low:.3}, {high:.3}]"));
+            self.interval.map_or("[no interval]".to_owned(), |(low, high)| format!("[{low:.3}, {high:.3}]"));
         format!("{:.3} {interval}", self.median)
     }
 
@@ -124,7 +124,7 @@ mod tests {
     fn too_few_runs_and_none() {
         let ratio = Ratio::of_pairs(&[2.0, 2.0], &[1.0, 1.0, 9.0], ALPHA).unwrap();
         assert_eq!((ratio.median, ratio.interval, ratio.verdict()), (0.5, None, ""));
-        assert_eq!(ratio.shown(), "0.500 [too few runs]");
+        assert_eq!(ratio.shown(), "0.500 [no interval]");
         assert_eq!(Ratio::of_pairs(&[], &[1.0], ALPHA), None);
         assert_eq!(Ratio::of_pairs(&[0.0], &[1.0], ALPHA), None);
         let equal = Ratio::of_pairs(&[2.0; 6], &[2.0; 6], ALPHA).unwrap();

@@ -96,54 +96,94 @@ impl Requested {
         if !files.iter().any(|file| file.path == "benches/src/interface.rs") {
             bail!("{} is older than `cargo xtask compare`: it has no benches/src/interface.rs", self.label);
         }
-        let folder = workspace.target.join("compare/variants").join(identity(&files, archs));
         let settings = match &self.source {
             Source::Policy(settings) => settings.clone(),
             _ => Vec::new(),
         };
-        let variant = Variant { label: self.label.clone(), settings, folder };
-        // The library is written last.
-        if !variant.folder.join(LIBRARY).is_file() {
+        let scratch = Scratch::lock(workspace)?;
+        let folder = scratch.variant(&files, archs);
+        // The library is written last. It does not depend on the architectures.
+        if !folder.join(LIBRARY).is_file() {
             eprintln!("building {}", self.label);
-            variant.build(workspace, &files, archs)?;
+            scratch.build(workspace, &files, archs).with_context(|| format!("variant {}", self.label))?;
         }
-        Ok(variant)
+        Ok(Variant { label: self.label.clone(), settings, folder })
+    }
+}
+
+/// The folder below the target folder where variants are built.
+struct Scratch {
+    folder: PathBuf,
+    /// Calls of this task share the folder.
+    _lock: fs::File,
+}
+
+impl Scratch {
+    fn lock(workspace: &Workspace) -> Result<Scratch> {
+        let folder = workspace.target.join("compare");
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let lock = fs::File::create(folder.join("lock")).context("cannot write target/compare/lock")?;
+        lock.lock().context("cannot lock target/compare")?;
+        Ok(Scratch { folder, _lock: lock })
+    }
+
+    /// Returns the folder of a variant.
+    fn variant(&self, files: &[File], archs: &[Arch]) -> PathBuf {
+        self.folder.join("variants").join(identity(files, archs))
+    }
+
+    fn build(&self, workspace: &Workspace, files: &[File], archs: &[Arch]) -> Result<()> {
+        let (out, of_cpu) = (self.variant(files, archs), self.variant(files, &[]));
+        for folder in [&out, &of_cpu] {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        write_tree(&self.folder.join("tree"), files)?;
+        if !of_cpu.join(LIBRARY).is_file() {
+            let partial = of_cpu.join("partial");
+            copy(&self.build_library()?, &partial)?;
+            // Without this tool the library is larger.
+            let _ = Command::new("strip").arg("--strip-unneeded").arg(&partial).status();
+            fs::rename(&partial, of_cpu.join(LIBRARY)).context("cannot name the library")?;
+        }
+        if !archs.is_empty() {
+            self.build_kernels(workspace, archs, &out)?;
+            fs::hard_link(of_cpu.join(LIBRARY), out.join(LIBRARY)).context("cannot link the library")?;
+        }
+        Ok(())
+    }
+
+    /// Compiles the kernels of the tree, and copies their packs.
+    fn build_kernels(&self, workspace: &Workspace, archs: &[Arch], out: &Path) -> Result<()> {
+        let toolchain = setup::device_toolchain(workspace)?;
+        let tree = Workspace { root: self.folder.join("tree"), target: workspace.target.clone() };
+        let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
+        let packs = self.folder.join("ptx").join(names.join("-"));
+        fs::create_dir_all(&packs).with_context(|| format!("cannot make {}", packs.display()))?;
+        ptx::build_for(&tree, &toolchain, archs, &packs)?;
+        for entry in fs::read_dir(&packs)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.ends_with(cuda_pack::EXTENSION) && !name.starts_with(ptx::TEST_FAMILY) {
+                copy(&path, &out.join(name))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles the library of the tree, and returns its path.
+    fn build_library(&self) -> Result<PathBuf> {
+        let target = self.folder.join("build");
+        let mut command = cargo();
+        command.current_dir(self.folder.join("tree")).env("CARGO_TARGET_DIR", &target);
+        // The kernels are files beside the library.
+        command.env("KAURI_EMBED_PTX", "0");
+        command.args(["rustc", "--release", "--package", "kauri-benches", "--lib", "--crate-type", "cdylib"]);
+        cargo::run(&mut command)?;
+        Ok(target.join("release").join(LIBRARY))
     }
 }
 
 impl Variant {
-    fn build(&self, workspace: &Workspace, files: &[File], archs: &[Arch]) -> Result<()> {
-        let scratch = workspace.target.join("compare");
-        let (tree, target) = (scratch.join("tree"), scratch.join("build"));
-        write_tree(&tree, files)?;
-        fs::create_dir_all(&self.folder).with_context(|| format!("cannot make {}", self.folder.display()))?;
-        if !archs.is_empty() {
-            let toolchain = setup::device_toolchain(workspace)?;
-            let tree = Workspace { root: tree.clone(), target: workspace.target.clone() };
-            let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
-            let packs = scratch.join("ptx").join(names.join("-"));
-            fs::create_dir_all(&packs).with_context(|| format!("cannot make {}", packs.display()))?;
-            ptx::build_for(&tree, &toolchain, archs, &packs)?;
-            for entry in fs::read_dir(&packs)? {
-                let path = entry?.path();
-                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                if name.ends_with(cuda_pack::EXTENSION) && !name.starts_with(ptx::TEST_FAMILY) {
-                    copy(&path, &self.folder.join(name))?;
-                }
-            }
-        }
-        let mut command = cargo();
-        command.current_dir(&tree).env("CARGO_TARGET_DIR", &target).env("KAURI_EMBED_PTX", "0");
-        command.args(["rustc", "--release", "--package", "kauri-benches", "--lib", "--crate-type", "cdylib"]);
-        cargo::run(&mut command).with_context(|| format!("variant {}", self.label))?;
-        let partial = self.folder.join("partial");
-        copy(&target.join("release").join(LIBRARY), &partial)?;
-        // Without this tool the library is larger.
-        let _ = Command::new("strip").arg("--strip-unneeded").arg(&partial).status();
-        fs::rename(&partial, self.folder.join(LIBRARY))?;
-        Ok(())
-    }
-
     /// Returns the variant as JSON, with its folder's name.
     pub(super) fn to_json(&self) -> Value {
         let settings = self.settings.iter().map(|set| json!([set.path, set.value])).collect::<Vec<_>>();
