@@ -79,23 +79,16 @@ impl<C: Coord> DistanceJoin<C> {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Points }
     }
 
-    /// Sets the norm of distances.
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+    setters! {
+        /// Sets the norm of distances.
+        norm: Norm;
 
-    /// Sets the order of the cells of the grid, which determines the order of ids in a row.
-    pub fn curve(mut self, curve: Curve) -> Self {
-        self.curve = curve;
-        self
-    }
+        /// Sets the order of the cells of the grid, which determines the order of ids in a row.
+        curve: Curve;
 
-    /// Sets how a GPU finds the points of cells; results do not depend on it.
-    #[cfg(feature = "research")]
-    pub fn lookup(mut self, lookup: Lookup) -> Self {
-        self.lookup = lookup;
-        self
+        /// Sets how a GPU finds the points of cells; results do not depend on it.
+        #[cfg(feature = "research")]
+        lookup: Lookup;
     }
 
     /// Counts the pairs.

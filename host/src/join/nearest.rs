@@ -73,22 +73,15 @@ impl<C: Coord> KnnJoin<C> {
         Self { k, within: None, norm: Norm::Euclidean, index: KnnIndex::Auto }
     }
 
-    /// Limits the join to points within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
-    pub fn within(mut self, epsilon: C) -> Self {
-        self.within = Some(epsilon);
-        self
-    }
+    setters! {
+        /// Limits the join to points within `within`, inclusive. For [`LonLat`](crate::LonLat) `within` is in meters.
+        within: C = Some(within);
 
-    /// Sets the norm of distances.
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+        /// Sets the norm of distances.
+        norm: Norm;
 
-    /// Sets the index to search.
-    pub fn index(mut self, index: KnnIndex) -> Self {
-        self.index = index;
-        self
+        /// Sets the index to search.
+        index: KnnIndex;
     }
 
     /// Joins two sets. The result has a row for each right point, as [`SpatialIndex::nearest`] returns it.

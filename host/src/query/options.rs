@@ -132,28 +132,18 @@ impl<P: Point> Default for QueryOptions<P> {
 }
 
 impl<P: Point> QueryOptions<P> {
-    /// Sets [`norm`](Self::norm).
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+    setters! {
+        /// Sets [`norm`](Self::norm).
+        norm: Norm;
 
-    /// Sets [`periods`](Self::periods), one per axis.
-    pub fn periods(mut self, periods: impl Into<Vec<P::Coord>>) -> Self {
-        self.periods = Some(periods.into());
-        self
-    }
+        /// Sets [`periods`](Self::periods), one per axis.
+        periods: impl Into<Vec<P::Coord>> = Some(periods.into());
 
-    /// Sets [`radius`](Self::radius).
-    pub fn radius(mut self, radius: P::Coord) -> Self {
-        self.radius = Some(radius);
-        self
-    }
+        /// Sets [`radius`](Self::radius).
+        radius: P::Coord = Some(radius);
 
-    /// Sets [`mask`](Self::mask).
-    pub fn mask(mut self, mask: PointMask) -> Self {
-        self.mask = Some(mask);
-        self
+        /// Sets [`mask`](Self::mask).
+        mask: PointMask = Some(mask);
     }
 
     /// Sets [`coherent`](Self::coherent).
