@@ -80,6 +80,11 @@ pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
     Err(out_of_memory(bytes, label))
 }
 
+/// Returns [`Error::ResultTooLarge`] if this machine certainly cannot provide a result of `count` items.
+pub(crate) fn check_result(count: u64, item_bytes: u64, label: &'static str) -> Result<()> {
+    check(count.saturating_mul(item_bytes), label).map_err(|error| error.of_result(count, item_bytes))
+}
+
 impl Error {
     /// Returns [`Error::OutOfMemory`] for a failed allocation of host memory; `label` names its purpose.
     pub fn host_memory(requested: u64, label: &'static str) -> Self {

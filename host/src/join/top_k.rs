@@ -306,11 +306,13 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 }
 
+/// Bytes of a pair of a result, in both of its forms.
+pub(super) const PAIR_BYTES: u64 = (size_of::<Bits128>() + size_of::<ScoredPair>()) as u64;
+
 /// Converts pairs from their 128-bit form.
 fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Result<Vec<ScoredPair>> {
-    let (count, bytes) = (pairs.len() as u64, size_of_val(pairs) + pairs.len() * size_of::<ScoredPair>());
     let mut scored = memory::vec_with_capacity(pairs.len(), "best pairs")
-        .map_err(|error| error.of_result(count, bytes as u64))?;
+        .map_err(|error| error.of_result(pairs.len() as u64, PAIR_BYTES))?;
     scored.extend(pairs.iter().map(|&bits| ScoredPair::unpack(bits, scoring)));
     Ok(scored)
 }

@@ -4,7 +4,7 @@ use kauri_kernels::thread::coord::Coord;
 pub use kauri_kernels::thread::measure::Norm;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use crate::memory;
 use crate::point::{Point, check_each};
 use crate::query::backend::ValidatedQueries;
@@ -214,10 +214,7 @@ impl PointMask {
 
     /// Returns [`Error::Shape`] unless the mask is for `num_points` points.
     pub(crate) fn check(&self, num_points: usize) -> Result<()> {
-        if self.len == num_points {
-            return Ok(());
-        }
-        Err(Error::Shape { what: "points of the mask", expected: num_points as u64, got: self.len as u64 })
+        check_len("points of the mask", num_points, self.len)
     }
 
     /// Returns the bits: bit `id % 32` of word `id / 32` belongs to `id`.
@@ -250,9 +247,8 @@ impl<C: Coord> ValidatedOptions<C> {
             Some(radius) => checked_bound::<P>(radius, norm, "radius")?,
         };
         let periods = periods.unwrap_or_default();
-        if !periods.is_empty() && (periods.len() != P::DIMS || !P::KEEPS_AXES) {
-            let expected = if P::KEEPS_AXES { P::DIMS as u64 } else { 0 };
-            return Err(Error::Shape { what: "periods of the axes", expected, got: periods.len() as u64 });
+        if !periods.is_empty() {
+            check_len("periods of the axes", if P::KEEPS_AXES { P::DIMS } else { 0 }, periods.len())?;
         }
         for &period in &periods {
             checked_length(period, "period")?;

@@ -40,7 +40,7 @@ impl<C: Coord> HostTree<C> {
             end += row.len() as u64;
             end
         }));
-        memory::check(4 * end, "adjacent leaves").map_err(|error| error.of_result(end, 4 * end))?;
+        memory::check_result(end, 4, "adjacent leaves")?;
         Ok(Rows::new(offsets, rows.concat()))
     }
 

@@ -118,12 +118,13 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         }
     }
 
-    fn find(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+        let RangeQuery { regions, options } = query;
         match regions {
             Regions::Within(queries) => find_within(self.tree, &self.queries(queries, options)),
             Regions::InBoxes(corners, _) => {
                 let predicate = InsideBoxes::new(corners, options);
-                let found = find(&RangeOf { tree: self.tree, predicate })?;
+                let found = find(&RangeOf { tree: self.tree, predicate }, query.item_bytes())?;
                 Ok(RangeResult { dist2: Vec::new(), ..found })
             }
         }

@@ -177,7 +177,7 @@ pub(crate) fn find_within<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     queries: &PointQueries<'_, C, D>,
 ) -> Result<RangeResult<C>> {
-    with_distances(tree, queries, find)
+    with_distances(tree, queries, |search| find(search, item_bytes::<C>()))
 }
 
 /// Selects points by distance; `PLAIN` requires plain rules.
@@ -296,14 +296,11 @@ fn order<C>(search: &dyn RangeSearch<C>, rows: Range<usize>) -> Result<Order> {
 }
 
 /// Finds the points of each row, in the order of the tree.
-pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C>> {
+pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>, item_bytes: u64) -> Result<RangeResult<C>> {
     find_in_blocks(search).map_err(|error| match error {
         Error::OutOfMemory { .. } => match count(search) {
             // Count all rows: memory may have run out after some of them.
-            Ok(counts) => {
-                let count = counts.into_iter().map(u64::from).sum();
-                error.of_result(count, count.saturating_mul(item_bytes::<C>()))
-            }
+            Ok(counts) => error.of_result(counts.into_iter().map(u64::from).sum(), item_bytes),
             Err(_) => error,
         },
         other => other,
