@@ -39,6 +39,7 @@ use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
+    with_coordinate,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -132,26 +133,14 @@ fn build(
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
-    fn build<C: Coord>(
-        place: Place<'_>,
-        coords: &[C],
-        dims: usize,
-        options: &BalancedOptions,
-        stats: &mut Stats,
-    ) -> Result<Box<dyn Backend<C>>> {
-        Ok(match place {
-            Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
-            Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
-            Place::Device(device) => match gpu_of!(device) {
-                None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
-                Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
-            },
-        })
-    }
-    Ok(match coords {
-        Coords::F32(coords) => Typed::F32(build(place, coords, dims, options, stats)?),
-        Coords::F64(coords) => Typed::F64(build(place, coords, dims, options, stats)?),
-    })
+    Ok(with_coordinate!(coords, C, coords => match place {
+        Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
+        Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
+        Place::Device(device) => match gpu_of!(device) {
+            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?) as Box<dyn Backend<C>>,
+            Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+        },
+    }))
 }
 
 impl<P: Point> BalancedKdTree<P> {

@@ -188,9 +188,7 @@ impl<P: Point> KdTree<P> {
     /// errors of the device.
     pub fn payloads_by_node<T: Copy>(&self, payloads: &[T]) -> Result<Vec<T>> {
         check_len("payloads of the points", self.len(), payloads.len())?;
-        let mut by_node = memory::vec_with_capacity(payloads.len(), "payloads of the nodes")?;
-        by_node.extend(self.node_ids()?.into_iter().map(|id| payloads[id as usize]));
-        Ok(by_node)
+        memory::collect(self.node_ids()?.into_iter().map(|id| payloads[id as usize]), "payloads of the nodes")
     }
 
     /// Returns the number of points.

@@ -269,9 +269,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// [`Error::Shape`] unless there is one payload per point; [`Error::OutOfMemory`]; errors of the device.
     pub fn payloads_in_order<T: Copy>(&self, payloads: &[T]) -> Result<Vec<T>> {
         check_len("payloads of the points", self.len(), payloads.len())?;
-        let mut in_order = memory::vec_with_capacity(payloads.len(), "payloads of the points")?;
-        in_order.extend(self.ids()?.iter().map(|&id| payloads[id as usize]));
-        Ok(in_order)
+        memory::collect(self.ids()?.iter().map(|&id| payloads[id as usize]), "payloads of the points")
     }
 
     /// Checks, on the host, that the tree is what [`build`](CellTree::build) promises: every id occurs once, every point is in its cell,

@@ -189,8 +189,7 @@ impl PointMask {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn from_fn(len: usize, mut takes: impl FnMut(u32) -> bool) -> Result<Self> {
-        let mut words: Vec<u32> = memory::vec_with_capacity(len.div_ceil(32), "mask of points")?;
-        words.resize(len.div_ceil(32), 0);
+        let mut words: Vec<u32> = memory::filled(len.div_ceil(32), 0, "mask of points")?;
         for id in 0..len {
             words[id / 32] |= u32::from(takes(id as u32)) << (id % 32);
         }

@@ -118,14 +118,11 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         }
     }
 
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
-        let RangeQuery { regions, options } = query;
+    fn find(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
         match regions {
             Regions::Within(queries) => find_within(self.tree, &self.queries(queries, options)),
             Regions::InBoxes(corners, _) => {
-                let predicate = InsideBoxes::new(corners, options);
-                let found = find(&RangeOf { tree: self.tree, predicate }, query.item_bytes())?;
-                Ok(RangeResult { dist2: Vec::new(), ..found })
+                find(&RangeOf { tree: self.tree, predicate: InsideBoxes::new(corners, options) })
             }
         }
     }
