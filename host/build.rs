@@ -8,8 +8,7 @@ fn main() {
     let (cuda, research) = (has_feature("CUDA"), has_feature("RESEARCH"));
     let is_wanted =
         |name: &str| cuda && name.ends_with(".ptx.pack") && (research || !name.starts_with("research."));
-    let asks_for_none = env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0");
-    if cuda_pack::embed("..", is_wanted) == 0 && !asks_for_none && cuda {
+    if cuda_pack::embed("..", is_wanted) == Some(0) && cuda {
         println!(
             "cargo::warning=this build has no kernels and cannot use a GPU: run `cargo xtask ptx` in the clone of kauri and build again"
         );
