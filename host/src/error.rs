@@ -545,13 +545,25 @@ impl Error {
         }
     }
 
-    /// Converts [`Error::OutOfMemory`] from the allocation of a result to [`Error::ResultTooLarge`]; other errors stay.
-    pub(crate) fn of_result(self, count: u64, bytes: u64) -> Self {
+    /// Converts [`Error::OutOfMemory`] from the allocation of a result of `count` items to [`Error::ResultTooLarge`]; other errors stay.
+    pub(crate) fn of_result(self, count: u64, item_bytes: u64) -> Self {
+        let bytes = count.saturating_mul(item_bytes);
         match self {
             Self::OutOfMemory { memory, free, .. } => Self::ResultTooLarge { count, bytes, memory, free },
             other => other,
         }
     }
+}
+
+/// Returns [`Error::Shape`] if a length is not the expected one.
+pub(crate) fn check_len(what: &'static str, expected: usize, got: usize) -> Result<()> {
+    let (expected, got) = (expected as u64, got as u64);
+    if expected == got { Ok(()) } else { Err(Error::Shape { what, expected, got }) }
+}
+
+/// Returns [`Error::TooManyItems`] if there are more than `max` items.
+pub(crate) fn check_count(what: &'static str, count: u64, max: u64) -> Result<()> {
+    if count <= max { Ok(()) } else { Err(Error::TooManyItems { what, count, max }) }
 }
 
 fn log_suffix(log: &str) -> String {

@@ -1,5 +1,18 @@
 #![doc = include_str!("../README.md")]
 
+/// Writes a method for each named field of an options type, which sets the field to its argument, or to the value after `=`.
+macro_rules! setters {
+    (@ $field:ident) => { $field };
+    (@ $field:ident $value:expr) => { $value };
+    ($($(#[$attribute:meta])* $field:ident: $Type:ty $(= $value:expr)?;)*) => { $(
+        $(#[$attribute])*
+        pub fn $field(mut self, $field: $Type) -> Self {
+            self.$field = setters!(@ $field $($value)?);
+            self
+        }
+    )* };
+}
+
 pub mod balanced;
 mod batches;
 pub mod device;

@@ -42,6 +42,27 @@ pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Ve
     Ok(vec)
 }
 
+/// Collects values, or returns [`Error::OutOfMemory`].
+pub(crate) fn collect<T>(values: impl ExactSizeIterator<Item = T>, label: &'static str) -> Result<Vec<T>> {
+    let mut vec = vec_with_capacity(values.len(), label)?;
+    vec.extend(values);
+    Ok(vec)
+}
+
+/// Copies values, or returns [`Error::OutOfMemory`].
+pub(crate) fn copy<T: Copy>(values: &[T], label: &'static str) -> Result<Vec<T>> {
+    let mut copy = vec_with_capacity(values.len(), label)?;
+    copy.extend_from_slice(values);
+    Ok(copy)
+}
+
+/// Returns `len` copies of a value, or [`Error::OutOfMemory`].
+pub(crate) fn filled<T: Clone>(len: usize, value: T, label: &'static str) -> Result<Vec<T>> {
+    let mut vec = vec_with_capacity(len, label)?;
+    vec.resize(len, value);
+    Ok(vec)
+}
+
 /// Reserves exactly `len` more values, or returns [`Error::OutOfMemory`].
 pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
     let requested = (len as u64).saturating_mul(size_of::<T>() as u64);
@@ -78,6 +99,11 @@ pub(crate) fn check(bytes: u64, label: &'static str) -> Result<()> {
         return Ok(());
     }
     Err(out_of_memory(bytes, label))
+}
+
+/// Returns [`Error::ResultTooLarge`] if this machine certainly cannot provide a result of `count` items.
+pub(crate) fn check_result(count: u64, item_bytes: u64, label: &'static str) -> Result<()> {
+    check(count.saturating_mul(item_bytes), label).map_err(|error| error.of_result(count, item_bytes))
 }
 
 impl Error {

@@ -21,7 +21,7 @@ pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_count};
 use crate::parallel;
 
 /// The most points of an index: ids are 32-bit, and the largest one marks padding.
@@ -200,9 +200,7 @@ pub(crate) fn points_by<T: Sync, P: Point>(
     items: &[T],
     point_of: impl Fn(&T) -> P + Send + Sync,
 ) -> Result<Vec<P>> {
-    if items.len() as u64 > MAX_POINTS {
-        return Err(Error::TooManyItems { what: "points", count: items.len() as u64, max: MAX_POINTS });
-    }
+    check_count("points", items.len() as u64, MAX_POINTS)?;
     converted(items, CHECK_CHUNK / 8, "points of the items", point_of)
 }
 

@@ -90,8 +90,7 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
     let num_medians = medians_len(num_nodes as u32);
     let mut medians = memory::vec_with_capacity(num_medians, "medians of the tree")?;
     medians.resize_with(num_medians, || AtomicU32::new(NONE));
-    let mut scratch = memory::vec_with_capacity(num_nodes, "scratch memory of partitions")?;
-    scratch.resize(num_nodes, 0);
+    let mut scratch = memory::filled(num_nodes, 0, "scratch memory of partitions")?;
     stats.phase("partition", || {
         let build = Build { points, medians: &medians };
         build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut scratch, 0, 0);
@@ -111,8 +110,7 @@ fn representatives<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) 
     if !parallel::any(sorted.len().div_ceil(TASK_ITEMS), &has_equal) {
         return Ok(Vec::new());
     }
-    let mut representatives = memory::vec_with_capacity(points.len(), "representatives of the points")?;
-    representatives.extend(0..points.len() as u32);
+    let mut representatives = memory::collect(0..points.len() as u32, "representatives of the points")?;
     for pair in sorted.windows(2).filter(|pair| are_equal(pair)) {
         representatives[pair[1] as usize] = representatives[pair[0] as usize];
     }
@@ -195,11 +193,11 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
     }
 
     fn medians(&self) -> Result<Vec<u32>> {
-        copy(&self.medians, "medians of the tree")
+        memory::copy(&self.medians, "medians of the tree")
     }
 
     fn representatives(&self) -> Result<Vec<u32>> {
-        copy(&self.representatives, "representatives of the points")
+        memory::copy(&self.representatives, "representatives of the points")
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
@@ -217,12 +215,6 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
     }
 }
 
-fn copy(items: &[u32], label: &'static str) -> Result<Vec<u32>> {
-    let mut copy = memory::vec_with_capacity(items.len(), label)?;
-    copy.extend_from_slice(items);
-    Ok(copy)
-}
-
 /// Checks a tree, depth first.
 struct Check<'a, C: Coord, const D: usize> {
     tree: &'a CpuTree<C>,
@@ -234,8 +226,7 @@ type Bounds<const D: usize> = [[Option<u32>; 2]; D];
 
 impl<C: Coord, const D: usize> Check<'_, C, D> {
     fn whole_tree(&self) -> Result<()> {
-        let mut seen = memory::vec_with_capacity(self.points.len(), "points seen")?;
-        seen.resize(self.points.len(), false);
+        let mut seen = memory::filled(self.points.len(), false, "points seen")?;
         let run = Run { begin: 0, len: self.tree.num_nodes as u32 };
         let num_nodes = self.subtree(run, 0, 0, [[None; 2]; D], &mut seen)?;
         let num_stored = self.tree.medians.iter().filter(|&&id| id != NONE).count();

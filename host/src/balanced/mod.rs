@@ -34,11 +34,12 @@ use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
 use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_count, check_len};
 use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
+    with_coordinate,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -132,26 +133,14 @@ fn build(
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
-    fn build<C: Coord>(
-        place: Place<'_>,
-        coords: &[C],
-        dims: usize,
-        options: &BalancedOptions,
-        stats: &mut Stats,
-    ) -> Result<Box<dyn Backend<C>>> {
-        Ok(match place {
-            Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
-            Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
-            Place::Device(device) => match gpu_of!(device) {
-                None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
-                Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
-            },
-        })
-    }
-    Ok(match coords {
-        Coords::F32(coords) => Typed::F32(build(place, coords, dims, options, stats)?),
-        Coords::F64(coords) => Typed::F64(build(place, coords, dims, options, stats)?),
-    })
+    Ok(with_coordinate!(coords, C, coords => match place {
+        Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
+        Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
+        Place::Device(device) => match gpu_of!(device) {
+            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?) as Box<dyn Backend<C>>,
+            Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+        },
+    }))
 }
 
 impl<P: Point> BalancedKdTree<P> {
@@ -179,9 +168,7 @@ impl<P: Point> BalancedKdTree<P> {
         options: &BalancedOptions,
     ) -> Result<Self> {
         let (num_points, mut stats) = (points.len(), Stats::new(&devices[0]));
-        if num_points as u64 > MAX_POINTS {
-            return Err(Error::TooManyItems { what: "points", count: num_points as u64, max: MAX_POINTS });
-        }
+        check_count("points", num_points as u64, MAX_POINTS)?;
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let tree = build(place, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
         Ok(Self { devices, stats, num_points, tree: P::Coord::unwrap(tree), points: PhantomData })
@@ -223,13 +210,9 @@ impl<P: Point> BalancedKdTree<P> {
     /// The errors of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if a device is the CPU; [`Error::Shape`] if the list is empty;
     /// [`Error::TooManyItems`] if it has more than eight devices. After an error of one device the others remain usable.
     pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
-        let (what, count) = ("devices to build on", devices.len() as u64);
-        if devices.is_empty() {
-            return Err(Error::Shape { what, expected: 1, got: 0 });
-        }
-        if devices.len() > MAX_PARTS {
-            return Err(Error::TooManyItems { what, count, max: MAX_PARTS as u64 });
-        }
+        let (what, count) = ("devices to build on", devices.len());
+        check_len(what, count.max(1), count)?;
+        check_count(what, count as u64, MAX_PARTS as u64)?;
         let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
         let gpus = gpus.collect::<Result<Vec<_>>>()?;
         let _span =

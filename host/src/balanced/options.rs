@@ -46,23 +46,16 @@ pub struct BalancedOptions {
 
 #[cfg(feature = "research")]
 impl BalancedOptions {
-    /// Sets the algorithm that a GPU builds with.
-    pub fn algorithm(mut self, algorithm: BuildAlgorithm) -> Self {
-        self.algorithm = algorithm;
-        self
-    }
+    setters! {
+        /// Sets the algorithm that a GPU builds with.
+        algorithm: BuildAlgorithm;
 
-    /// Sets the number of warps that partition with [`BuildAlgorithm::Robinson`], 4096 by default. It is rounded up to a power of two, and
-    /// limited to a warp per 32 points.
-    pub fn warps(mut self, warps: u32) -> Self {
-        self.warps = Some(warps);
-        self
-    }
+        /// Sets the number of warps that partition with [`BuildAlgorithm::Robinson`], 4096 by default. It is rounded up to a power of two, and
+        /// limited to a warp per 32 points.
+        warps: u32 = Some(warps);
 
-    /// Makes [`BuildAlgorithm::Paths`] renumber the points on the way down even if they are few, as it does for many points. It takes more
-    /// memory: 5 bytes per point.
-    pub fn renumber(mut self, renumber: bool) -> Self {
-        self.renumber = renumber;
-        self
+        /// Makes [`BuildAlgorithm::Paths`] renumber the points on the way down even if they are few, as it does for many points. It takes more
+        /// memory: 5 bytes per point.
+        renumber: bool;
     }
 }

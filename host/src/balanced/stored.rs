@@ -12,7 +12,7 @@ use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
 use crate::parallel::{self, TASK_ITEMS};
-use crate::point::{Dispatch, NoValue, Point, Typed, dims};
+use crate::point::{Dispatch, NoValue, Point, Typed, dims, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
@@ -119,24 +119,15 @@ fn load(
     dims: usize,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
-    fn load<C: Coord>(
-        device: &Device,
-        file: IndexFile,
-        dims: usize,
-        stats: &mut Stats,
-    ) -> Result<Box<dyn Backend<C>>> {
+    Ok(with_coordinate!(coordinate, C, () => {
         let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
-        Ok(match gpu_of!(device) {
-            None => Box::new(cpu::CpuTree::from_sections(sections, dims)),
+        match gpu_of!(device) {
+            None => Box::new(cpu::CpuTree::from_sections(sections, dims)) as Box<dyn Backend<C>>,
             Some(gpu) => {
                 Box::new(stats.phase("upload", || gpu::GpuTree::from_sections(gpu, &sections, dims))?)
             }
-        })
-    }
-    Ok(match coordinate {
-        Typed::F32(()) => Typed::F32(load(device, file, dims, stats)?),
-        Typed::F64(()) => Typed::F64(load(device, file, dims, stats)?),
-    })
+        }
+    }))
 }
 
 impl<P: Point> Stored for BalancedKdTree<P> {

@@ -3,7 +3,7 @@
 use super::driver::Memory;
 use super::gpu::Gpu;
 use super::stream::Stream;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
@@ -49,6 +49,15 @@ impl<T: DeviceCopy> Buffer<T> {
         let bytes = checked_bytes::<T>(len, Memory::Device, label)?;
         let address = if bytes == 0 { 0 } else { gpu.driver().alloc(Memory::Device, bytes, label)? };
         Ok(Self { gpu: gpu.clone(), address, len, owned: true, _items: PhantomData })
+    }
+
+    /// Allocates a result of `len` items, each with `item_bytes` bytes in all its arrays.
+    ///
+    /// # Errors
+    /// [`Error::ResultTooLarge`], and errors of the driver.
+    pub(crate) fn of_result(gpu: &Gpu, len: u64, item_bytes: u64, label: &'static str) -> Result<Self> {
+        Self::uninitialized(gpu, usize::try_from(len).unwrap_or(usize::MAX), label)
+            .map_err(|error| error.of_result(len, item_bytes))
     }
 
     /// Borrows `len` items of the caller's device memory at `address`, which is not freed here.
@@ -171,11 +180,7 @@ impl<T: DeviceCopy> Buffer<T> {
 
     /// Returns [`Error::Shape`] unless the buffer has `expected` items.
     pub(crate) fn check_items(&self, what: &'static str, expected: usize) -> Result<()> {
-        if self.len == expected {
-            Ok(())
-        } else {
-            Err(Error::Shape { what, expected: expected as u64, got: self.len as u64 })
-        }
+        check_len(what, expected, self.len)
     }
 }
 
@@ -239,10 +244,7 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// # Errors
     /// [`Error::Shape`], [`Error::WrongDevice`], and errors of the driver.
     pub fn copy_to_slice(&self, stream: &Stream, items: &mut [T]) -> Result<()> {
-        if items.len() != self.len {
-            let (expected, got) = (self.len as u64, items.len() as u64);
-            return Err(Error::Shape { what: "items copied from a buffer", expected, got });
-        }
+        check_len("items copied from a buffer", self.len, items.len())?;
         self.check_device(stream)?;
         // SAFETY: the buffer is alive, and the copy is waited for while `items` is borrowed.
         unsafe { stream.start_reading(self.slice(), items) }?;
@@ -255,10 +257,7 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// [`Error::Shape`] if the capacity is too small, and errors of the driver; `items` is then unchanged.
     pub fn append_to(&self, stream: &Stream, items: &mut Vec<T>) -> Result<()> {
         let free = items.capacity() - items.len();
-        if free < self.len {
-            let (expected, got) = (self.len as u64, free as u64);
-            return Err(Error::Shape { what: "capacity for the items of a buffer", expected, got });
-        }
+        check_len("capacity for the items of a buffer", self.len, free.min(self.len))?;
         self.check_device(stream)?;
         // SAFETY: the buffer is alive.
         unsafe { stream.read_to(self.slice(), items) }
@@ -285,10 +284,7 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// # Errors
     /// [`Error::Shape`] if the range ends beyond the last item, [`Error::OutOfMemory`], and errors of the driver.
     pub fn part_to_vec(&self, stream: &Stream, range: Range<usize>) -> Result<Vec<T>> {
-        if range.end > self.len {
-            let (expected, got) = (self.len as u64, range.end as u64);
-            return Err(Error::Shape { what: "the end of a part of a buffer", expected, got });
-        }
+        check_len("the end of a part of a buffer", self.len, range.end.max(self.len))?;
         self.check_device(stream)?;
         // SAFETY: the buffer is alive.
         unsafe { stream.read(self.slice().part(range.start.min(range.end), range.len())) }

@@ -4,7 +4,7 @@ use super::driver::{Launch, RawStream, Transfer};
 use super::event::Event;
 use super::gpu::Gpu;
 use super::images::KernelId;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
@@ -296,10 +296,7 @@ impl Stream {
     /// # Safety
     /// The view is in live device memory, which no other work uses.
     pub(crate) unsafe fn upload<T: NoUninit>(&self, to: SliceMut<'_, T>, items: &[T]) -> Result<()> {
-        if to.len() != items.len() {
-            let (expected, got) = (to.len() as u64, items.len() as u64);
-            return Err(Error::Shape { what: "items copied to device memory", expected, got });
-        }
+        check_len("items copied to device memory", to.len(), items.len())?;
         if items.is_empty() {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::Path;
 
 use super::table::{Numbers, Table};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use crate::point::LonLat;
 use crate::stored::write_atomically_or;
 
@@ -163,11 +163,4 @@ impl<'a> PairTable<'a> {
         }
         Ok(())
     }
-}
-
-fn check_len(what: &'static str, expected: usize, got: usize) -> Result<()> {
-    if expected == got {
-        return Ok(());
-    }
-    Err(Error::Shape { what, expected: expected as u64, got: got as u64 })
 }

@@ -2,6 +2,7 @@
 
 use super::estimate::Sample;
 use super::params::{JoinParams, Lookup};
+use super::rows::ITEM_BYTES;
 use super::sets::{HostSets, UploadedSides, sides_on_device};
 use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
@@ -79,23 +80,16 @@ impl<C: Coord> DistanceJoin<C> {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Points }
     }
 
-    /// Sets the norm of distances.
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+    setters! {
+        /// Sets the norm of distances.
+        norm: Norm;
 
-    /// Sets the order of the cells of the grid, which determines the order of ids in a row.
-    pub fn curve(mut self, curve: Curve) -> Self {
-        self.curve = curve;
-        self
-    }
+        /// Sets the order of the cells of the grid, which determines the order of ids in a row.
+        curve: Curve;
 
-    /// Sets how a GPU finds the points of cells; results do not depend on it.
-    #[cfg(feature = "research")]
-    pub fn lookup(mut self, lookup: Lookup) -> Self {
-        self.lookup = lookup;
-        self
+        /// Sets how a GPU finds the points of cells; results do not depend on it.
+        #[cfg(feature = "research")]
+        lookup: Lookup;
     }
 
     /// Counts the pairs.
@@ -291,8 +285,7 @@ impl<C: Coord> DistanceJoin<C> {
         let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
         let uploaded = UploadedSides::new(&stream, sides.slices(), params.is_self_join())?;
         let (offsets, ids) = gpu::rows(&stream, &mut workspace, uploaded.slices(), &params)?;
-        let (count, bytes) = (ids.len() as u64, (ids.len() * size_of::<u32>()) as u64);
-        memory::check(bytes, "pairs of a join").map_err(|error| error.of_result(count, bytes))?;
+        memory::check_result(ids.len() as u64, ITEM_BYTES, "pairs of a join")?;
         Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
     }
 

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::memory;
 use crate::point::Point;
-use crate::query::{DeviceQueries, Neighbors, QueryOptions, SpatialIndex};
+use crate::query::{DeviceQueries, Neighbors, QueryOptions, SpatialIndex, item_bytes};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
 use kauri_kernels::policy::JOIN;
@@ -73,22 +73,15 @@ impl<C: Coord> KnnJoin<C> {
         Self { k, within: None, norm: Norm::Euclidean, index: KnnIndex::Auto }
     }
 
-    /// Limits the join to points within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
-    pub fn within(mut self, epsilon: C) -> Self {
-        self.within = Some(epsilon);
-        self
-    }
+    setters! {
+        /// Limits the join to points within `within`, inclusive. For [`LonLat`](crate::LonLat) `within` is in meters.
+        within: C = Some(within);
 
-    /// Sets the norm of distances.
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+        /// Sets the norm of distances.
+        norm: Norm;
 
-    /// Sets the index to search.
-    pub fn index(mut self, index: KnnIndex) -> Self {
-        self.index = index;
-        self
+        /// Sets the index to search.
+        index: KnnIndex;
     }
 
     /// Joins two sets. The result has a row for each right point, as [`SpatialIndex::nearest`] returns it.
@@ -172,8 +165,7 @@ impl<C: Coord> KnnJoin<C> {
         let density = self.max_density();
         let rows = gpu::nearest(stream, &mut workspace, sides.slices(), params, self.k, density)?;
         let Some((ids, dist2)) = rows else { return Ok(None) };
-        let bytes = ids.len() as u64 * (size_of::<u32>() + size_of::<C>()) as u64;
-        memory::check(bytes, "nearest points").map_err(|error| error.of_result(ids.len() as u64, bytes))?;
+        memory::check_result(ids.len() as u64, item_bytes::<C>(), "nearest points")?;
         Ok(Some(Neighbors::new(right.len(), self.k, ids.to_vec(stream)?, dist2.to_vec(stream)?)))
     }
 }

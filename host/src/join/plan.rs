@@ -12,6 +12,7 @@ use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::point::Point;
+use crate::query::item_bytes;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
 use std::fmt;
@@ -219,9 +220,7 @@ impl<C: Coord> KnnJoin<C> {
     /// # Errors
     /// The errors of [`run`](Self::run) that concern points and distance.
     pub fn plan<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinPlan> {
-        let result = (right.len() as u64)
-            .saturating_mul(self.k as u64)
-            .saturating_mul((size_of::<u32>() + size_of::<C>()) as u64);
+        let result = (right.len() as u64).saturating_mul(self.k as u64).saturating_mul(item_bytes::<C>());
         let params = self.grid_params::<P>()?;
         let coords = checked_sets(left, right)?;
         if let Some(params) = params.filter(|_| !device.is_cpu()) {

@@ -14,9 +14,7 @@ pub(super) const ITEM_BYTES: u64 = size_of::<u32>() as u64;
 
 /// Returns a vector of `len` zeros.
 pub(super) fn zeros<T: Default + Clone>(len: usize, label: &'static str) -> Result<Vec<T>> {
-    let mut zeros = memory::vec_with_capacity(len, label)?;
-    zeros.resize(len, T::default());
-    Ok(zeros)
+    memory::filled(len, T::default(), label)
 }
 
 /// Returns rows without pairs.

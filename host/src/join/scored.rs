@@ -1,6 +1,6 @@
 //! Points with scores, and scores of pairs.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use crate::point::{Point, check_each};
 use kauri_kernels::join::score::{ScoreType, Scoring, integer_of_rank, rank_of_integer};
 use kauri_kernels::thread::coord::Coord;
@@ -80,10 +80,7 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
     /// [`Error::Shape`] if the numbers of scores and points differ, [`Error::NonFiniteScore`] for the first score that is NaN or
     /// infinite.
     pub fn new(points: &'a [P], scores: &'a [S]) -> Result<Self> {
-        if points.len() != scores.len() {
-            let (expected, got) = (points.len() as u64, scores.len() as u64);
-            return Err(Error::Shape { what: "scores of points", expected, got });
-        }
+        check_len("scores of points", points.len(), scores.len())?;
         check_each(scores, SEQUENTIAL, |index, score| {
             let error = || Error::NonFiniteScore { index: index as u64, value: score.to_f64() };
             (!score.to_f64().is_finite()).then(error)

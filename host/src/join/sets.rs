@@ -1,7 +1,7 @@
 //! Validation of the two sets of a join.
 
 use crate::device::{Buffer, Stream};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::point::{Point, checked_coordinates};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
@@ -13,8 +13,7 @@ const MAX_POINTS: u64 = u32::MAX as u64;
 
 /// Refuses a set that has more points than there are ids.
 pub(super) fn check_count(len: usize) -> Result<()> {
-    let (count, max) = (len as u64, MAX_POINTS);
-    if count > max { Err(Error::TooManyItems { what: "points", count, max }) } else { Ok(()) }
+    error::check_count("points", len as u64, MAX_POINTS)
 }
 
 /// Validates a left and a right set and returns their coordinates.

@@ -170,52 +170,33 @@ impl<C: Coord> TopKDistanceJoin<C> {
         self
     }
 
-    /// Sets the norm of distances.
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+    setters! {
+        /// Sets the norm of distances.
+        norm: Norm;
 
-    /// Sets the order of the cells of the grid; results do not depend on it.
-    pub fn curve(mut self, curve: Curve) -> Self {
-        self.curve = curve;
-        self
-    }
+        /// Sets the order of the cells of the grid; results do not depend on it.
+        curve: Curve;
 
-    /// Sets how a GPU finds the points of cells; results do not depend on it.
-    #[cfg(feature = "research")]
-    pub fn lookup(mut self, lookup: Lookup) -> Self {
-        self.lookup = lookup;
-        self
-    }
+        /// Sets how a GPU finds the points of cells; results do not depend on it.
+        #[cfg(feature = "research")]
+        lookup: Lookup;
 
-    /// Sets the strategy on a GPU; results do not depend on it.
-    pub fn strategy(mut self, strategy: Strategy) -> Self {
-        self.strategy = strategy;
-        self
-    }
+        /// Sets the strategy on a GPU; results do not depend on it.
+        strategy: Strategy;
 
-    /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`]; 4 GiB by default. The right
-    /// points are joined in batches whose heaps fit.
-    #[cfg(feature = "research")]
-    pub fn heap_bytes(mut self, bytes: u64) -> Self {
-        self.heap_bytes = bytes;
-        self
-    }
+        /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`]; 4 GiB by default. The right
+        /// points are joined in batches whose heaps fit.
+        #[cfg(feature = "research")]
+        heap_bytes: u64;
 
-    /// Limits the device memory of a join of sets in host memory; all free memory by default. Sets that need more are uploaded part by
-    /// part. The limit is raised to what 256 points of each set and the result need.
-    pub fn device_bytes(mut self, bytes: u64) -> Self {
-        self.device_bytes = Some(bytes);
-        self
-    }
+        /// Limits the device memory of a join of sets in host memory; all free memory by default. Sets that need more are uploaded part by
+        /// part. The limit is raised to what 256 points of each set and the result need.
+        device_bytes: u64 = Some(device_bytes);
 
-    /// Sets how many of the best-scored points of each set [`Strategy::Threshold`] joins first, at least 1. By default 4096 for up to 16
-    /// pairs, doubled for each further factor of 4, at most 65,536.
-    #[cfg(feature = "research")]
-    pub fn best_points(mut self, points: usize) -> Self {
-        self.best_points = Some(points.max(1));
-        self
+        /// Sets how many of the best-scored points of each set [`Strategy::Threshold`] joins first, at least 1. By default 4096 for up to 16
+        /// pairs, doubled for each further factor of 4, at most 65,536.
+        #[cfg(feature = "research")]
+        best_points: usize = Some(best_points.max(1));
     }
 
     /// Joins two sets in host memory.
@@ -325,11 +306,13 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 }
 
+/// Bytes of a pair of a result, in both of its forms.
+pub(super) const PAIR_BYTES: u64 = (size_of::<Bits128>() + size_of::<ScoredPair>()) as u64;
+
 /// Converts pairs from their 128-bit form.
 fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Result<Vec<ScoredPair>> {
-    let (count, bytes) = (pairs.len() as u64, size_of_val(pairs) + pairs.len() * size_of::<ScoredPair>());
     let mut scored = memory::vec_with_capacity(pairs.len(), "best pairs")
-        .map_err(|error| error.of_result(count, bytes as u64))?;
+        .map_err(|error| error.of_result(pairs.len() as u64, PAIR_BYTES))?;
     scored.extend(pairs.iter().map(|&bits| ScoredPair::unpack(bits, scoring)));
     Ok(scored)
 }

@@ -50,9 +50,7 @@ impl<C: Coord> Backend<C> for CpuIndex<C> {
     }
 
     fn node_ids(&self) -> Result<Vec<u32>> {
-        let mut ids = memory::vec_with_capacity(self.ids.len(), "ids of the nodes")?;
-        ids.extend_from_slice(&self.ids);
-        Ok(ids)
+        memory::copy(&self.ids, "ids of the nodes")
     }
 
     #[cfg(feature = "io")]

@@ -35,7 +35,7 @@ pub(crate) mod stored;
 pub use options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 
 use crate::device::{Device, gpu_of};
-use crate::error::{Error, Result};
+use crate::error::{Result, check_count, check_len};
 use crate::memory;
 use crate::memory::MemoryPlan;
 use crate::point::{
@@ -94,12 +94,11 @@ impl<P: Point> KdTree<P> {
     /// - Degenerate input: no points, one point, equal points and points on a line are valid.
     ///
     /// # Errors
-    /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
-    /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::TooManyItems`](crate::Error::TooManyItems) beyond [`MAX_POINTS`]; [`Error::NonFinite`](crate::Error::NonFinite),
+    /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) or [`Error::InvalidLonLat`](crate::Error::InvalidLonLat) for the
+    /// first point that cannot be indexed; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn build(device: &Device, points: &[P], options: &KdTreeOptions) -> Result<Self> {
-        if points.len() as u64 > MAX_POINTS {
-            return Err(Error::TooManyItems { what: "points", count: points.len() as u64, max: MAX_POINTS });
-        }
+        check_count("points", points.len() as u64, MAX_POINTS)?;
         let _span = tracing::debug_span!("kdtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
@@ -162,7 +161,7 @@ impl<P: Point> KdTree<P> {
     /// (coordinate, id), and each node splits on the axis of the split rule. O(n log n), on the device of the tree.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the node and the reason; errors of the device.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) with the node and the reason; errors of the device.
     pub fn verify(&self) -> Result<()> {
         self.backend().verify()
     }
@@ -170,7 +169,7 @@ impl<P: Point> KdTree<P> {
     /// Returns the ids of the points in level order: entry `s` is the id of the point of node `s`.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn node_ids(&self) -> Result<Vec<u32>> {
         self.backend().node_ids()
     }
@@ -185,15 +184,11 @@ impl<P: Point> KdTree<P> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Shape`] unless there is one payload per point; [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::Shape`](crate::Error::Shape) unless there is one payload per point; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// errors of the device.
     pub fn payloads_by_node<T: Copy>(&self, payloads: &[T]) -> Result<Vec<T>> {
-        if payloads.len() != self.len() {
-            let (expected, got) = (self.len() as u64, payloads.len() as u64);
-            return Err(Error::Shape { what: "payloads of the points", expected, got });
-        }
-        let mut by_node = memory::vec_with_capacity(payloads.len(), "payloads of the nodes")?;
-        by_node.extend(self.node_ids()?.into_iter().map(|id| payloads[id as usize]));
-        Ok(by_node)
+        check_len("payloads of the points", self.len(), payloads.len())?;
+        memory::collect(self.node_ids()?.into_iter().map(|id| payloads[id as usize]), "payloads of the nodes")
     }
 
     /// Returns the number of points.

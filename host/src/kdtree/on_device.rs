@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_count, check_len};
 use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu::{self, GpuTree};
 use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
@@ -125,14 +125,9 @@ impl<P: Point> KdTree<P> {
     }
 
     fn num_points(coords: &Buffer<P::Coord>) -> Result<usize> {
-        let (num_points, rest) = (coords.len() / dims::<P>(), coords.len() % dims::<P>());
-        if rest != 0 {
-            let (expected, got) = ((num_points * P::DIMS) as u64, coords.len() as u64);
-            return Err(Error::Shape { what: "coordinates of the points", expected, got });
-        }
-        if num_points as u64 > MAX_POINTS {
-            return Err(Error::TooManyItems { what: "points", count: num_points as u64, max: MAX_POINTS });
-        }
+        let num_points = coords.len() / dims::<P>();
+        check_len("coordinates of the points", num_points * P::DIMS, coords.len())?;
+        check_count("points", num_points as u64, MAX_POINTS)?;
         Ok(num_points)
     }
 }

@@ -21,16 +21,12 @@ pub struct KdTreeOptions {
 }
 
 impl KdTreeOptions {
-    /// Sets the build algorithm.
-    pub fn algorithm(mut self, algorithm: BuildAlgorithm) -> Self {
-        self.algorithm = algorithm;
-        self
-    }
+    setters! {
+        /// Sets the build algorithm.
+        algorithm: BuildAlgorithm;
 
-    /// Sets the split rule.
-    pub fn split(mut self, split: SplitRule) -> Self {
-        self.split = split;
-        self
+        /// Sets the split rule.
+        split: SplitRule;
     }
 }
 

@@ -1,7 +1,7 @@
 //! Surfaces of quads, two triangles each.
 
 use super::triangle_mesh::{Mesh, check_count};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use crate::parallel::{self, TASK_ITEMS};
 
 /// A grid of quads. A closed axis wraps around: its last quad meets the first.
@@ -55,9 +55,6 @@ impl Lattice {
 
 /// Checks the number of vertices of a generated mesh, and returns it.
 pub(super) fn vertex_count(count: u64) -> Result<usize> {
-    let max = u32::MAX.into();
-    if count > max {
-        return Err(Error::TooManyItems { what: "vertices", count, max });
-    }
+    error::check_count("vertices", count, u32::MAX.into())?;
     Ok(count as usize)
 }

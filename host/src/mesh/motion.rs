@@ -4,7 +4,7 @@ use libm::{sin, sincos};
 use std::f64::consts::TAU;
 
 use super::triangle_mesh::{Mesh, TASK_TRIANGLES};
-use crate::error::{Error, Result};
+use crate::error::{Result, check_len};
 use crate::parallel;
 use kauri_kernels::thread::coord::Coord;
 
@@ -43,12 +43,9 @@ impl Motion {
     /// that range counts as its fractional part, and a non-finite time as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the meshes have different numbers of vertices.
+    /// [`Error::Shape`](crate::Error::Shape) if the meshes have different numbers of vertices.
     pub fn apply(self, mesh: &Mesh, time: f64, moved: &mut Mesh) -> Result<()> {
-        let (expected, got) = (mesh.vertices.len() as u64, moved.vertices.len() as u64);
-        if expected != got {
-            return Err(Error::Shape { what: "vertices of a mesh and of its motion", expected, got });
-        }
+        check_len("vertices of a mesh and of its motion", mesh.vertices.len(), moved.vertices.len())?;
         let Some(frame) = Frame::of(mesh) else { return Ok(()) };
         let time = if time.is_finite() { time - time.floor() } else { 0.0 };
         parallel::for_chunks(&mut moved.vertices, TASK_TRIANGLES, |chunk, moved| {
@@ -108,6 +105,7 @@ impl Frame {
 mod tests {
     use super::super::shapes;
     use super::*;
+    use crate::error::Error;
 
     fn moved(motion: Motion, mesh: &Mesh, time: f64) -> Mesh {
         let mut moved = mesh.clone();

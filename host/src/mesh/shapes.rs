@@ -145,9 +145,8 @@ pub fn soup(triangles: u32, size: f64, seed: u64) -> Result<Mesh> {
         [(); 3].map(|()| low.map(|low| (low + size * random.unit()) as f32))
     };
     parallel::extend(&mut vertices, triangles as usize, TASK_ITEMS, |triangle| corners(triangle as u64));
-    let mut corners = memory::vec_with_capacity(triangles as usize, "triangles of a mesh")?;
-    corners.extend((0..triangles).map(|triangle| [0, 1, 2].map(|corner| 3 * triangle + corner)));
-    Mesh::new(vertices.into_flattened(), corners)
+    let corners = (0..triangles).map(|triangle| [0, 1, 2].map(|corner| 3 * triangle + corner));
+    Mesh::new(vertices.into_flattened(), memory::collect(corners, "triangles of a mesh")?)
 }
 
 /// Returns sine and cosine of `i / n` turns. The standard library's results depend on the machine.

@@ -1,6 +1,6 @@
 //! [`Mesh`]: triangles that share vertices.
 
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::parallel;
 use crate::point::{Point, check_each};
 use std::ops::Range;
@@ -95,9 +95,7 @@ pub(crate) fn around([low, high]: [[f32; 3]; 2], [other_low, other_high]: [[f32;
 
 /// Checks the number of triangles, and returns it.
 pub(super) fn check_count(count: u64) -> Result<usize> {
-    if count > MAX_TRIANGLES {
-        return Err(Error::TooManyItems { what: "triangles", count, max: MAX_TRIANGLES });
-    }
+    error::check_count("triangles", count, MAX_TRIANGLES)?;
     Ok(count as usize)
 }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use super::scalar::first_unusable;
 use super::{MAX_DIMS, Point};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 
 /// Tells whether an implementation of [`Point`] checks every coordinate itself. Only kauri's own types can claim this,
 /// because other crates cannot name this type.
@@ -63,10 +63,7 @@ pub(crate) fn checked_coordinates<'a, P: Point>(
 ) -> Result<Cow<'a, [P::Coord]>> {
     let dims = dims::<P>();
     let coords = P::coordinates(points, what)?;
-    let (expected, got) = ((points.len() as u64).saturating_mul(dims as u64), coords.len() as u64);
-    if got != expected {
-        return Err(Error::Shape { what, expected, got });
-    }
+    check_len(what, points.len().saturating_mul(dims), coords.len())?;
     if !P::TRUST.0 {
         check_each_coordinate(&coords, dims, what, |point| point as u64)?;
     }

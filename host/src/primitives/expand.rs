@@ -10,7 +10,7 @@ use super::operator::Sum;
 use super::planned::{bytes_of, carve};
 use super::scan::{Scan, ScanKind};
 use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_count};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::primitives::expand::{TILE, primitives_expand, primitives_expand_counts};
 use kauri_kernels::warp::look_back::Decoupled;
@@ -93,10 +93,7 @@ pub fn expand(
     let Some(num_segments) = offsets.len().checked_sub(1) else {
         return Err(Error::Shape { what: "offsets, one more than segments", expected: 1, got: 0 });
     };
-    let (count, max) = (num_segments as u64, u32::MAX.into());
-    if count > max {
-        return Err(Error::TooManyItems { what: "segments", count, max });
-    }
+    check_count("segments", num_segments as u64, u32::MAX.into())?;
     let num_tiles = (segments.len() + num_segments).div_ceil(TILE).max(1) as u64;
     let args = (offsets.slice(), segments.slice_mut(), indices.slice_mut(), overflow.slice_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.

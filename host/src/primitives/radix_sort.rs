@@ -55,37 +55,24 @@ pub struct RadixSortOptions {
 }
 
 impl RadixSortOptions {
-    /// Sets the range of bits.
-    pub fn bits(mut self, bits: Range<u32>) -> Self {
-        self.bits = Some(bits);
-        self
-    }
+    setters! {
+        /// Sets the range of bits.
+        bits: Range<u32> = Some(bits);
 
-    /// Sets whether the order is descending.
-    pub fn descending(mut self, descending: bool) -> Self {
-        self.descending = descending;
-        self
-    }
+        /// Sets whether the order is descending.
+        descending: bool;
 
-    /// Sets whether -0.0 equals 0.0.
-    pub fn equal_zeros(mut self, equal_zeros: bool) -> Self {
-        self.equal_zeros = equal_zeros;
-        self
-    }
+        /// Sets whether -0.0 equals 0.0.
+        equal_zeros: bool;
 
-    /// Sets the tile shape. Sorts return [`Error::InvalidLaunch`] for a shape without a kernel; see
-    /// [`research::primitives`](crate::research::primitives) for the shapes that have one. Segmented sorts ignore it.
-    #[cfg(feature = "research")]
-    pub fn policy(mut self, policy: RadixSortPolicy) -> Self {
-        self.policy = Some(policy);
-        self
-    }
+        /// Sets the tile shape. Sorts return [`Error::InvalidLaunch`] for a shape without a kernel; see
+        /// [`research::primitives`](crate::research::primitives) for the shapes that have one. Segmented sorts ignore it.
+        #[cfg(feature = "research")]
+        policy: RadixSortPolicy = Some(policy);
 
-    /// Counts items in 64 bits even if they are few, as sorts of more than 2^30 items do. Segmented sorts ignore it.
-    #[cfg(feature = "research")]
-    pub fn wide(mut self, wide: bool) -> Self {
-        self.wide = wide;
-        self
+        /// Counts items in 64 bits even if they are few, as sorts of more than 2^30 items do. Segmented sorts ignore it.
+        #[cfg(feature = "research")]
+        wide: bool;
     }
 
     /// Returns the bits and the order by which keys of type `K` are sorted.

@@ -6,7 +6,7 @@ use super::order::{Lookup, SuperKey};
 use super::pairs::{Pairs, empty_view};
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_count};
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
@@ -42,10 +42,8 @@ pub fn sort_points<C: Coord, const D: usize>(
 where
     [C; D]: DeviceCopy,
 {
-    let (len, max) = (points.len(), 1 << 32);
-    if len as u64 > max {
-        return Err(Error::TooManyItems { what: "points to sort", count: len as u64, max });
-    }
+    let len = points.len();
+    check_count("points to sort", len as u64, 1 << 32)?;
     if axis >= D {
         let what = "number of axes to sort on this one";
         return Err(Error::Shape { what, expected: axis as u64 + 1, got: D as u64 });

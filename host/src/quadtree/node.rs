@@ -1,6 +1,6 @@
 //! Nodes in host memory, as builders pass them on.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, check_count};
 use crate::memory;
 use kauri_kernels::quadtree::node::Node;
 
@@ -11,8 +11,7 @@ pub(crate) fn node_bytes(dims: usize) -> u64 {
 
 /// Checks that node numbers stay below 2^32 when `num_splits` of `num_nodes` nodes split into 2^`dims` children each.
 pub(crate) fn check_num_nodes(num_nodes: usize, num_splits: u64, dims: usize) -> Result<()> {
-    let (count, max) = (num_nodes as u64 + (num_splits << dims), u64::from(u32::MAX));
-    if count > max { Err(Error::TooManyItems { what: "nodes of a quadtree", count, max }) } else { Ok(()) }
+    check_count("nodes of a quadtree", num_nodes as u64 + (num_splits << dims), u32::MAX.into())
 }
 
 /// Returns the first of the nodes on each level, and the number of nodes. The nodes are in breadth-first order.

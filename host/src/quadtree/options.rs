@@ -92,29 +92,19 @@ impl Default for QuadtreeOptions {
 }
 
 impl QuadtreeOptions {
-    /// Sets the maximum number of points of a leaf.
-    pub fn leaf_points(mut self, leaf_points: u32) -> Self {
-        self.leaf_points = leaf_points;
-        self
-    }
+    setters! {
+        /// Sets the maximum number of points of a leaf.
+        leaf_points: u32;
 
-    /// Sets the maximum number of levels below the root.
-    pub fn max_depth(mut self, max_depth: u32) -> Self {
-        self.max_depth = max_depth;
-        self
-    }
+        /// Sets the maximum number of levels below the root.
+        max_depth: u32;
 
-    /// Sets where points and nodes are kept during a build on a GPU.
-    pub fn out_of_core(mut self, out_of_core: OutOfCore) -> Self {
-        self.out_of_core = out_of_core;
-        self
-    }
+        /// Sets where points and nodes are kept during a build on a GPU.
+        out_of_core: OutOfCore;
 
-    /// Sets the build algorithm.
-    #[cfg(feature = "research")]
-    pub fn algorithm(mut self, algorithm: BuildAlgorithm) -> Self {
-        self.algorithm = algorithm;
-        self
+        /// Sets the build algorithm.
+        #[cfg(feature = "research")]
+        algorithm: BuildAlgorithm;
     }
 
     /// Returns the number of levels below the root of a tree with this frame.

@@ -1,7 +1,7 @@
 //! The public types of trees, [`Quadtree`] and [`Octree`], and their operations.
 
 use crate::device::{Buffer, Device, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
 use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
@@ -132,7 +132,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         progress: &mut dyn Progress,
     ) -> Result<Self> {
         options.check()?;
-        check_num_points(points.len())?;
+        check_count("points", points.len() as u64, MAX_POINTS)?;
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = D).entered();
         let mut stats = Stats::new(device);
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
@@ -187,7 +187,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         options.check()?;
         let num_points = coords.len() / D;
         coords.check(stream, "coordinates of points", num_points * D)?;
-        check_num_points(num_points)?;
+        check_count("points", num_points as u64, MAX_POINTS)?;
         let device = Device::from_gpu(stream.gpu().clone());
         let coords = P::Coord::wrap::<BufferRef<'_>>(coords);
         let tree = build::build_on(stream, workspace, coords, Self::DIMS, options)?;
@@ -268,13 +268,8 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// # Errors
     /// [`Error::Shape`] unless there is one payload per point; [`Error::OutOfMemory`]; errors of the device.
     pub fn payloads_in_order<T: Copy>(&self, payloads: &[T]) -> Result<Vec<T>> {
-        if payloads.len() != self.len() {
-            let (expected, got) = (self.len() as u64, payloads.len() as u64);
-            return Err(Error::Shape { what: "payloads of the points", expected, got });
-        }
-        let mut in_order = memory::vec_with_capacity(payloads.len(), "payloads of the points")?;
-        in_order.extend(self.ids()?.iter().map(|&id| payloads[id as usize]));
-        Ok(in_order)
+        check_len("payloads of the points", self.len(), payloads.len())?;
+        memory::collect(self.ids()?.iter().map(|&id| payloads[id as usize]), "payloads of the points")
     }
 
     /// Checks, on the host, that the tree is what [`build`](CellTree::build) promises: every id occurs once, every point is in its cell,
@@ -394,14 +389,6 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
             return Err(Error::OutOfRange { what: "node", value: node.into(), least: 0, most });
         }
         Ok(())
-    }
-}
-
-/// Checks that the points can have 32-bit ids.
-fn check_num_points(num_points: usize) -> Result<()> {
-    match num_points as u64 {
-        count if count > MAX_POINTS => Err(Error::TooManyItems { what: "points", count, max: MAX_POINTS }),
-        _ => Ok(()),
     }
 }
 

@@ -85,9 +85,8 @@ impl<C: Coord> CpuIndex<C> {
 
     /// Renumbers the points by `ids`, which are ascending, and builds the boxes.
     pub(crate) fn with_ids(mut self, ids: &[u32]) -> Result<Self> {
-        let mut of_nodes = memory::vec_with_capacity(ids.len(), "ids of the nodes")?;
-        of_nodes.extend(self.ids.iter().map(|&id| ids[id as usize]));
-        self.ids = of_nodes.into();
+        let renumbered = self.ids.iter().map(|&id| ids[id as usize]);
+        self.ids = memory::collect(renumbered, "ids of the nodes")?.into();
         with_dims!(self.dims, D => self.traversable::<D>().map(drop))?;
         Ok(self)
     }

@@ -19,8 +19,7 @@ pub(crate) fn rows_by_id<T: Copy>(
     label: &'static str,
 ) -> Result<Vec<T>> {
     let rows = &rows[..ids.len() * row_len];
-    let mut by_id = memory::vec_with_capacity(rows.len(), label)?;
-    by_id.extend_from_slice(rows);
+    let mut by_id = memory::copy(rows, label)?;
     for (row, &id) in rows.chunks_exact(row_len).zip(ids) {
         by_id[id as usize * row_len..][..row_len].copy_from_slice(row);
     }

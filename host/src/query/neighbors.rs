@@ -328,14 +328,13 @@ impl<P: Point> fmt::Debug for Neighbors<P> {
 /// Allocates the result matrices (`queries` x `k`), empty: ids and distances.
 pub(crate) fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
     let count = (queries as u64).saturating_mul(k as u64);
-    let bytes = count.saturating_mul(item_bytes::<C>());
+    memory::check_result(count, item_bytes::<C>(), "neighbors")?;
     let allocate = || {
-        memory::check(bytes, "neighbors")?;
         let len = usize::try_from(count).unwrap_or(usize::MAX);
         let ids = memory::vec_with_capacity(len, "ids of neighbors")?;
         Ok((ids, memory::vec_with_capacity(len, "distances of neighbors")?))
     };
-    allocate().map_err(|error: Error| error.of_result(count, bytes))
+    allocate().map_err(|error: Error| error.of_result(count, item_bytes::<C>()))
 }
 
 /// Bytes of an item of a result: an id and a distance.

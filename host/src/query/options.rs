@@ -4,7 +4,7 @@ use kauri_kernels::thread::coord::Coord;
 pub use kauri_kernels::thread::measure::Norm;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use crate::memory;
 use crate::point::{Point, check_each};
 use crate::query::backend::ValidatedQueries;
@@ -132,28 +132,18 @@ impl<P: Point> Default for QueryOptions<P> {
 }
 
 impl<P: Point> QueryOptions<P> {
-    /// Sets [`norm`](Self::norm).
-    pub fn norm(mut self, norm: Norm) -> Self {
-        self.norm = norm;
-        self
-    }
+    setters! {
+        /// Sets [`norm`](Self::norm).
+        norm: Norm;
 
-    /// Sets [`periods`](Self::periods), one per axis.
-    pub fn periods(mut self, periods: impl Into<Vec<P::Coord>>) -> Self {
-        self.periods = Some(periods.into());
-        self
-    }
+        /// Sets [`periods`](Self::periods), one per axis.
+        periods: impl Into<Vec<P::Coord>> = Some(periods.into());
 
-    /// Sets [`radius`](Self::radius).
-    pub fn radius(mut self, radius: P::Coord) -> Self {
-        self.radius = Some(radius);
-        self
-    }
+        /// Sets [`radius`](Self::radius).
+        radius: P::Coord = Some(radius);
 
-    /// Sets [`mask`](Self::mask).
-    pub fn mask(mut self, mask: PointMask) -> Self {
-        self.mask = Some(mask);
-        self
+        /// Sets [`mask`](Self::mask).
+        mask: PointMask = Some(mask);
     }
 
     /// Sets [`coherent`](Self::coherent).
@@ -199,8 +189,7 @@ impl PointMask {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn from_fn(len: usize, mut takes: impl FnMut(u32) -> bool) -> Result<Self> {
-        let mut words: Vec<u32> = memory::vec_with_capacity(len.div_ceil(32), "mask of points")?;
-        words.resize(len.div_ceil(32), 0);
+        let mut words: Vec<u32> = memory::filled(len.div_ceil(32), 0, "mask of points")?;
         for id in 0..len {
             words[id / 32] |= u32::from(takes(id as u32)) << (id % 32);
         }
@@ -224,10 +213,7 @@ impl PointMask {
 
     /// Returns [`Error::Shape`] unless the mask is for `num_points` points.
     pub(crate) fn check(&self, num_points: usize) -> Result<()> {
-        if self.len == num_points {
-            return Ok(());
-        }
-        Err(Error::Shape { what: "points of the mask", expected: num_points as u64, got: self.len as u64 })
+        check_len("points of the mask", num_points, self.len)
     }
 
     /// Returns the bits: bit `id % 32` of word `id / 32` belongs to `id`.
@@ -260,9 +246,8 @@ impl<C: Coord> ValidatedOptions<C> {
             Some(radius) => checked_bound::<P>(radius, norm, "radius")?,
         };
         let periods = periods.unwrap_or_default();
-        if !periods.is_empty() && (periods.len() != P::DIMS || !P::KEEPS_AXES) {
-            let expected = if P::KEEPS_AXES { P::DIMS as u64 } else { 0 };
-            return Err(Error::Shape { what: "periods of the axes", expected, got: periods.len() as u64 });
+        if !periods.is_empty() {
+            check_len("periods of the axes", if P::KEEPS_AXES { P::DIMS } else { 0 }, periods.len())?;
         }
         for &period in &periods {
             checked_length(period, "period")?;

@@ -8,8 +8,8 @@ use crate::memory::{self, Parts};
 use crate::parallel::Ranges;
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries};
 use crate::query::options::ValidatedOptions;
+use crate::query::result_rows;
 use crate::query::within::RangeResult;
-use crate::query::{item_bytes, result_rows};
 use crate::threads::each;
 
 /// Maximum entries of the rows that are merged at a time; each index has that many beside the result.
@@ -129,7 +129,7 @@ impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
     fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
         let results = self.each(|index| index.find(query))?;
         let total = results.iter().map(|found| found.ids.len() as u64).sum::<u64>();
-        let bytes = total.saturating_mul(item_bytes::<C>());
-        concatenated(&results, query.num_rows(), total).map_err(|error| error.of_result(total, bytes))
+        concatenated(&results, query.num_rows(), total)
+            .map_err(|error| error.of_result(total, query.item_bytes()))
     }
 }

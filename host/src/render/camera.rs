@@ -52,16 +52,12 @@ impl Camera {
         Self::new(from, [0.0; 3]).framing(&[0, 1, 2, 3, 4, 5, 6, 7].map(corner), aspect)
     }
 
-    /// Sets the up direction.
-    pub fn up(mut self, up: [f32; 3]) -> Self {
-        self.up = up;
-        self
-    }
+    setters! {
+        /// Sets the up direction.
+        up: [f32; 3];
 
-    /// Sets the field of view in degrees.
-    pub fn field_of_view(mut self, degrees: f32) -> Self {
-        self.field_of_view = degrees;
-        self
+        /// Sets the field of view in degrees.
+        field_of_view: f32;
     }
 
     /// Returns the ray through the center of each pixel, row by row from the upper left corner. Directions have length 1.

@@ -63,40 +63,24 @@ impl RenderOptions {
         self
     }
 
-    /// Sets the direction towards the light.
-    pub fn light(mut self, light: [f32; 3]) -> Self {
-        self.light = light;
-        self
-    }
+    setters! {
+        /// Sets the direction towards the light.
+        light: [f32; 3];
 
-    /// Sets whether triangles cast shadows.
-    pub fn shadows(mut self, shadows: bool) -> Self {
-        self.shadows = shadows;
-        self
-    }
+        /// Sets whether triangles cast shadows.
+        shadows: bool;
 
-    /// Sets the number of occlusion rays.
-    pub fn occlusion_rays(mut self, rays: u32) -> Self {
-        self.occlusion_rays = rays;
-        self
-    }
+        /// Sets the number of occlusion rays.
+        occlusion_rays: u32;
 
-    /// Sets the reach of occlusion.
-    pub fn occlusion_reach(mut self, reach: f32) -> Self {
-        self.occlusion_reach = reach;
-        self
-    }
+        /// Sets the reach of occlusion.
+        occlusion_reach: f32;
 
-    /// Sets the number of samples per pixel.
-    pub fn samples(mut self, samples: u32) -> Self {
-        self.samples = samples;
-        self
-    }
+        /// Sets the number of samples per pixel.
+        samples: u32;
 
-    /// Sets the seed.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
-        self
+        /// Sets the seed.
+        seed: u64;
     }
 
     /// Returns the maximum number of rays of a picture: every camera ray hits something.

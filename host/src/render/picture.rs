@@ -5,7 +5,7 @@ use super::light::{ALBEDO, byte};
 use super::options::{RenderOptions, check_size};
 use super::scene::{MAX_RAYS, Scene};
 use super::vector::sum;
-use crate::error::{Error, Result};
+use crate::error::{Result, check_len};
 use crate::memory;
 use crate::mesh::Mesh;
 use crate::parallel::{self, TASK_ITEMS};
@@ -45,10 +45,11 @@ pub struct Image {
 /// - Degenerate input: a mesh without triangles gives a picture of the sky; triangles without area are invisible.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for a size without pixels or with sides above 32768, for more than 4096 rays of a kind, for 0
-/// samples, and for a field of view outside 1 to 179 degrees; [`Error::InvalidLength`] for a negative or non-finite reach;
-/// [`Error::NonFinite`] or [`Error::CoordinateTooLarge`] for the light's direction, or the camera's position, target or up;
-/// [`Error::Shape`] if tree and mesh have different numbers of triangles; [`Error::OutOfMemory`]; errors of the device.
+/// [`Error::OutOfRange`](crate::Error::OutOfRange) for a size without pixels or with sides above 32768, for more than 4096 rays of a kind,
+/// for 0 samples, and for a field of view outside 1 to 179 degrees; [`Error::InvalidLength`](crate::Error::InvalidLength) for a negative or
+/// non-finite reach; [`Error::NonFinite`](crate::Error::NonFinite) or [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for
+/// the light's direction, or the camera's position, target or up; [`Error::Shape`](crate::Error::Shape) if tree and mesh have different
+/// numbers of triangles; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
 pub fn image(tree: &SahTree, mesh: &Mesh, camera: &Camera, options: &RenderOptions) -> Result<Image> {
     image_with(tree, mesh, camera, options, |_| ALBEDO)
 }
@@ -65,10 +66,7 @@ pub fn image_with(
     color: impl Fn(u32) -> [f32; 3] + Sync,
 ) -> Result<Image> {
     options.check()?;
-    let (expected, got) = (mesh.len() as u64, tree.len() as u64);
-    if expected != got {
-        return Err(Error::Shape { what: "triangles of a mesh and of its tree", expected, got });
-    }
+    check_len("triangles of a mesh and of its tree", mesh.len(), tree.len())?;
     let (width, height, samples) = (options.width, options.height, options.samples as usize);
     let view = View::of(camera, [width, height])?;
     let num_pixels = width as usize * height as usize;
@@ -116,6 +114,7 @@ fn batches(num_pixels: usize, batch: usize) -> impl Iterator<Item = std::ops::Ra
 mod tests {
     use super::*;
     use crate::device::Device;
+    use crate::error::Error;
     use crate::mesh::shapes;
     use crate::sah::{Hit, SahOptions};
 

@@ -1,7 +1,7 @@
 //! Meshes in device memory.
 
 use crate::device::{Buffer, Stream};
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::mesh::Mesh;
 use kauri_kernels::sah::node::MAX_NODES;
 
@@ -68,9 +68,5 @@ impl DeviceMesh<'_> {
 
 /// Checks that triangles can be numbered.
 pub(super) fn check_count(num_triangles: usize) -> Result<()> {
-    let count = num_triangles as u64;
-    if count > MAX_NODES {
-        return Err(Error::TooManyItems { what: "triangles", count, max: MAX_NODES });
-    }
-    Ok(())
+    error::check_count("triangles", num_triangles as u64, MAX_NODES)
 }

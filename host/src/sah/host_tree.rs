@@ -1,6 +1,6 @@
 //! A tree in host memory.
 
-use crate::error::{Error, Result};
+use crate::error::{Result, check_count};
 use crate::memory;
 use kauri_kernels::sah::aabb::Aabb;
 use kauri_kernels::sah::extent::Extent;
@@ -77,12 +77,8 @@ impl Subtree {
 
 /// Checks that nodes and references can be numbered.
 pub(super) fn check_size(num_nodes: u64, num_references: u64) -> Result<()> {
-    for (what, count) in [("nodes of a SAH k-d tree", num_nodes), ("triangles in leaves", num_references)] {
-        if count > MAX_NODES {
-            return Err(Error::TooManyItems { what, count, max: MAX_NODES });
-        }
-    }
-    Ok(())
+    check_count("nodes of a SAH k-d tree", num_nodes, MAX_NODES)?;
+    check_count("triangles in leaves", num_references, MAX_NODES)
 }
 
 impl HostTree {

@@ -65,35 +65,22 @@ impl Default for SahOptions {
 }
 
 impl SahOptions {
-    /// Sets the quality.
-    pub fn quality(mut self, quality: Quality) -> Self {
-        self.quality = quality;
-        self
-    }
+    setters! {
+        /// Sets the quality.
+        quality: Quality;
 
-    /// Sets the cost of a step.
-    pub fn step_cost(mut self, step_cost: f32) -> Self {
-        self.step_cost = step_cost;
-        self
-    }
+        /// Sets the cost of a step.
+        step_cost: f32;
 
-    /// Sets the fraction of empty space that is cut off.
-    pub fn empty_space(mut self, empty_space: f32) -> Self {
-        self.empty_space = empty_space;
-        self
-    }
+        /// Sets the fraction of empty space that is cut off.
+        empty_space: f32;
 
-    /// Sets whether triangles are clipped.
-    pub fn clip(mut self, clip: bool) -> Self {
-        self.clip = clip;
-        self
-    }
+        /// Sets whether triangles are clipped.
+        clip: bool;
 
-    /// Sets the variants of a GPU's stages. The tree does not depend on them.
-    #[cfg(feature = "research")]
-    pub fn stages(mut self, stages: super::variants::StagesOptions) -> Self {
-        self.stages = stages;
-        self
+        /// Sets the variants of a GPU's stages. The tree does not depend on them.
+        #[cfg(feature = "research")]
+        stages: super::variants::StagesOptions;
     }
 
     pub(super) fn check(&self) -> Result<()> {
@@ -129,17 +116,13 @@ pub struct RayOptions {
 }
 
 impl RayOptions {
-    /// Sets whether rays are sorted.
-    pub fn sorted(mut self, sorted: bool) -> Self {
-        self.sorted = sorted;
-        self
-    }
+    setters! {
+        /// Sets whether rays are sorted.
+        sorted: bool;
 
-    /// Sets how a ray finds the subtrees that it has deferred.
-    #[cfg(feature = "research")]
-    pub fn traversal(mut self, traversal: Traversal) -> Self {
-        self.traversal = traversal;
-        self
+        /// Sets how a ray finds the subtrees that it has deferred.
+        #[cfg(feature = "research")]
+        traversal: Traversal;
     }
 }
 

@@ -7,7 +7,7 @@ use super::host_tree::HostTree;
 use super::mesh_input::MeshInput;
 use super::options::{Quality, SahOptions};
 use crate::device::{Device, Stream, gpu_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use crate::memory::MemoryPlan;
 use crate::mesh::Mesh;
 use crate::stats::Stats;
@@ -177,10 +177,7 @@ impl SahTree {
     }
 
     fn refit_to(&mut self, mesh: MeshInput<'_>) -> Result<()> {
-        if mesh.len() != self.len() {
-            let (expected, got) = (self.len() as u64, mesh.len() as u64);
-            return Err(Error::Shape { what: "triangles of a mesh that has moved", expected, got });
-        }
+        check_len("triangles of a mesh that has moved", self.len(), mesh.len())?;
         if self.is_empty() {
             return Ok(());
         }

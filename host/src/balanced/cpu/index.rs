@@ -31,8 +31,7 @@ pub(crate) fn of_balanced<C: Coord>(
         };
         let node = |node: usize| input_points[point(node) as usize];
         let nodes = parallel::collect(medians.len(), TASK_ITEMS, "nodes in order of levels", node)?;
-        let mut ids = memory::vec_with_capacity(medians.len(), "ids of the nodes")?;
-        ids.extend_from_slice(medians);
+        let ids = memory::copy(medians, "ids of the nodes")?;
         let varying = varying_axes(input_points);
         let coords = nodes.into_flattened().into();
         let mut index = CpuIndex::new(dims, coords, ids.into(), Vec::new().into(), Some(input.clone()));

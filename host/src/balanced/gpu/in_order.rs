@@ -31,8 +31,10 @@ pub(crate) fn bucket_index<C: Coord>(
     let mut index = BucketIndex::with_slots(gpu, num_slots as usize, dims, levels)?;
     (index.bucket_len, index.input_coords) = (bucket_len, input);
     if first_axis > 0 {
-        let mut axes = memory::vec_with_capacity(full_tree(levels) as usize, "axes of the nodes")?;
-        axes.extend((0..full_tree(levels)).map(|node| ((first_axis + level(node) as usize) % dims) as u8));
+        let axes = memory::collect(
+            (0..full_tree(levels)).map(|node| ((first_axis + level(node) as usize) % dims) as u8),
+            "axes of the nodes",
+        )?;
         index.axes = Buffer::from_slice(&stream, &axes, "axes of the nodes")?;
     }
     // SAFETY: the index has a slot for each point, and the stream is synchronized.

@@ -187,8 +187,7 @@ impl<C: Coord> Nodes<C> {
     /// Returns the medians of the whole tree.
     fn medians(&self) -> Result<Vec<u32>> {
         let len = medians_len(self.num_nodes as u32);
-        let mut medians = memory::vec_with_capacity(len, "medians of the tree")?;
-        medians.resize(len, NONE);
+        let mut medians = memory::filled(len, NONE, "medians of the tree")?;
         for top in &self.top_nodes {
             medians[slot_of(top.level, top.address)] = top.id;
         }
@@ -208,8 +207,7 @@ impl<C: Coord> Nodes<C> {
     /// representatives.
     fn coords_by_id(&self) -> Result<Vec<C>> {
         let (dims, len) = (self.dims, self.num_points * self.dims);
-        let mut coords = memory::vec_with_capacity(len, "coordinates of the points")?;
-        coords.resize(len, C::ZERO);
+        let mut coords = memory::filled(len, C::ZERO, "coordinates of the points")?;
         for top in &self.top_nodes {
             coords[top.id as usize * dims..][..dims].copy_from_slice(&top.coords);
         }
@@ -269,9 +267,7 @@ impl<C: Coord> Backend<C> for MultiGpuTree<C> {
 
     fn representatives(&self) -> Result<Vec<u32>> {
         let representatives = &self.nodes.representatives;
-        let mut copy = memory::vec_with_capacity(representatives.len(), "representatives of the points")?;
-        copy.extend_from_slice(representatives);
-        Ok(copy)
+        memory::copy(representatives, "representatives of the points")
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {

@@ -8,7 +8,8 @@ use super::overfull_cells::{NodeFilter, OverfullCells, Subtree, TreeNode, TreePo
 use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
 use crate::join::rows::zeros;
-use crate::join::scored::{Score, ScoredPair};
+use crate::join::scored::Score;
+use crate::join::top_k::PAIR_BYTES;
 use crate::memory;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::threads::lock;
@@ -124,9 +125,8 @@ impl SharedBest {
     /// Allocates the list for the best `k` of at most `all` pairs.
     fn new(k: usize, all: usize) -> Result<Self> {
         let capacity = k.saturating_mul(2).min(all).max(MIN_CAPACITY).saturating_add(BATCH);
-        let bytes = (k as u64).saturating_mul((size_of::<Bits128>() + size_of::<ScoredPair>()) as u64);
         let pairs = memory::vec_with_capacity(capacity, "best pairs")
-            .map_err(|error| error.of_result(k as u64, bytes))?;
+            .map_err(|error| error.of_result(k as u64, PAIR_BYTES))?;
         Ok(Self { k, pairs: Mutex::new(pairs), threshold: [const { AtomicU64::new(u64::MAX) }; 2] })
     }
 

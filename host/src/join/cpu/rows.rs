@@ -37,8 +37,7 @@ pub(super) struct FirstSearch {
 /// Allocates the ids of a result, or returns [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
 fn ids_of_result(count: u64) -> Result<Vec<u32>> {
     let len = usize::try_from(count).unwrap_or(usize::MAX);
-    memory::vec_with_capacity(len, "pairs of a join")
-        .map_err(|error| error.of_result(count, count.saturating_mul(ITEM_BYTES)))
+    memory::vec_with_capacity(len, "pairs of a join").map_err(|error| error.of_result(count, ITEM_BYTES))
 }
 
 impl<C: Coord, const D: usize> JoinSides<'_, C, D> {

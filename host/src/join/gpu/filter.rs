@@ -42,10 +42,8 @@ pub(super) fn best_pairs<C: Coord>(
         let sides = plan.run(&temp, grid, &params.join, coords, Some(sets))?;
         let offsets = temp.view(offsets);
         let total = counting.run(&temp, &sides, offsets)?;
-        let bytes = total.saturating_mul(size_of::<Bits128>() as u64);
-        let len = usize::try_from(total).unwrap_or(usize::MAX);
-        let mut all = Buffer::<Bits128>::uninitialized(stream.gpu(), len, "pairs of a join")
-            .map_err(|error| error.of_result(total, bytes))?;
+        let pair_bytes = size_of::<Bits128>() as u64;
+        let mut all = Buffer::<Bits128>::of_result(stream.gpu(), total, pair_bytes, "pairs of a join")?;
         let args = (sides.args(), sides.ranks(&params.scoring), offsets.read_only(), all.slice_mut());
         let n = num_rows as u64;
         with_kernel_dims!(grid.dims, D in [2, 3] or MAX_DIMS => stream.launch_items::<join_filter<C, D>>(n, args))?;

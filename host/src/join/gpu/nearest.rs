@@ -35,8 +35,7 @@ pub(in crate::join) fn nearest<C: Coord>(
     let Some(grid) = grid else {
         // No pair is possible.
         ids.fill_bytes(stream, 0xFF)?;
-        let mut none = memory::vec_with_capacity(len, "distances of neighbors")?;
-        none.resize(len, C::INFINITY);
+        let none = memory::filled(len, C::INFINITY, "distances of neighbors")?;
         dist2.copy_from_slice(stream, &none)?;
         return Ok(Some((ids, dist2)));
     };

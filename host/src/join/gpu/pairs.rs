@@ -5,6 +5,7 @@ use super::grid::grid_of_device_sets;
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
+use crate::join::rows::ITEM_BYTES;
 use crate::point::with_kernel_dims;
 use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
@@ -55,10 +56,7 @@ pub(in crate::join) fn rows<C: Coord>(
     unsafe {
         let sides = plan.run(&temp, &grid, params, sets, None)?;
         let total = counting.run(&temp, &sides, offsets.slice_mut())?;
-        let bytes = total.saturating_mul(size_of::<u32>() as u64);
-        let len = usize::try_from(total).unwrap_or(usize::MAX);
-        let mut found = Buffer::uninitialized(stream.gpu(), len, "ids of points found")
-            .map_err(|error| error.of_result(total, bytes))?;
+        let mut found = Buffer::of_result(stream.gpu(), total, ITEM_BYTES, "ids of points found")?;
         launch_emit(stream, &sides, 0, offsets.slice(), found.slice_mut())?;
         Ok((offsets, found))
     }

@@ -41,8 +41,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     let mut axes: Vec<u8> = memory::vec_with_capacity(num_axes, "axes of the nodes")?;
     // The axes in the order of `items`.
     let num_items = if num_axes > 0 { points.len() } else { 0 };
-    let mut item_axes = memory::vec_with_capacity(num_items, "axes of the points")?;
-    item_axes.resize(num_items, 0);
+    let mut item_axes = memory::filled(num_items, 0, "axes of the points")?;
     let mut cycle = AxisCycle::all(D as u32);
     stats.phase("split", || {
         let item = |id: usize| Item { coords: points[id], id: id as u32 };

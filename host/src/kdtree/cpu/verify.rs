@@ -4,7 +4,7 @@ use kauri_kernels::kdtree::axes::Cell;
 use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_len};
 use crate::kdtree::cpu::varying::varying_axes;
 use crate::parallel;
 use crate::primitives::cpu::bounds::bounds;
@@ -26,17 +26,10 @@ struct Bounds<const D: usize> {
 /// the axes on which the points are not all equal.
 pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<()> {
     let Nodes { points, ids, axes, .. } = tree;
-    if !axes.is_empty() && axes.len() != points.len() / 2 {
-        let (expected, got) = (points.len() as u64 / 2, axes.len() as u64);
-        return Err(Error::Shape { what: "axes of the nodes", expected, got });
+    if !axes.is_empty() {
+        check_len("axes of the nodes", points.len() / 2, axes.len())?;
     }
-    if points.len() != ids.len() {
-        return Err(Error::Shape {
-            what: "ids of the nodes",
-            expected: points.len() as u64,
-            got: ids.len() as u64,
-        });
-    }
+    check_len("ids of the nodes", points.len(), ids.len())?;
     if let Some((node, what)) = first_invalid(ids)? {
         return Err(corrupt(node, what));
     }

@@ -1,6 +1,6 @@
 //! Stable sorts by key on the CPU; see [the GPU version](crate::primitives::radix_sort).
 
-use crate::error::{Error, Result};
+use crate::error::{Result, check_len};
 use crate::memory;
 use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
 use kauri_kernels::thread::radix_key::sort_bits;
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// # Errors
 /// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`OutOfMemory`](Error::OutOfMemory).
 pub fn sort_keys<K: SortKey>(keys: &[K], sorted: &mut [K], options: &RadixSortOptions) -> Result<()> {
-    check("sorted keys", sorted.len(), keys.len())?;
+    check_len("sorted keys", keys.len(), sorted.len())?;
     write_in_order(&ranked(keys, options)?, keys, sorted);
     Ok(())
 }
@@ -27,9 +27,9 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     sorted_values: &mut [V],
     options: &RadixSortOptions,
 ) -> Result<()> {
-    check("values to sort with keys", values.len(), keys.len())?;
-    check("sorted keys", sorted_keys.len(), keys.len())?;
-    check("sorted values", sorted_values.len(), keys.len())?;
+    check_len("values to sort with keys", keys.len(), values.len())?;
+    check_len("sorted keys", keys.len(), sorted_keys.len())?;
+    check_len("sorted values", keys.len(), sorted_values.len())?;
     let ranked = ranked(keys, options)?;
     write_in_order(&ranked, keys, sorted_keys);
     write_in_order(&ranked, values, sorted_values);
@@ -58,17 +58,10 @@ fn ranked<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Result<Vec<(u64
     Ok(ranked)
 }
 
-pub(super) fn check(what: &'static str, got: usize, expected: usize) -> Result<()> {
-    if got == expected {
-        Ok(())
-    } else {
-        Err(Error::Shape { what, expected: expected as u64, got: got as u64 })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
 
     fn sorted<K: SortKey>(keys: &[K], options: &RadixSortOptions) -> Vec<u32> {
         let ids: Vec<u32> = (0..keys.len() as u32).collect();

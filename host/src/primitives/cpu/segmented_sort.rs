@@ -1,7 +1,7 @@
 //! Stable sorts of segments by key on the CPU; see [the GPU version](crate::primitives::segmented_sort).
 
-use super::radix_sort::{check, unsorted, write_in_order};
-use crate::error::{Error, Result};
+use super::radix_sort::{unsorted, write_in_order};
+use crate::error::{Error, Result, check_len};
 use crate::memory;
 use crate::primitives::radix_sort::{RadixSortOptions, SortKey, SortValue};
 use rayon::prelude::*;
@@ -18,7 +18,7 @@ pub fn sort_keys<K: SortKey>(
     sorted: &mut [K],
     options: &RadixSortOptions,
 ) -> Result<()> {
-    check("sorted keys", sorted.len(), keys.len())?;
+    check_len("sorted keys", keys.len(), sorted.len())?;
     write_in_order(&ranked(keys, offsets, options)?, keys, sorted);
     Ok(())
 }
@@ -35,9 +35,9 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     sorted_values: &mut [V],
     options: &RadixSortOptions,
 ) -> Result<()> {
-    check("values to sort with keys", values.len(), keys.len())?;
-    check("sorted keys", sorted_keys.len(), keys.len())?;
-    check("sorted values", sorted_values.len(), keys.len())?;
+    check_len("values to sort with keys", keys.len(), values.len())?;
+    check_len("sorted keys", keys.len(), sorted_keys.len())?;
+    check_len("sorted values", keys.len(), sorted_values.len())?;
     let ranked = ranked(keys, offsets, options)?;
     write_in_order(&ranked, keys, sorted_keys);
     write_in_order(&ranked, values, sorted_values);

@@ -28,7 +28,7 @@ use super::order::{Ascending, NoValue, Order};
 use super::pairs::Pairs;
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
-use crate::error::{Error, Result};
+use crate::error::{self, Result};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::{STREAM_ROWS, TOP_K};
@@ -179,8 +179,8 @@ where
 /// type.
 ///
 /// # Errors
-/// [`Error::Shape`] if the outputs differ in length, [`Error::TooManyItems`] for 2^32 keys or more,
-/// [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the driver.
+/// [`Error::Shape`](crate::Error::Shape) if the outputs differ in length, [`Error::TooManyItems`](crate::Error::TooManyItems) for 2^32 keys
+/// or more, [`Error::WrongDevice`](crate::Error::WrongDevice), [`Error::OutOfMemory`](crate::Error::OutOfMemory), and errors of the driver.
 pub fn top_k<K: RankKey>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -208,6 +208,5 @@ where
 
 /// Returns an error for more keys than there are indices.
 pub(super) fn check_count(len: usize) -> Result<()> {
-    let (count, max) = (len as u64, MAX_KEYS);
-    if count > max { Err(Error::TooManyItems { what: "keys", count, max }) } else { Ok(()) }
+    error::check_count("keys", len as u64, MAX_KEYS)
 }

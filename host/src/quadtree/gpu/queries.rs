@@ -1,7 +1,7 @@
 //! Cell queries of a tree in device memory.
 
 use crate::device::{Buffer, Layout, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::primitives::expand::Offsets;
 use crate::quadtree::gpu::GpuTree;
 use crate::rows::Rows;
@@ -53,9 +53,7 @@ impl<C: Coord> GpuTree<C> {
             stream.launch_items::<quadtree_count_adjacent<D>>(num_rows as u64, args)?;
             plan.run(&temp, counts.read_only(), offsets.slice_mut())?;
             let total = offsets.part_to_vec(&stream, num_rows..num_rows + 1)?[0];
-            let too_large = |error: Error| error.of_result(total, 4 * total);
-            let mut leaves =
-                Buffer::uninitialized(gpu, total as usize, "adjacent leaves").map_err(too_large)?;
+            let mut leaves = Buffer::of_result(gpu, total, 4, "adjacent leaves")?;
             let args = (tree, targets.slice(), offsets.slice(), leaves.slice_mut());
             stream.launch_items::<quadtree_emit_adjacent<D>>(num_rows as u64, args)?;
             leaves

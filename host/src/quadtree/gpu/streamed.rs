@@ -146,8 +146,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     ) -> Result<Levels<D>> {
         let num_levels = self.counted_levels(&root.node, max_points);
         let chunks = self.count_cells(lanes, root.node.level, num_levels, input, max_points)?;
-        let mut counts = memory::vec_with_capacity(1 << (D as u32 * num_levels), "counts of cells")?;
-        counts.resize(1 << (D as u32 * num_levels), 0);
+        let mut counts = memory::filled(1 << (D as u32 * num_levels), 0, "counts of cells")?;
         for chunk in &chunks {
             counts.iter_mut().zip(&chunk.counts).for_each(|(count, chunk_count)| *count += chunk_count);
         }
@@ -207,7 +206,8 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         } else if let Some(root) = top.splitting_roots(batch).next() {
             // SAFETY: the points of the batch have been written, and nothing else uses them.
             let (coords, ids) = unsafe { output.points::<D>(&batch.points) };
-            let (coords, ids) = (copy(coords)?, copy(ids)?);
+            let label = "points on their way through the device";
+            let (coords, ids) = (memory::copy(coords, label)?, memory::copy(ids, label)?);
             let input = InputPoints { coords: &coords, ids: Some(&ids) };
             // At most half of the points at once: all of them may share the cells of many levels.
             let max_points = self.max_points(LANES).min(batch.points.len() / 2).max(MIN_POINTS);
@@ -249,10 +249,4 @@ impl<'a, C: Copy> TreePoints<'a, C> {
             (coords.assume_init_ref(), self.ids.part(range.clone()).assume_init_ref())
         }
     }
-}
-
-fn copy<T: Copy>(items: &[T]) -> Result<Vec<T>> {
-    let mut copy = memory::vec_with_capacity(items.len(), "points on their way through the device")?;
-    copy.extend_from_slice(items);
-    Ok(copy)
 }

@@ -40,7 +40,7 @@ impl<C: Coord> HostTree<C> {
             end += row.len() as u64;
             end
         }));
-        memory::check(4 * end, "adjacent leaves").map_err(|error| error.of_result(end, 4 * end))?;
+        memory::check_result(end, 4, "adjacent leaves")?;
         Ok(Rows::new(offsets, rows.concat()))
     }
 
@@ -76,8 +76,7 @@ impl<C: Coord> HostTree<C> {
         let frame = self.outline.frame::<D>();
         let (nodes, points) = (&self.nodes[..], self.coords.as_chunks::<D>().0);
         let corners = self.cells.as_chunks::<D>().0;
-        let mut samples = vec_with_capacity(nodes.len(), "samples of nodes")?;
-        samples.resize(nodes.len(), NO_NODE);
+        let mut samples = memory::filled(nodes.len(), NO_NODE, "samples of nodes")?;
         // From the last level up, since children follow their parents.
         for level in self.outline.level_begins.windows(2).rev() {
             let (this_level, below) =

@@ -122,9 +122,7 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         match regions {
             Regions::Within(queries) => find_within(self.tree, &self.queries(queries, options)),
             Regions::InBoxes(corners, _) => {
-                let predicate = InsideBoxes::new(corners, options);
-                let found = find(&RangeOf { tree: self.tree, predicate })?;
-                Ok(RangeResult { dist2: Vec::new(), ..found })
+                find(&RangeOf { tree: self.tree, predicate: InsideBoxes::new(corners, options) })
             }
         }
     }

@@ -66,8 +66,7 @@ impl<C: Coord> Boxes<C> {
         let last_level = num_levels(tree.ids.len() as u32).checked_sub(LEAST_LEVELS);
         let first_of_last = last_level.map_or(0, |level| full_tree(level) as usize);
         let num_boxes = last_level.map_or(0, |level| full_tree(level + 1) as usize);
-        let mut boxes: Vec<Found<C, D>> = memory::vec_with_capacity(num_boxes, "boxes of subtrees")?;
-        boxes.resize(num_boxes, Found::NONE);
+        let mut boxes: Vec<Found<C, D>> = memory::filled(num_boxes, Found::NONE, "boxes of subtrees")?;
         parallel::for_chunks(&mut boxes[first_of_last..], TASK_SUBTREES, |chunk, boxes| {
             let first = first_of_last + chunk * TASK_SUBTREES;
             for (node, found) in (first..).zip(boxes) {

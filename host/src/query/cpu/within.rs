@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
+use crate::query::PointMask;
 use crate::query::cpu::order::{self, Order};
 use crate::query::cpu::points;
 use crate::query::cpu::queries::PointQueries;
 use crate::query::cpu::traversal::Traversable;
 use crate::query::options::ValidatedOptions;
 use crate::query::within::{RangeResult, append_offsets};
-use crate::query::{PointMask, item_bytes};
 
 /// Maximum rows that are processed together.
 const MAX_ROWS: usize = 1 << 20;
@@ -27,6 +27,8 @@ pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
     type Region: Copy;
     /// The region of the whole tree.
     const EVERYWHERE: Self::Region;
+    /// True if the result has the distances of the points.
+    const HAS_DISTANCES: bool;
 
     /// Number of rows.
     fn len(&self) -> usize;
@@ -74,9 +76,11 @@ impl<C> RangeVisitor<C> for Sink<'_, C> {
 
     #[inline(always)]
     fn point(&mut self, id: u32, distance: C) {
-        if let (Some(to_id), Some(to_distance)) = (self.ids.get_mut(self.len), self.dist2.get_mut(self.len)) {
-            to_id.write(id);
-            to_distance.write(distance);
+        if let Some(to) = self.ids.get_mut(self.len) {
+            to.write(id);
+        }
+        if let Some(to) = self.dist2.get_mut(self.len) {
+            to.write(distance);
         }
         self.len += 1;
     }
@@ -88,6 +92,8 @@ pub(crate) trait RangeSearch<C>: Sync {
     fn num_points(&self) -> usize;
     /// Number of rows.
     fn len(&self) -> usize;
+    /// Returns the number of distances in a result of `num_found` points: all of them, or none.
+    fn num_distances(&self, num_found: usize) -> usize;
     /// Returns the start bucket of a row.
     fn start_bucket(&self, row: usize) -> u32;
     /// Returns the number of points of a row.
@@ -111,6 +117,10 @@ impl<C: Coord, T: Traversable<C, D>, L: RangePredicate<C, D>, const D: usize> Ra
 
     fn len(&self) -> usize {
         self.predicate.len()
+    }
+
+    fn num_distances(&self, num_found: usize) -> usize {
+        if L::HAS_DISTANCES { num_found } else { 0 }
     }
 
     fn start_bucket(&self, row: usize) -> u32 {
@@ -187,6 +197,7 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
     /// The offsets from the query along the axes.
     type Region = [C; D];
     const EVERYWHERE: [C; D] = [C::ZERO; D];
+    const HAS_DISTANCES: bool = true;
 
     fn len(&self) -> usize {
         self.0.points.len()
@@ -240,6 +251,7 @@ impl<'a, C, const D: usize> InsideBoxes<'a, C, D> {
 impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
     type Region = ();
     const EVERYWHERE: () = ();
+    const HAS_DISTANCES: bool = false;
 
     fn len(&self) -> usize {
         self.boxes.len()
@@ -295,15 +307,17 @@ fn order<C>(search: &dyn RangeSearch<C>, rows: Range<usize>) -> Result<Order> {
     Order::new(search.num_points(), rows, &|row| search.start_bucket(row))
 }
 
+/// Returns the bytes of a found point.
+fn item_bytes<C>(search: &dyn RangeSearch<C>) -> u64 {
+    (size_of::<u32>() + search.num_distances(1) * size_of::<C>()) as u64
+}
+
 /// Finds the points of each row, in the order of the tree.
 pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C>> {
     find_in_blocks(search).map_err(|error| match error {
         Error::OutOfMemory { .. } => match count(search) {
             // Count all rows: memory may have run out after some of them.
-            Ok(counts) => {
-                let count = counts.into_iter().map(u64::from).sum();
-                error.of_result(count, count.saturating_mul(item_bytes::<C>()))
-            }
+            Ok(counts) => error.of_result(counts.into_iter().map(u64::from).sum(), item_bytes(search)),
             Err(_) => error,
         },
         other => other,
@@ -344,9 +358,10 @@ fn keep_rows<C: Coord>(
     let count_slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
     order.for_each(&|batch_number, batch| {
         let max = batch.len() * KEPT_A_ROW;
-        let mut kept = Kept { ids: Vec::with_capacity(max), dist2: Vec::with_capacity(max) };
+        let max_dist2 = search.num_distances(max);
+        let mut kept = Kept { ids: Vec::with_capacity(max), dist2: Vec::with_capacity(max_dist2) };
         let (ids, dist2) = (kept.ids.spare_capacity_mut(), kept.dist2.spare_capacity_mut());
-        let mut sink = Sink { ids: &mut ids[..max], dist2: &mut dist2[..max], len: 0 };
+        let mut sink = Sink { ids: &mut ids[..max], dist2: &mut dist2[..max_dist2], len: 0 };
         for row in batch.iter() {
             let before = sink.len;
             search.find(row, &mut sink);
@@ -358,7 +373,7 @@ fn keep_rows<C: Coord>(
             // SAFETY: the sink has written all points, because there are at most `max`. Every batch has a slot of its own.
             unsafe {
                 kept.ids.set_len(len);
-                kept.dist2.set_len(len);
+                kept.dist2.set_len(search.num_distances(len));
                 kept.ids.shrink_to_fit();
                 kept.dist2.shrink_to_fit();
                 kept_slots.write(batch_number, Some(kept));
@@ -380,21 +395,23 @@ fn append<C: Coord>(
     let before = ids.len();
     let end = offsets.last().map_or(0, |&end| usize::try_from(end).unwrap_or(usize::MAX));
     let more = (end - before) as u64;
-    memory::check(more.saturating_mul(item_bytes::<C>()), "points found")?;
+    memory::check(more.saturating_mul(item_bytes(search)), "points found")?;
     memory::reserve(ids, end - before, "ids of points found")?;
-    memory::reserve(dist2, end - before, "distances of points found")?;
+    let num_distances = search.num_distances(end - before);
+    memory::reserve(dist2, num_distances, "distances of points found")?;
     let id_slots = Parts::new(&mut ids.spare_capacity_mut()[..end - before]);
-    let dist2_slots = Parts::new(&mut dist2.spare_capacity_mut()[..end - before]);
+    let dist2_slots = Parts::new(&mut dist2.spare_capacity_mut()[..num_distances]);
     order.for_each(&|i, batch| {
         let mut taken = 0;
         for row in batch.iter() {
             let range = offsets[row] as usize - before..offsets[row + 1] as usize - before;
             let len = range.len();
+            let distances = search.num_distances(range.start)..search.num_distances(range.end);
             // SAFETY: an order has every row once, and rows do not overlap.
-            let (ids, dist2) = unsafe { (id_slots.part(range.clone()), dist2_slots.part(range)) };
+            let (ids, dist2) = unsafe { (id_slots.part(range), dist2_slots.part(distances)) };
             if let Some(kept) = &kept[i] {
                 ids.write_copy_of_slice(&kept.ids[taken..taken + len]);
-                dist2.write_copy_of_slice(&kept.dist2[taken..taken + len]);
+                dist2.write_copy_of_slice(&kept.dist2[search.num_distances(taken)..][..dist2.len()]);
                 taken += len;
                 continue;
             }
@@ -405,7 +422,7 @@ fn append<C: Coord>(
             ids[found..].iter_mut().for_each(|id| {
                 id.write(u32::MAX);
             });
-            dist2[found..].iter_mut().for_each(|distance| {
+            dist2.iter_mut().skip(found).for_each(|distance| {
                 distance.write(C::INFINITY);
             });
         }
@@ -413,7 +430,7 @@ fn append<C: Coord>(
     // SAFETY: every entry of every row has been written, and the slices above show that the capacity is there.
     unsafe {
         ids.set_len(end);
-        dist2.set_len(end);
+        dist2.set_len(search.num_distances(end));
     }
     Ok(())
 }

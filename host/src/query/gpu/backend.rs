@@ -81,16 +81,13 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         self.with_range(query, |launch| {
             let (stream, found) = (launch.stream, launch.find_all(&mut Workspace::new(&self.gpu))?);
             let offsets = found.offsets.to_vec(stream)?;
-            let (count, bytes) = (found.ids.len() as u64, found.ids.len() as u64 * query.item_bytes());
+            let (count, item_bytes) = (found.ids.len() as u64, query.item_bytes());
+            memory::check_result(count, item_bytes, "points found")?;
             let copied = || {
-                memory::check(bytes, "points found")?;
-                Ok(RangeResult {
-                    offsets,
-                    ids: found.ids.to_vec(stream)?,
-                    dist2: found.dist2.to_vec(stream)?,
-                })
+                let (ids, dist2) = (found.ids.to_vec(stream)?, found.dist2.to_vec(stream)?);
+                Ok(RangeResult { offsets, ids, dist2 })
             };
-            copied().map_err(|error: Error| error.of_result(count, bytes))
+            copied().map_err(|error: Error| error.of_result(count, item_bytes))
         })
     }
 

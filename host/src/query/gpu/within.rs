@@ -119,14 +119,12 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         unsafe {
             let order = self.offsets(workspace, offsets.slice_mut())?;
             let num_found = num_found(stream, &offsets)?;
-            let total = usize::try_from(num_found).unwrap_or(usize::MAX);
             let with_distances = matches!(self.regions, RegionViews::Within(_));
             let (num_distances, item_bytes) =
-                if with_distances { (total, item_bytes::<C>()) } else { (0, size_of::<u32>() as u64) };
-            let too_large = |error: Error| error.of_result(num_found, num_found.saturating_mul(item_bytes));
-            let mut ids = Buffer::uninitialized(gpu, total, "ids of points found").map_err(too_large)?;
-            let mut dist2 =
-                Buffer::uninitialized(gpu, num_distances, "distances of points found").map_err(too_large)?;
+                if with_distances { (num_found, item_bytes::<C>()) } else { (0, size_of::<u32>() as u64) };
+            let mut ids = Buffer::of_result(gpu, num_found, item_bytes, "ids of points found")?;
+            let mut dist2 = Buffer::uninitialized(gpu, num_distances as usize, "distances of points found")
+                .map_err(|error| error.of_result(num_found, item_bytes))?;
             let output =
                 DeviceRangeMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
             self.emit(order, offsets.slice(), output)?;

@@ -74,7 +74,7 @@ pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOpt
             let count_of =
                 |range: Range<usize>| rays[range].iter().map(|ray| hits_of(ray).len() as u64).sum::<u64>();
             let count = parallel::reduce(rays.len(), TASK_RAYS, count_of, |a, b| a + b).unwrap_or(0);
-            error.of_result(count, count * size_of::<Hit>() as u64)
+            error.of_result(count, size_of::<Hit>() as u64)
         })?;
     }
     Ok(Rows::new(offsets, all))

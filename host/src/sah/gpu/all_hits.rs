@@ -71,7 +71,7 @@ impl GpuTree {
 
 /// Turns an allocation error for hits into one that names their number.
 fn hits_error<R>(num_hits: usize, allocated: Result<R>) -> Result<R> {
-    allocated.map_err(|error| error.of_result(num_hits as u64, num_hits as u64 * size_of::<Hit>() as u64))
+    allocated.map_err(|error| error.of_result(num_hits as u64, size_of::<Hit>() as u64))
 }
 
 /// Turns counts into offsets in place, and returns the total. The last count must be zero; its offset is the total.

@@ -2,7 +2,7 @@
 
 use super::tree::GpuTree;
 use crate::device::{Layout, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::{Result, check_count};
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::Slice;
@@ -20,10 +20,7 @@ pub(super) fn sorted_order<'a>(
     rays: Slice<'_, Ray>,
 ) -> Result<Slice<'a, u32>> {
     let num_rays = rays.len();
-    if num_rays as u64 > MAX_SORTED_RAYS {
-        let (what, count) = ("rays in another order", num_rays as u64);
-        return Err(Error::TooManyItems { what, count, max: MAX_SORTED_RAYS });
-    }
+    check_count("rays in another order", num_rays as u64, MAX_SORTED_RAYS)?;
     let mut layout = Layout::new();
     let [sort] = RadixSort::plan(&mut layout, num_rays, [Shape::of::<u32, u32>(num_rays)]);
     let pairs = [(); 2].map(|()| (layout.reserve::<u32>(num_rays), layout.reserve::<u32>(num_rays)));

@@ -8,8 +8,7 @@ use crate::memory;
 
 /// Reads `len` bytes at an offset.
 pub(super) fn read_at(file: &File, at: u64, len: usize, label: &'static str) -> Result<Vec<u8>, DecodeError> {
-    let mut bytes = memory::vec_with_capacity(len, label)?;
-    bytes.resize(len, 0);
+    let mut bytes = memory::filled(len, 0, label)?;
     read_exact_at(file, &mut bytes, at).map_err(|error| match error.kind() {
         io::ErrorKind::UnexpectedEof => DecodeError::File("the file was truncated while it was read".into()),
         _ => DecodeError::File(error.to_string()),
