@@ -66,10 +66,9 @@ pub unsafe fn balanced_number_points<C: Coord>(
         let is_aligned = dims.is_multiple_of(C::PER_16);
         let mut axis = 0;
         while axis < dims && is_aligned {
-            let (coords, mut i) = (load_16(coords, begin + axis), 0);
-            while i < C::PER_16 {
+            let coords = load_16(coords, begin + axis);
+            for i in 0..C::PER_16 {
                 write_key(axis + i, coords[i]);
-                i += 1;
             }
             axis += C::PER_16;
         }
@@ -225,29 +224,23 @@ impl Tile<'_> {
         let (thread, lane) = (thread::thread_idx_x(), warp::lane_id());
         let begin = self.tile as usize * TILE + (thread / 32) as usize * (32 * PATHS_ROWS) + lane as usize;
         let mut ids = [NONE; PATHS_ROWS];
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             let position = begin + 32 * row;
             if position < self.run.len as usize {
                 ids[row] = self.pass.from.load(self.run.begin as usize + position);
             }
-            row += 1;
         }
         let mut paths = [GONE; PATHS_ROWS];
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             if ids[row] != NONE {
                 paths[row] = self.points.paths.load(ids[row] as usize);
             }
-            row += 1;
         }
 
         let mut ranks = [0; PATHS_ROWS];
         let mut counter = Counter::new(self.pass.pending);
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             ranks[row] = counter.rank(paths[row]);
-            row += 1;
         }
         self.find_class_begins(&counter);
 
@@ -257,8 +250,7 @@ impl Tile<'_> {
             + shared_field!(self.smem, counts).load((thread / 32) as usize * CLASSES + class);
         let median = self.run_of(class as u32).median();
         let is_primary = !self.pass.medians.is_empty();
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             let class = counter.class(paths[row]);
             let to = warp::shuffle_idx(warp::FULL_MASK, first, class) + ranks[row];
             let median = warp::shuffle_idx(warp::FULL_MASK, median, class);
@@ -273,7 +265,6 @@ impl Tile<'_> {
                     }
                 }
             }
-            row += 1;
         }
     }
 
@@ -300,12 +291,11 @@ impl Tile<'_> {
         }
         thread::sync_threads();
         if thread < CLASSES {
-            let (mut total, mut warp) = (0, 0);
-            while warp < WARPS {
+            let mut total = 0;
+            for warp in 0..WARPS {
                 let count = counts.load(warp * CLASSES + thread);
                 counts.store(warp * CLASSES + thread, total);
                 total += count;
-                warp += 1;
             }
             let look_back = ColumnLookBack { words: self.words, stride: CLASSES, column: thread };
             look_back.publish_sum(self.tile, u64::from(total));

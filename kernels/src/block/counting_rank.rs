@@ -43,12 +43,10 @@ pub unsafe fn rank_by_counting<R: Ranked>(
 
     let first = thread::block_idx_x() as usize * BLOCK_ITEMS + warp * ITEMS;
     let mut own = [R::LAST; ITEMS];
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         if first + item < len {
             own[item] = items.load(first + item);
         }
-        item += 1;
     }
 
     let mut before = [0u32; ITEMS];
@@ -64,10 +62,8 @@ pub unsafe fn rank_by_counting<R: Ranked>(
         let mut i = lane;
         while i < num_staged {
             let other = staged.load(i);
-            let mut item = 0;
-            while item < ITEMS {
+            for item in 0..ITEMS {
                 before[item] += u32::from(other.is_before(own[item]));
-                item += 1;
             }
             i += 32;
         }
@@ -75,12 +71,10 @@ pub unsafe fn rank_by_counting<R: Ranked>(
         begin += STAGED;
     }
 
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         let rank = reduce::<u32, Sum>(before[item]) as usize;
         if lane == 0 && first + item < len {
             write(rank, own[item]);
         }
-        item += 1;
     }
 }

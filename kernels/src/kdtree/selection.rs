@@ -111,10 +111,8 @@ impl<C: Coord> PointsMut<'_, C> {
     unsafe fn set(&self, i: usize, from: Points<'_, C>, point: usize) {
         self.ids.store(i, from.id(point));
         if !self.coords.is_empty() {
-            let mut axis = 0;
-            while axis < from.dims {
+            for axis in 0..from.dims {
                 self.coords.store(i * from.dims + axis, from.coord(point, axis));
-                axis += 1;
             }
         }
     }

@@ -91,12 +91,10 @@ impl<C: Coord> Tagged<'_, C> {
             self.ids.store(a, id_b);
             self.ids.store(b, id_a);
             let dims = self.axes.dims as usize;
-            let mut axis = 0;
-            while axis < dims {
+            for axis in 0..dims {
                 let (at_a, at_b) = (self.coords.load(a * dims + axis), self.coords.load(b * dims + axis));
                 self.coords.store(a * dims + axis, at_b);
                 self.coords.store(b * dims + axis, at_a);
-                axis += 1;
             }
         }
     }
@@ -178,28 +176,22 @@ impl<C: Coord> Tile<'_, C> {
         let order = shared_field!(self.smem, order);
         let thread = thread::thread_idx_x() as usize;
         let (points, dims) = (self.points, self.points.axes.dims as usize);
-        let mut axis = 0;
-        while axis < dims {
+        for axis in 0..dims {
             // All coordinates are read before any is written.
             let mut coords = [C::ZERO; TILE / SWAPS_THREADS];
-            let mut row = 0;
-            while row < TILE / SWAPS_THREADS {
+            for row in 0..TILE / SWAPS_THREADS {
                 let i = thread + row * SWAPS_THREADS;
                 if i < self.len {
                     coords[row] = points.coords.load((self.begin + order.load(i) as usize) * dims + axis);
                 }
-                row += 1;
             }
             thread::sync_threads();
-            let mut row = 0;
-            while row < TILE / SWAPS_THREADS {
+            for row in 0..TILE / SWAPS_THREADS {
                 let i = thread + row * SWAPS_THREADS;
                 if i < self.len {
                     points.coords.store((self.begin + i) * dims + axis, coords[row]);
                 }
-                row += 1;
             }
-            axis += 1;
         }
         let mut i = thread;
         while i < self.len {

@@ -111,10 +111,8 @@ pub unsafe fn kdtree_place<C: Coord>(
         let (node, id) = (tag_of(keys.load(i)), ids.load(i));
         let rank = in_order_rank(node, ids.len() as u32) as usize;
         node_ids.store(rank, id);
-        let mut axis = 0;
-        while axis < dims as usize {
+        for axis in 0..dims as usize {
             node_coords.store(rank * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
-            axis += 1;
         }
     }
 }

@@ -61,23 +61,19 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let (least, greatest) = (shared_field!(smem, least), shared_field!(smem, greatest));
         let thread = thread::thread_idx_x() as usize;
         let (own_least, own_greatest) = self.reduce_points();
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             let (low, high) = (reduce::<C, C::Min>(own_least[axis]), reduce::<C, C::Max>(own_greatest[axis]));
             if warp::lane_id() == 0 {
                 least.store(thread / 32 * D + axis, low);
                 greatest.store(thread / 32 * D + axis, high);
             }
-            axis += 1;
         }
         thread::sync_threads();
         if thread < self.dims {
             let (mut low, mut high) = (<C::Min>::IDENTITY, <C::Max>::IDENTITY);
-            let mut warp = 0;
-            while warp < WARPS {
+            for warp in 0..WARPS {
                 low = <C::Min>::combine(low, least.load(warp * D + thread));
                 high = <C::Max>::combine(high, greatest.load(warp * D + thread));
-                warp += 1;
             }
             keys.atomic_min(thread, low.key(), Ordering::Relaxed, Scope::Device);
             keys.atomic_max(self.dims + thread, high.key(), Ordering::Relaxed, Scope::Device);

@@ -136,15 +136,13 @@ impl Expand<'_> {
             let output = split_u32(tile_outputs as u32, tile_segments as u32, diagonal as u32, is_before);
             let mut output = output as usize;
             let mut segment = diagonal - output;
-            let mut step = 0;
-            while step < ITEMS {
+            for _ in 0..ITEMS {
                 if segment < tile_segments && begins.load(segment) as usize <= output {
                     segment += 1;
                 } else if output < tile_outputs {
                     ranks.store(output, segment as u32);
                     output += 1;
                 }
-                step += 1;
             }
         }
     }

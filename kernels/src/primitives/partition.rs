@@ -158,14 +158,11 @@ impl Mark<'_> {
         while begin < 32 {
             // All loads of a batch are in flight before the first one is used. Loads beyond the last item repeat it.
             let mut classes = [0; MARK_BATCH];
-            let mut j = 0;
-            while j < MARK_BATCH {
+            for j in 0..MARK_BATCH {
                 let i = item(begin + j as u32);
                 classes[j] = computed(u32::from(self.classes.load(if i < len { i } else { len - 1 })));
-                j += 1;
             }
-            let mut j = 0;
-            while j < MARK_BATCH {
+            for j in 0..MARK_BATCH {
                 let round = begin + j as u32;
                 let exists = item(round) < len;
                 let is_first = warp::warp_vote_ballot(warp::FULL_MASK, exists && classes[j] == 0);
@@ -173,7 +170,6 @@ impl Mark<'_> {
                 if lane == round {
                     (first, second) = (is_first, is_second);
                 }
-                j += 1;
             }
             begin += MARK_BATCH as u32;
         }
@@ -219,20 +215,16 @@ impl<T: Words> Move<'_, T> {
         // All loads are in flight before the first item is written. Loads beyond the last item repeat it.
         let mut items = [T::ZEROS; PARTITION_ITEMS];
         let mut targets = [0; PARTITION_ITEMS];
-        let mut j = 0;
-        while j < PARTITION_ITEMS {
+        for j in 0..PARTITION_ITEMS {
             let i = if item(j) < num_items { item(j) } else { num_items - 1 };
             items[j] = computed(self.input.load(i as usize));
             targets[j] = computed(segment(i).target(&self.planes, i));
-            j += 1;
         }
-        let mut j = 0;
-        while j < PARTITION_ITEMS {
+        for j in 0..PARTITION_ITEMS {
             // Only offsets that do not ascend can give a target beyond the items.
             if item(j) < num_items && targets[j] < num_items {
                 self.output.store(targets[j] as usize, items[j]);
             }
-            j += 1;
         }
     }
 

@@ -52,21 +52,17 @@ impl<T: Words, R: SameRun<T>> Choice<T> for Heads<'_, T, R> {
         }
         // The first item of the input is a head.
         let mut heads = u32::from(first == 0);
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             // The item before the lane's first one is in the lane below. What lane 0 receives precedes its first item
             // of the next row.
             let below = shuffle_idx(items[row][T::PER_16 - 1], warp::lane_id().wrapping_sub(1) & 31);
             let mut previous = if warp::lane_id() == 0 { before } else { below };
             before = below;
-            let mut e = 0;
-            while e < T::PER_16 {
+            for e in 0..T::PER_16 {
                 heads |= u32::from(!R::same(previous, items[row][e])) << (row * T::PER_16 + e);
                 previous = items[row][e];
-                e += 1;
             }
             heads = computed(heads);
-            row += 1;
         }
         heads & tile::valid_bits::<T, ROWS>(begin, len)
     }

@@ -166,10 +166,8 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
             return load_group(self.coords, first);
         }
         let mut points = [[C::ZERO; D]; GROUP];
-        let mut i = 0;
-        while i < GROUP {
+        for i in 0..GROUP {
             points[i] = self.point(first + i);
-            i += 1;
         }
         points
     }
@@ -191,10 +189,8 @@ pub(super) unsafe fn load_group<C: Coord, const D: usize>(
     let mut i = 0;
     while i < GROUP * D {
         let loaded = load_16(coords, first * D + i);
-        let mut e = 0;
-        while e < C::PER_16 {
+        for e in 0..C::PER_16 {
             points[(i + e) / D][(i + e) % D] = loaded[e];
-            e += 1;
         }
         i += C::PER_16;
     }
@@ -218,26 +214,21 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
         let (begin, len) = buckets.run(bucket, buckets.levels);
         let node = full_tree(buckets.levels) + bucket;
         let to = child_box(boxes, node, buckets.dims);
-        let (mut least_id, mut i) = (NO_POINT, 0);
-        while i < len as usize {
+        let mut least_id = NO_POINT;
+        for i in 0..len as usize {
             let id = ids.load(begin + i);
             least_id = if id < least_id { id } else { least_id };
-            i += 1;
         }
         least_ids.store(node as usize, least_id);
-        let mut axis = 0;
-        while axis < buckets.dims {
+        for axis in 0..buckets.dims {
             let first = coords.load(begin * buckets.dims + axis);
             let (mut low, mut high) = (first, first);
-            let mut i = 1;
-            while i < len as usize {
+            for i in 1..len as usize {
                 let coord = coords.load((begin + i) * buckets.dims + axis);
                 (low, high) = (low.min(coord), high.max(coord));
-                i += 1;
             }
             to.store(axis, low);
             to.store(buckets.dims + axis, high);
-            axis += 1;
         }
     }
 }
@@ -320,15 +311,14 @@ pub unsafe fn query_buckets<C: Coord>(
     let (i, dims) = (thread::index_1d_u64() as usize, axes.dims as usize);
     if i < numbers.len() {
         let cycle = axes.cycle();
-        let (mut node, mut axis, mut depth) = (0_usize, cycle.first(), 0);
-        while depth < levels {
+        let (mut node, mut axis) = (0_usize, cycle.first());
+        for _ in 0..levels {
             if !axes.axes.is_empty() {
                 axis = axes.axes.load(node) as usize;
             }
             let is_right = queries.load(i * dims + axis) > splits.load(node);
             node = 2 * node + 1 + usize::from(is_right);
             axis = cycle.next(axis);
-            depth += 1;
         }
         buckets.store(i, node as u32 - full_tree(levels));
         numbers.store(i, i as u32);

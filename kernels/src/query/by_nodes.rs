@@ -264,12 +264,10 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
 #[inline(always)]
 fn get<C: Coord, const D: usize>(coords: &[C; D], axis: usize) -> C {
     let mut coord = coords[0];
-    let mut other = 1;
-    while other < D {
+    for other in 1..D {
         if other == axis {
             coord = coords[other];
         }
-        other += 1;
     }
     coord
 }
@@ -277,11 +275,9 @@ fn get<C: Coord, const D: usize>(coords: &[C; D], axis: usize) -> C {
 /// Sets a coordinate by a run-time index; the array stays in registers.
 #[inline(always)]
 fn set<C: Coord, const D: usize>(coords: &mut [C; D], axis: usize, coord: C) {
-    let mut other = 0;
-    while other < D {
+    for other in 0..D {
         if other == axis {
             coords[other] = coord;
         }
-        other += 1;
     }
 }

@@ -117,13 +117,11 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     let dims = buckets.dims;
     let (mut low, high) =
         (load_point(corners, 2 * own_box, dims), load_point(corners, 2 * own_box + 1, dims));
-    let mut axis = 0;
-    while axis < D {
+    for axis in 0..D {
         // NaN would exclude nothing: make the box empty.
         if low[axis].is_nan() || high[axis].is_nan() {
             low[axis] = C::INFINITY;
         }
-        axis += 1;
     }
     let filter = Filter { mask, excluded: u32::MAX };
     Some((

@@ -26,20 +26,16 @@ unsafe fn min_keys<const LANES: usize>(thread_keys: [u32; BOX_WORDS], smem: *mut
         return block_min_keys(thread_keys, &raw mut (*smem).chunk);
     }
     let (keys, thread) = (shared_field!(smem, keys), thread::thread_idx_x() as usize);
-    let mut i = 0;
-    while i < BOX_WORDS {
+    for i in 0..BOX_WORDS {
         keys.store(i * THREADS + thread, thread_keys[i]);
-        i += 1;
     }
     thread::sync_threads();
     let mut half = THREADS / 2;
     while half > 0 {
         if thread < half {
-            let mut i = 0;
-            while i < BOX_WORDS {
+            for i in 0..BOX_WORDS {
                 let at = i * THREADS + thread;
                 keys.store(at, keys.load(at).min(keys.load(at + half)));
-                i += 1;
             }
         }
         thread::sync_threads();
@@ -167,11 +163,9 @@ pub unsafe fn sah_node_counts(
     if node < nodes.len() {
         let large = nodes.load(node);
         let last = (large.first_chunk + large.num_chunks() - 1) as usize;
-        let mut side = 0;
-        while side < 2 {
+        for side in 0..2 {
             let at = side * (counts.len() / 2) + last;
             node_counts.store(side * nodes.len() + node, before_chunks.load(at) + counts.load(at));
-            side += 1;
         }
     }
 }

@@ -19,13 +19,12 @@ const DIRECTION_BITS: u32 = 4;
 pub fn sort_key(ray: &Ray, bounds: Aabb) -> u32 {
     let d = ray.direction;
     let length = d[0].abs() + d[1].abs() + d[2].abs();
-    let (mut signs, mut origin, mut direction, mut axis) = (0, [0; 3], [0; 3], 0);
-    while axis < 3 {
+    let (mut signs, mut origin, mut direction) = (0, [0; 3], [0; 3]);
+    for axis in 0..3 {
         signs |= u32::from(d[axis] < 0.0) << axis;
         let (low, extent) = (bounds.low[axis], bounds.high[axis] - bounds.low[axis]);
         origin[axis] = quantized((ray.origin[axis] - low) / extent, ORIGIN_BITS);
         direction[axis] = quantized(d[axis].abs() / length, DIRECTION_BITS);
-        axis += 1;
     }
     let origin_code = Curve::ZOrder.code(origin, 3, ORIGIN_BITS) as u32;
     let direction_code = Curve::ZOrder.code(direction, 3, DIRECTION_BITS) as u32;

@@ -166,12 +166,10 @@ impl Coord for f64 {
 #[inline(always)]
 pub fn dist2<C: Coord>(dims: usize, a: impl Fn(usize) -> C, b: impl Fn(usize) -> C) -> C {
     let mut sum = C::ZERO;
-    let mut axis = 0;
-    while axis < dims {
+    for axis in 0..dims {
         let d = a(axis) - b(axis);
         // 0.0 + d*d is d*d exactly, so starting from zero does not change the result.
         sum = sum + d * d;
-        axis += 1;
     }
     sum
 }

@@ -64,10 +64,8 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         let mut i = t;
         while i < num_counts {
             let mut count = 0;
-            let mut copy = 0;
-            while copy < HISTOGRAM_COPIES {
+            for copy in 0..HISTOGRAM_COPIES {
                 count += counts.load(i * HISTOGRAM_COPIES + copy);
-                copy += 1;
             }
             if count != 0 {
                 self.digit_begins.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
@@ -98,15 +96,11 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         if last < self.keys.len() {
             // All loads are in flight before the first key is counted.
             let mut keys = [K::ZERO; HISTOGRAM_ITEMS];
-            let mut item = 0;
-            while item < Self::ITEMS {
+            for item in 0..Self::ITEMS {
                 keys[item] = self.keys.load(first + item * HISTOGRAM_THREADS);
-                item += 1;
             }
-            let mut item = 0;
-            while item < Self::ITEMS {
+            for item in 0..Self::ITEMS {
                 self.count(keys[item], counts);
-                item += 1;
             }
         } else {
             let mut i = first;
@@ -121,15 +115,13 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
     unsafe fn count(&self, key: K, counts: SharedSlice<'_, u32>) {
         let key = self.reader.loaded(key);
         let copy = thread::thread_idx_x() as usize % HISTOGRAM_COPIES;
-        let mut pass = 0;
-        while pass < Self::DIGITS {
+        for pass in 0..Self::DIGITS {
             let shift = self.by.begin_bit + pass as u32 * RADIX_BITS;
             if shift < self.by.end_bit {
                 let digit = self.reader.digit(key, shift, digit_mask(self.by.end_bit - shift)) as usize;
                 let count = (pass * RADIX + digit) * HISTOGRAM_COPIES + copy;
                 counts.atomic_add(count, 1, Ordering::Relaxed, Scope::Block);
             }
-            pass += 1;
         }
     }
 }
@@ -141,11 +133,9 @@ unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
     let lane = warp::lane_id() as usize;
     let mut before_digit = [0; LANE_DIGITS];
     let mut sum = 0u64;
-    let mut i = 0;
-    while i < LANE_DIGITS {
+    for i in 0..LANE_DIGITS {
         before_digit[i] = sum;
         sum += counts.load(lane * LANE_DIGITS + i);
-        i += 1;
     }
     let mut before = sum;
     let mut delta = 1;
@@ -156,9 +146,7 @@ unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
         }
         delta *= 2;
     }
-    let mut i = 0;
-    while i < LANE_DIGITS {
+    for i in 0..LANE_DIGITS {
         counts.store(lane * LANE_DIGITS + i, before - sum + before_digit[i]);
-        i += 1;
     }
 }

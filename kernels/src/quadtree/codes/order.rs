@@ -59,10 +59,9 @@ pub unsafe fn quadtree_order(
         if at < total {
             let points = ids.part(start as usize, len as usize);
             let id = points.load((at + len - end) as usize);
-            let (mut rank, mut other) = (0, 0);
-            while other < len as usize {
+            let mut rank = 0;
+            for other in 0..len as usize {
                 rank += u32::from(points.load(other) < id);
-                other += 1;
             }
             sorted.store((start + rank) as usize, id);
         }

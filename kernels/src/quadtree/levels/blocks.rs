@@ -76,12 +76,11 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
         let (mut at, end) = (node.start as usize, node.end as usize);
         self.count();
         if thread == 0 {
-            let (mut begin, mut child) = (node.start, 0);
-            while child < 1 << D {
+            let mut begin = node.start;
+            for child in 0..1 << D {
                 begins.store(child, begin);
                 next.store(child, begin);
                 begin += rows.load(child * THREADS) as u32;
-                child += 1;
             }
         }
         thread::sync_threads();
@@ -119,10 +118,9 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
     /// Returns a bit for each child that splits, given the numbers of points of the children.
     #[inline(always)]
     unsafe fn splits(&self, len: impl Fn(usize) -> u32) -> u32 {
-        let (mut splits, mut child) = (0, 0);
-        while child < 1 << D {
+        let mut splits = 0;
+        for child in 0..1 << D {
             splits |= u32::from(len(child) >= self.children.splits_from) << child;
-            child += 1;
         }
         splits
     }
@@ -136,21 +134,17 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
             count_child::<D>(&mut counts, self.points, self.points.codes.load(i));
             i += THREADS;
         }
-        let mut child = 0;
-        while child < 1 << D {
+        for child in 0..1 << D {
             rows.store(child * THREADS + thread, counts[child].into());
-            child += 1;
         }
         thread::sync_threads();
         // Tree reduction.
         let mut half = THREADS as u32 / 2;
         while half > 0 {
             if thread < half as usize {
-                let mut child = 0;
-                while child < 1 << D {
+                for child in 0..1 << D {
                     let at = child * THREADS + thread;
                     rows.store(at, rows.load(at) + rows.load(at + half as usize));
-                    child += 1;
                 }
             }
             thread::sync_threads();

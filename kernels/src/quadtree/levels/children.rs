@@ -48,12 +48,11 @@ impl ChildWriter<'_> {
         let node = Node { start, end, first_child: 0, level };
         let number = self.first_node as usize + at;
         self.nodes.store(number, node.to_bits());
-        let (side, mut axis) = (1 << (self.frame_levels - level), 0);
-        while axis < D {
+        let side = 1 << (self.frame_levels - level);
+        for axis in 0..D {
             let is_upper = (child >> (D - 1 - axis) & 1) as u32;
             let corner = self.cells.load(parent.number as usize * D + axis);
             self.cells.store(number * D + axis, corner + is_upper * side);
-            axis += 1;
         }
         self.numbers.store(at, number as u32);
         self.flags.store(at, u8::from(node.len() >= self.splits_from));

@@ -234,10 +234,9 @@ impl<const D: usize> Tile<D> {
             bases.store(child, self.begin_of(offsets, child).wrapping_sub(before));
         }
         chunk.sort::<FULL>();
-        let (mut splits, mut child) = (0, 0);
-        while child < 1 << D {
+        let mut splits = 0;
+        for child in 0..1 << D {
             splits |= u32::from(self.len_of(offsets, child) >= splits_from) << child;
-            child += 1;
         }
         chunk.store::<FULL>(splits, to, |child| bases.load(child));
     }
