@@ -7,6 +7,7 @@ use crate::policy::{
     BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS, BALANCED_SUBTREES_THREADS as THREADS,
 };
 use crate::query::left_balanced::full_tree;
+use crate::thread::items::strided;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
@@ -138,8 +139,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
         let thread = thread::thread_idx_x() as usize;
         for axis in 0..self.dims {
             let (points, order) = (array(axis), self.order(axis));
-            let mut position = thread;
-            while position < points.len() {
+            for position in strided(thread, points.len(), THREADS) {
                 let id = points.load(position) as usize;
                 if axis == 0 {
                     numbers.store(id, position as u16);
@@ -147,7 +147,6 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                 } else {
                     order.store(position, numbers.load(id));
                 }
-                position += THREADS;
             }
             // All threads read the numbers that the first axis stores.
             thread::sync_threads();

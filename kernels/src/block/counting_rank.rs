@@ -1,6 +1,7 @@
 //! Ranks of items by counting, for each, the items before it: less work than a sort for few items.
 
 use crate::policy::TOP_K;
+use crate::thread::items::strided;
 use crate::thread::operator::Sum;
 use crate::thread::ranked::Ranked;
 use crate::warp::scan::reduce;
@@ -50,25 +51,19 @@ pub unsafe fn rank_by_counting<R: Ranked>(
     }
 
     let mut before = [0u32; ITEMS];
-    let mut begin = 0;
-    while begin < len {
+    for begin in strided(0, len, STAGED) {
         let num_staged = if len - begin < STAGED { len - begin } else { STAGED };
-        let mut i = thread;
-        while i < num_staged {
+        for i in strided(thread, num_staged, THREADS) {
             staged.store(i, items.load(begin + i));
-            i += THREADS;
         }
         thread::sync_threads();
-        let mut i = lane;
-        while i < num_staged {
+        for i in strided(lane, num_staged, 32) {
             let other = staged.load(i);
             for item in 0..ITEMS {
                 before[item] += u32::from(other.is_before(own[item]));
             }
-            i += 32;
         }
         thread::sync_threads();
-        begin += STAGED;
     }
 
     for item in 0..ITEMS {

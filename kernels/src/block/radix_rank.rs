@@ -3,6 +3,7 @@
 //! Adinets and Merrill 2022 (*Onesweep*), because other blocks wait for the counts.
 
 use crate::block::scan::{ScanSmem, exclusive_sum};
+use crate::thread::items::strided;
 use crate::thread::radix_key::RADIX;
 use crate::warp::rank::lanes_with_digit;
 use cuda_std::prelude::*;
@@ -50,10 +51,8 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
     #[inline(always)]
     pub unsafe fn clear(&self) {
         const { assert!(32 * WARPS >= RADIX) };
-        let mut i = thread::thread_idx_x() as usize;
-        while i < WARPS * RADIX {
+        for i in strided(thread::thread_idx_x() as usize, WARPS * RADIX, 32 * WARPS) {
             self.counts.store(i, 0);
-            i += 32 * WARPS;
         }
     }
 

@@ -6,6 +6,7 @@ use super::best::{CandidateList, pair, state};
 use super::score::Scoring;
 use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS, join_rising_min_blocks};
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::operator::Max;
 use crate::warp::scan::reduce;
 use crate::warp::shuffle::shuffle_idx;
@@ -79,11 +80,9 @@ unsafe fn defer_segments(
         begin = state.atomic_add(state::TASKS, num, Ordering::Relaxed, Scope::Device);
     }
     let begin = shuffle_idx(begin, 0);
-    let mut task = u64::from(warp::lane_id());
-    while task < num {
+    for task in strided(u64::from(warp::lane_id()), num, 32) {
         let segment = 1 + (task << shift);
         tasks.store((begin + task) as usize, warp << WARP_SHIFT | segment << SEGMENT_SHIFT | shift);
-        task += 32;
     }
 }
 
@@ -97,8 +96,11 @@ const SEGMENT_SHIFT: u32 = 5;
 pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_, C>, tasks: Slice<u64>) {
     let join = ThresholdJoin::new(args);
     let all = args.state.load(state::TASKS);
-    let mut task = thread::index_1d_u64() / 32;
-    while task < all {
+    for task in strided(
+        thread::index_1d_u64() / 32,
+        all,
+        u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64,
+    ) {
         let word = tasks.load(task as usize);
         let i = (word >> WARP_SHIFT) as usize * 32 + warp::lane_id() as usize;
         let segment = (word >> SEGMENT_SHIFT) as u32 as usize;
@@ -106,7 +108,6 @@ pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_,
         if i < args.sides.probe_ids.len() {
             join.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * end));
         }
-        task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
     }
 }
 

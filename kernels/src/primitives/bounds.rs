@@ -5,6 +5,7 @@
 
 use crate::policy::TILE_THREADS as THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::operator::Operator;
 use crate::thread::radix_key::RadixKey;
@@ -86,8 +87,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let (mut least, mut greatest) = ([<C::Min>::IDENTITY; D], [<C::Max>::IDENTITY; D]);
         let num_points = self.coords.len() / self.dims;
         let stride = thread::grid_dim_x() as usize * THREADS;
-        let mut point = thread::index_1d_u64() as usize;
-        while point < num_points {
+        for point in strided(thread::index_1d_u64() as usize, num_points, stride) {
             let mut axis = 0;
             // A constant number of rounds keeps the box in registers.
             while axis < D {
@@ -101,7 +101,6 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
                 }
                 axis += 1;
             }
-            point += stride;
         }
         (least, greatest)
     }

@@ -7,6 +7,7 @@
 
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::{PARTITION_ITEMS, TILE_THREADS as THREADS, partition_min_blocks};
+use crate::thread::items::strided;
 use crate::thread::operator::{Counts, Operator, Sum};
 use crate::thread::ranks::{Ranks, num_words};
 use crate::thread::segments::segment_of;
@@ -24,16 +25,10 @@ pub const TILE_WORDS: usize = THREADS;
 /// Classes that a lane of the first pass loads at once.
 const MARK_BATCH: usize = 16;
 
-/// Computes the ranks of the classes. `bits` and `before` have two planes of [`num_words`] words, for the classes 0 and
-/// 1. `words` are zeros: the ticket, then the words of the look-back.
+/// Computes the ranks of the classes; a block per tile.
 #[kernel(family = "primitives-select", block = THREADS, shared = MarkSmem, hot)]
-pub unsafe fn primitives_partition_mark(
-    classes: Slice<u8>,
-    bits: SliceMut<u32>,
-    before: SliceMut<u64>,
-    words: SliceMut<u64>,
-) {
-    Mark { classes, bits, before, words }.run()
+pub unsafe fn primitives_partition_mark(mark: Mark<'_>) {
+    mark.run()
 }
 
 /// Moves the items of every segment by the ranks of their classes. Segments begin at `offsets`.
@@ -99,12 +94,17 @@ pub struct MarkSmem {
     ticket: [u64; 1],
 }
 
-/// The first pass for one tile.
-struct Mark<'a> {
-    classes: Slice<'a, u8>,
-    bits: SliceMut<'a, u32>,
-    before: SliceMut<'a, u64>,
-    words: SliceMut<'a, u64>,
+/// The first pass, of which each block handles one tile.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Mark<'a> {
+    /// The class of each item.
+    pub classes: Slice<'a, u8>,
+    /// The bits of class 0, then those of class 1: two planes of [`num_words`] words.
+    pub bits: SliceMut<'a, u32>,
+    /// The prefix counts of the bits, in planes as well.
+    pub before: SliceMut<'a, u64>,
+    /// Zeros: the ticket, then the words of the look-back.
+    pub words: SliceMut<'a, u64>,
 }
 
 impl Mark<'_> {
@@ -154,8 +154,7 @@ impl Mark<'_> {
         }
         let item = |round: u32| (warp_word + round as usize) * 32 + lane as usize;
         let (mut first, mut second) = (0, 0);
-        let mut begin = 0;
-        while begin < 32 {
+        for begin in strided(0, 32, MARK_BATCH as u32) {
             // All loads of a batch are in flight before the first one is used. Loads beyond the last item repeat it.
             let mut classes = [0; MARK_BATCH];
             for j in 0..MARK_BATCH {
@@ -171,7 +170,6 @@ impl Mark<'_> {
                     (first, second) = (is_first, is_second);
                 }
             }
-            begin += MARK_BATCH as u32;
         }
         (first, second)
     }

@@ -1,6 +1,6 @@
 //! Unique: the first item of every run of equal items, in one pass.
 
-use super::select::{Choice, Select, Selected};
+use super::select::{Choice, Select};
 use crate::block::compact::CompactSmem;
 use crate::block::tile::{self, Items, THREADS, row_begin};
 use crate::policy::{SELECT_MIN_BLOCKS, SELECT_ROWS as ROWS};
@@ -14,15 +14,8 @@ use cuda_std::prelude::*;
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, u64, Bits128], R = [EqualBits])]
 #[instance(u64, EqualHigh)]
-pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(
-    input: Slice<T>,
-    kept: SliceMut<T>,
-    others: SliceMut<T>,
-    count: SliceMut<u64>,
-    words: SliceMut<u64>,
-) {
-    let to = Selected { kept, others, count };
-    Select { input, to, words }.run(Heads::<T, R> { input, run: PhantomData })
+pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(select: Select<'_, T>) {
+    select.run(Heads::<T, R> { input: select.input, run: PhantomData })
 }
 
 /// Comparisons that have kernels.

@@ -9,6 +9,7 @@ use super::buckets::{BucketPoints, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::region::Region;
 use cuda_std::prelude::*;
@@ -87,7 +88,7 @@ impl Filter<'_> {
 
 /// The traversal of one query.
 #[derive(Clone, Copy)]
-pub struct Traversal<'a, C, R, const D: usize> {
+pub struct BucketTraversal<'a, C, R, const D: usize> {
     /// The points in their buckets.
     pub buckets: BucketPoints<'a, C>,
     /// The bounding boxes of both children of each node above the buckets.
@@ -105,7 +106,8 @@ pub struct Traversal<'a, C, R, const D: usize> {
 }
 
 /// A lane's traversal and the result row of its query, if the lane has one; `None` if no lane of the warp has a query.
-pub(super) type TraversalAndRow<'a, C, R, const D: usize> = Option<(Traversal<'a, C, R, D>, Option<usize>)>;
+pub(super) type TraversalAndRow<'a, C, R, const D: usize> =
+    Option<(BucketTraversal<'a, C, R, D>, Option<usize>)>;
 
 /// Shared memory: the distance of the pending child for each level and thread.
 #[repr(C, align(16))]
@@ -124,7 +126,7 @@ struct Position {
     is_done: bool,
 }
 
-impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
+impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
     /// Offers the visitor every point within its bound.
     ///
     /// # Safety
@@ -281,13 +283,11 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
         }
         // The corners of both boxes are contiguous and aligned to 16 bytes.
         let mut corners = [[C::ZERO; D]; 4];
-        let mut i = 0;
-        while i < 4 * D {
+        for i in strided(0, 4 * D, C::PER_16) {
             let coords = load_16(self.boxes, node as usize * 4 * D + i);
             for e in 0..C::PER_16 {
                 corners[(i + e) / D][(i + e) % D] = coords[e];
             }
-            i += C::PER_16;
         }
         let [low, high, right_low, right_high] = corners;
         (self.distances_to_box(low, high), self.distances_to_box(right_low, right_high))
@@ -316,8 +316,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
     /// Offers a run of points to the warp, one point a lane at a time.
     #[inline(always)]
     unsafe fn visit_by_warp<V: Visitor<C>>(&self, begin: usize, len: u32, visitor: &mut V) {
-        let mut first = 0;
-        while first < len {
+        for first in strided(0, len, 32) {
             let i = first + warp::lane_id();
             let slot = begin + if i < len { i } else { 0 } as usize;
             let (point, id) = (self.buckets.point::<D>(slot), self.buckets.ids.load(slot));
@@ -326,7 +325,6 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
             if warp::warp_vote_any(warp::FULL_MASK, is_near) {
                 visitor.offer(is_near && self.filter.accepts(id), distance, id);
             }
-            first += 32;
         }
     }
 

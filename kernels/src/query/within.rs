@@ -3,7 +3,7 @@
 
 use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
-use super::traversal::{Filter, THREADS, Traversal, TraversalAndRow, TraversalSmem, Visitor};
+use super::traversal::{BucketTraversal, Filter, THREADS, TraversalAndRow, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -125,7 +125,7 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     }
     let filter = Filter { mask, excluded: u32::MAX };
     Some((
-        Traversal {
+        BucketTraversal {
             buckets,
             boxes: index.boxes,
             least_ids: index.least_ids,

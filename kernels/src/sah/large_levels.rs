@@ -8,6 +8,7 @@ use super::small_roots::SmallRoot;
 use super::top_nodes::{Child, TopNode};
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use crate::thread::operator::Sum;
 use crate::thread::search::partition_point;
 use crate::warp::scan::{exclusive_of, inclusive};
@@ -57,10 +58,7 @@ pub struct LevelSums<'a> {
 /// there are at least as many chunks as nodes.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_chunk_nodes(nodes: Slice<LargeNode>, chunk_nodes: SliceMut<u32>, sums: LevelSums<'_>) {
-    let chunk = thread::index_1d_u64() as usize;
-    if chunk >= chunk_nodes.len() {
-        return;
-    }
+    let Some(chunk) = own_item(chunk_nodes.len()) else { return };
     let node = partition_point(0, nodes.len(), |node| nodes.load(node).first_chunk as usize <= chunk) - 1;
     chunk_nodes.store(chunk, node as u32);
     if chunk < nodes.len() {

@@ -6,6 +6,7 @@ use super::extent::Extent;
 use super::ray::Ray;
 use crate::join::curve::Curve;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Bits of a key: the sign of the direction on each axis, then the Morton code of the origin, then that of the direction.
@@ -46,9 +47,7 @@ pub unsafe fn sah_ray_keys(
     keys: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < rays.len() {
-        keys.store(i, sort_key(&rays.load(i), extent.load(0).bounds));
-        numbers.store(i, i as u32);
-    }
+    let Some(i) = own_item(rays.len()) else { return };
+    keys.store(i, sort_key(&rays.load(i), extent.load(0).bounds));
+    numbers.store(i, i as u32);
 }

@@ -1,6 +1,7 @@
 //! Histograms of all digits in one pass over the keys, and the exclusive sums of each digit's counts.
 
 use crate::policy::{HISTOGRAM_COPIES, HISTOGRAM_ITEMS, HISTOGRAM_THREADS, histogram_tile};
+use crate::thread::items::strided;
 use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, SortBy, digit_mask};
 use cuda_std::prelude::*;
 
@@ -47,22 +48,21 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         let (counts, is_last) = (shared_field!(smem, counts), shared_field!(smem, is_last));
         let t = thread::thread_idx_x() as usize;
         let num_counts = self.digit_begins.len();
-        let mut i = t;
-        while i < num_counts * HISTOGRAM_COPIES {
+        for i in strided(t, num_counts * HISTOGRAM_COPIES, HISTOGRAM_THREADS) {
             counts.store(i, 0);
-            i += HISTOGRAM_THREADS;
         }
         thread::sync_threads();
 
-        let mut tile = thread::block_idx_x() as usize * Self::TILE;
-        while tile < self.keys.len() {
+        for tile in strided(
+            thread::block_idx_x() as usize * Self::TILE,
+            self.keys.len(),
+            thread::grid_dim_x() as usize * Self::TILE,
+        ) {
             self.count_tile(tile + t, counts);
-            tile += thread::grid_dim_x() as usize * Self::TILE;
         }
         thread::sync_threads();
 
-        let mut i = t;
-        while i < num_counts {
+        for i in strided(t, num_counts, HISTOGRAM_THREADS) {
             let mut count = 0;
             for copy in 0..HISTOGRAM_COPIES {
                 count += counts.load(i * HISTOGRAM_COPIES + copy);
@@ -70,7 +70,6 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
             if count != 0 {
                 self.digit_begins.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
             }
-            i += HISTOGRAM_THREADS;
         }
         thread::sync_threads();
 
@@ -103,10 +102,8 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
                 self.count(keys[item], counts);
             }
         } else {
-            let mut i = first;
-            while i < self.keys.len() {
+            for i in strided(first, self.keys.len(), HISTOGRAM_THREADS) {
                 self.count(self.keys.load(i), counts);
-                i += HISTOGRAM_THREADS;
             }
         }
     }

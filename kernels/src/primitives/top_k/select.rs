@@ -7,6 +7,7 @@ use super::State;
 use super::filter::{Candidates, CandidatesSmem, Pieces};
 use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
 use crate::block::tile::THREADS;
+use crate::thread::items::strided;
 use crate::thread::radix_key::RADIX;
 use crate::thread::ranked::*;
 use crate::thread::words::Words;
@@ -113,25 +114,21 @@ impl<B: RankBits> Select<'_, B> {
         clear_counts(counts);
         thread::sync_threads();
         let num_items = self.pieces.keys.len();
-        let mut begin = Pieces::<B>::stride(piece);
-        while begin < num_items {
+        for begin in strided(Pieces::<B>::stride(piece), num_items, Pieces::<B>::stride(num_pieces)) {
             let end = begin + Pieces::<B>::stride(1);
             let mut i = begin + thread;
             while i < end && i < num_items {
                 count_digit(self.pieces.item(i), prefix, digit, counts);
                 i += THREADS;
             }
-            begin += Pieces::<B>::stride(num_pieces);
         }
         thread::sync_threads();
-        let mut value = thread;
-        while value < RADIX {
+        for value in strided(thread, RADIX, THREADS) {
             let count = counts.load(value);
             if count != 0 {
                 let i = State::count_of(digit, value);
                 self.state.words.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
             }
-            value += THREADS;
         }
         thread::sync_threads();
         if thread == 0 {

@@ -1,11 +1,9 @@
 //! The children of nodes that split.
 
 use super::super::node::Node;
-use super::Roots;
-use super::splits::Keys;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_WARP_POINTS};
 use crate::thread::radix_key::RadixKey;
-use crate::thread::search::partition_point;
+use crate::thread::search::{partition_point, partition_point_near};
 use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
 
@@ -40,35 +38,33 @@ pub struct NextRoots<'a> {
     pub lens: SliceMut<'a, u64>,
 }
 
-/// Writes the children of the nodes of a round that split, from node `first_node` on. Nodes on the level below the round become the roots
-/// of the next. The roots of this round are on level `level` of a tree whose root has 2^`frame_levels` units on a side. A warp takes 32
-/// nodes.
+/// Writes the children of the nodes of a round that split. Nodes on the level below the round become the roots of the next. A warp takes
+/// 32 nodes.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
-    keys: Keys<'_, K>,
-    splits: Splits<'_>,
-    roots: Roots<'_>,
-    level: u32,
-    frame_levels: u32,
-    first_node: u32,
+    round: SplitRound<'_, K, D>,
     to: NodesMut<'_>,
     next: NextRoots<'_>,
 ) {
-    let round = Round::<K, D> { keys, splits, roots, level, frame_levels, first_node };
     round.write(thread::index_1d_u64() as usize, to, next);
 }
 
 /// A round whose splits are known.
-struct Round<'a, K, const D: usize> {
-    keys: Keys<'a, K>,
-    splits: Splits<'a>,
-    roots: Roots<'a>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct SplitRound<'a, K, const D: usize> {
+    /// The sorted keys.
+    pub keys: crate::quadtree::codes::splits::Keys<'a, K>,
+    /// The nodes that split.
+    pub splits: crate::quadtree::codes::children::Splits<'a>,
+    /// The roots of the round.
+    pub roots: crate::quadtree::codes::Roots<'a>,
     /// The level of the roots.
-    level: u32,
-    frame_levels: u32,
+    pub level: u32,
+    /// The root of the tree has 2^`frame_levels` units on a side.
+    pub frame_levels: u32,
     /// The number of the first child.
-    first_node: u32,
+    pub first_node: u32,
 }
 
 /// A node that splits.
@@ -98,7 +94,7 @@ impl Split {
     }
 }
 
-impl<K: RadixKey, const D: usize> Round<'_, K, D> {
+impl<K: RadixKey, const D: usize> SplitRound<'_, K, D> {
     /// Writes node `k` of the list, one per lane, then the children of all nodes of the warp, one child per lane at a time. All lanes
     /// call.
     #[inline(always)]
@@ -179,16 +175,11 @@ impl<K: RadixKey, const D: usize> Round<'_, K, D> {
         self.first_node + ((k as u32) << D)
     }
 
-    /// Returns the end of the positions that share `key`, by an exponential search: a node that splits has more than `leaf_points` points.
+    /// Returns the end of the positions that share `key`: a node that splits has more than `leaf_points` points.
     #[inline(always)]
     unsafe fn end(&self, begin: usize, key: u64, shift: u32) -> usize {
-        let (mut low, mut step, len) = (begin + self.keys.leaf_points as usize, 1, self.keys.keys.len());
-        while low + step <= len && self.keys.key(low + step - 1) >> shift == key {
-            low += step;
-            step *= 2;
-        }
-        let high = if low + step - 1 < len { low + step - 1 } else { len };
-        partition_point(low, high, |i| self.keys.key(i) >> shift == key)
+        let low = begin + self.keys.leaf_points as usize;
+        partition_point_near(low, self.keys.keys.len(), |i| self.keys.key(i) >> shift == key)
     }
 
     /// Returns the end of a child's positions.

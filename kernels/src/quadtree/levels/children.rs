@@ -24,6 +24,17 @@ pub struct ChildWriter<'a> {
     pub flags: SliceMut<'a, u8>,
 }
 
+/// A level whose nodes are split each by a thread or a block.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct LevelSplit<'a> {
+    /// The points of the level.
+    pub points: crate::quadtree::levels::points::LevelPoints<'a>,
+    /// Where the points go.
+    pub to: crate::quadtree::levels::points::PointTargets<'a>,
+    /// The output of the children.
+    pub children: crate::quadtree::levels::children::ChildWriter<'a>,
+}
+
 /// A node that splits.
 pub(super) struct Parent {
     /// Its index in the list of nodes that split.
