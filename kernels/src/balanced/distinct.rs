@@ -6,7 +6,7 @@ use crate::block::tile::THREADS;
 use crate::policy::PER_ITEM_THREADS;
 use crate::primitives::select_two_pass::CloseGaps;
 use crate::thread::coord::Coord;
-use crate::thread::items::{own_item, strided};
+use crate::thread::items::own_item;
 use crate::thread::order::Lookup;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
 use cuda_std::prelude::*;
@@ -74,7 +74,8 @@ impl<C: Coord> Pieces<'_, C> {
             keys.store(0, self.sorted.keys.load(begin - 1));
             ids.store(0, self.sorted.values.load(begin - 1));
         }
-        for round in strided(0, len, 32) {
+        let mut round = 0;
+        while round < len {
             let is_item = round + lane < len;
             let i = begin + if is_item { round + lane } else { len - 1 };
             let (key, id) = (self.sorted.keys.load(i), self.sorted.values.load(i));
@@ -91,6 +92,7 @@ impl<C: Coord> Pieces<'_, C> {
                 ids.store(0, id);
             }
             buffer.push(keep, id);
+            round += 32;
         }
         if lane == 0 {
             self.counts.store(warp, buffer.len as u64);

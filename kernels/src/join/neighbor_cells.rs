@@ -5,7 +5,7 @@ use super::cells::{Directory, Pairing, Shape, load_point};
 use super::grid::Grid;
 use crate::thread::coord::Coord;
 use crate::thread::measure::{Norm, along};
-use crate::thread::search::{partition_point, partition_point_near};
+use crate::thread::search::partition_point;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
@@ -116,7 +116,14 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
         accepts: impl Fn(usize) -> bool,
         visit: impl FnMut(usize, u32),
     ) -> usize {
-        let accepted = |position| bits_of_group(|i| accepts(position + i));
+        let accepted = |position| {
+            let (mut hits, mut i) = (0, 0);
+            while i < GROUP {
+                hits |= u32::from(accepts(position + i)) << i;
+                i += 1;
+            }
+            hits
+        };
         let is_near = |position| self.is_near(&probe.point, position);
         self.search(probe, (from, to), goes_on, accepted, is_near, visit)
     }
@@ -189,10 +196,17 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
         partition_point(low, high, |i| self.build.codes.load(i) < code)
     }
 
-    /// Returns the index of the first code after `begin` that is greater than `last`, which is usually near.
+    /// Returns the index of the first code after `begin` that is greater than `last`, by an exponential search, because it is usually
+    /// near.
     #[inline(always)]
     unsafe fn upper_bound(&self, begin: usize, last: u64) -> usize {
-        partition_point_near(begin, self.build.codes.len(), |i| self.build.codes.load(i) <= last)
+        let (mut low, mut step, len) = (begin, 1, self.build.codes.len());
+        while low + step <= len && self.build.codes.load(low + step - 1) <= last {
+            low += step;
+            step *= 2;
+        }
+        let high = if low + step - 1 < len { low + step - 1 } else { len };
+        partition_point(low, high, |i| self.build.codes.load(i) <= last)
     }
 
     /// Returns the pair of a build and a probe point with the rank of their score, in the order of the original sets.
@@ -210,7 +224,14 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
     /// Returns which points of a group are near, as a bit for each.
     #[inline(always)]
     unsafe fn near(&self, point: &[C; D], position: usize) -> u32 {
-        let near_by = |norm| bits_of_group(|i| self.is_near_by(norm, point, position + i));
+        let near_by = |norm| {
+            let (mut hits, mut i) = (0, 0);
+            while i < GROUP {
+                hits |= u32::from(self.is_near_by(norm, point, position + i)) << i;
+                i += 1;
+            }
+            hits
+        };
         // One branch on the norm for the whole group.
         if self.norm == Norm::Euclidean { near_by(Norm::Euclidean) } else { near_by(self.norm) }
     }
@@ -224,16 +245,6 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
     unsafe fn is_near_by(&self, norm: Norm, point: &[C; D], position: usize) -> bool {
         near(norm, &load_point(self.build.coords, position, self.grid.dims), point, self.bound)
     }
-}
-
-/// Returns a bit for each member of a [`GROUP`].
-#[inline(always)]
-pub(super) fn bits_of_group(holds: impl Fn(usize) -> bool) -> u32 {
-    let mut bits = 0;
-    for i in 0..GROUP {
-        bits |= u32::from(holds(i)) << i;
-    }
-    bits
 }
 
 /// True if two points are within the distance of each other.

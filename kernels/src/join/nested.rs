@@ -2,17 +2,18 @@
 
 use super::best::{CandidateList, pair, state};
 use super::cells::{Shape, load_point};
-use super::neighbor_cells::{GROUP, bits_of_group, near};
+use super::neighbor_cells::near;
 use super::score::{PairScores, Scores};
 use crate::policy::JOIN_THREADS;
 use crate::thread::coord::Coord;
-use crate::thread::items::strided;
 use crate::thread::measure::Norm;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
 /// Right points of a block.
 pub const RIGHTS: usize = 32;
+/// Right points that are tested together.
+const GROUP: usize = 4;
 
 /// Shared memory of a nested loop: a tile of right points.
 #[repr(C, align(16))]
@@ -96,16 +97,19 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     let end = if num_right - begin < RIGHTS { num_right - begin } else { RIGHTS };
     // Right points before this one made pairs with the left point in a previous launch.
     let skipped = if i < num_done { num_done.saturating_sub(begin) } else { 0 };
-    for j in strided(0, end, GROUP) {
+    let mut j = 0;
+    while j < end {
         // One branch on the norm for the whole group.
         let near_by = |norm| {
-            bits_of_group(|member| {
+            let mut hits = 0_u32;
+            for member in 0..GROUP {
                 let mut other = [C::ZERO; D];
                 for axis in 0..D {
                     other[axis] = staged.load(axis * RIGHTS + j + member);
                 }
-                near(norm, &point, &other, bound)
-            })
+                hits |= u32::from(near(norm, &point, &other, bound)) << member;
+            }
+            hits
         };
         let mut hits = if norm == Norm::Euclidean { near_by(Norm::Euclidean) } else { near_by(norm) };
         // Clear pairs of previous launches, and pairs after the last point.
@@ -118,6 +122,7 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
                 candidates.offer(pair(scoring.rank(rank, staged_ranks.load(at)), id, other_id));
             }
         }
+        j += GROUP;
     }
 }
 

@@ -96,11 +96,8 @@ const SEGMENT_SHIFT: u32 = 5;
 pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_, C>, tasks: Slice<u64>) {
     let join = ThresholdJoin::new(args);
     let all = args.state.load(state::TASKS);
-    for task in strided(
-        thread::index_1d_u64() / 32,
-        all,
-        u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64,
-    ) {
+    let mut task = thread::index_1d_u64() / 32;
+    while task < all {
         let word = tasks.load(task as usize);
         let i = (word >> WARP_SHIFT) as usize * 32 + warp::lane_id() as usize;
         let segment = (word >> SEGMENT_SHIFT) as u32 as usize;
@@ -108,6 +105,7 @@ pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_,
         if i < args.sides.probe_ids.len() {
             join.offer::<D>(i, (JOIN_SEGMENT * segment, JOIN_SEGMENT * end));
         }
+        task += u64::from(thread::grid_dim_x()) * (JOIN_THREADS / 32) as u64;
     }
 }
 

@@ -3,7 +3,6 @@
 use crate::block::tile::{self, THREADS, row_begin, tile_items};
 use crate::policy::{MAX_BINS, STREAM_ROWS as ROWS};
 use crate::thread::coord::Coord;
-use crate::thread::items::strided;
 use crate::thread::radix_key::{RADIX, RADIX_BITS, RadixKey};
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
@@ -124,12 +123,15 @@ impl Histogram<'_> {
     ) {
         let counts = shared_field!(shared_mem::<HistogramSmem>(), counts);
         let thread = thread::thread_idx_x() as usize;
-        for bin in strided(thread, num_bins, THREADS) {
+        let mut bin = thread;
+        while bin < num_bins {
             counts.store(bin, 0);
+            bin += THREADS;
         }
         thread::sync_threads();
         let stride = thread::grid_dim_x() as usize * tile_items::<T, ROWS>();
-        for begin in strided(thread::block_idx_x() as usize * tile_items::<T, ROWS>(), input.len(), stride) {
+        let mut begin = thread::block_idx_x() as usize * tile_items::<T, ROWS>();
+        while begin < input.len() {
             let items = tile::load::<T, ROWS>(input, begin, T::ZEROS);
             for row in 0..ROWS {
                 for e in 0..T::PER_16 {
@@ -138,14 +140,17 @@ impl Histogram<'_> {
                     }
                 }
             }
+            begin += stride;
         }
         thread::sync_threads();
-        for bin in strided(thread, num_bins, THREADS) {
+        let mut bin = thread;
+        while bin < num_bins {
             let count = counts.load(bin);
             // With clustered data, most bins of a block are empty.
             if count != 0 {
                 self.counts.atomic_add(bin, count.into(), Ordering::Relaxed, Scope::Device);
             }
+            bin += THREADS;
         }
     }
 }

@@ -187,11 +187,13 @@ pub(super) unsafe fn load_group<C: Coord, const D: usize>(
     first: usize,
 ) -> [[C; D]; GROUP] {
     let mut points = [[C::ZERO; D]; GROUP];
-    for i in strided(0, GROUP * D, C::PER_16) {
+    let mut i = 0;
+    while i < GROUP * D {
         let loaded = load_16(coords, first * D + i);
         for e in 0..C::PER_16 {
             points[(i + e) / D][(i + e) % D] = loaded[e];
         }
+        i += C::PER_16;
     }
     points
 }

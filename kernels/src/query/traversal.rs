@@ -9,7 +9,6 @@ use super::buckets::{BucketPoints, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::Coord;
-use crate::thread::items::strided;
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::region::Region;
 use cuda_std::prelude::*;
@@ -283,11 +282,13 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
         }
         // The corners of both boxes are contiguous and aligned to 16 bytes.
         let mut corners = [[C::ZERO; D]; 4];
-        for i in strided(0, 4 * D, C::PER_16) {
+        let mut i = 0;
+        while i < 4 * D {
             let coords = load_16(self.boxes, node as usize * 4 * D + i);
             for e in 0..C::PER_16 {
                 corners[(i + e) / D][(i + e) % D] = coords[e];
             }
+            i += C::PER_16;
         }
         let [low, high, right_low, right_high] = corners;
         (self.distances_to_box(low, high), self.distances_to_box(right_low, right_high))
@@ -316,7 +317,8 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
     /// Offers a run of points to the warp, one point a lane at a time.
     #[inline(always)]
     unsafe fn visit_by_warp<V: Visitor<C>>(&self, begin: usize, len: u32, visitor: &mut V) {
-        for first in strided(0, len, 32) {
+        let mut first = 0;
+        while first < len {
             let i = first + warp::lane_id();
             let slot = begin + if i < len { i } else { 0 } as usize;
             let (point, id) = (self.buckets.point::<D>(slot), self.buckets.ids.load(slot));
@@ -325,6 +327,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
             if warp::warp_vote_any(warp::FULL_MASK, is_near) {
                 visitor.offer(is_near && self.filter.accepts(id), distance, id);
             }
+            first += 32;
         }
     }
 

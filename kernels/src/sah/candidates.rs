@@ -3,9 +3,6 @@
 use super::aabb::{Aabb, component};
 use super::cost::{SplitCost, reaches_above, reaches_below};
 use super::large_nodes::SMALL_TRIANGLES;
-use cuda_std::float::{f32_from_key, f32_to_key};
-use cuda_std::prelude::*;
-use cuda_std::warp::WarpReductionOp;
 
 /// Split candidates of a small root: both ends of each triangle on each axis.
 pub const NUM_CANDIDATES: u32 = 6 * SMALL_TRIANGLES;
@@ -89,15 +86,5 @@ impl Choice {
     pub fn better(self, other: Self) -> Self {
         let is_better = other.cost < self.cost || other.cost == self.cost && other.candidate < self.candidate;
         if is_better { other } else { self }
-    }
-
-    /// Returns the [better](Self::better) of all lanes' choices. All lanes must call.
-    #[inline(always)]
-    pub(super) unsafe fn best_of_warp(self) -> Self {
-        let key = f32_to_key(self.cost);
-        let least = warp::warp_reduce(warp::FULL_MASK, key, WarpReductionOp::Min);
-        let candidate = if key == least { self.candidate } else { u32::MAX };
-        let first = warp::warp_reduce(warp::FULL_MASK, candidate, WarpReductionOp::Min);
-        Self { cost: f32_from_key(least), candidate: first }
     }
 }

@@ -15,6 +15,8 @@ use crate::plain::plain;
 use crate::policy::{PER_ITEM_THREADS, SAH_CANDIDATE_THREADS};
 use crate::thread::items::{own_item, strided};
 use crate::thread::words::{Bits128, computed, join, split};
+use crate::warp::shuffle::shuffle_xor;
+use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
 
 /// A small root, or a node below one.
@@ -193,7 +195,12 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
             candidate = computed(candidate + 32);
         }
     }
-    let best = best.best_of_warp();
+    let mut bit = 1;
+    while bit < 32 {
+        let other = shuffle_xor(u64::from(f32_to_key(best.cost)) << 32 | u64::from(best.candidate), bit);
+        best = best.better(Choice { cost: f32_from_key((other >> 32) as u32), candidate: other as u32 });
+        bit = computed(bit * 2);
+    }
     if warp::lane_id() != 0 {
         return;
     }

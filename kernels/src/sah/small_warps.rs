@@ -13,9 +13,10 @@ use super::node::{MAX_DEPTH, Node};
 use super::preorder::{SubtreeSize, TreeMut};
 use super::small_roots::{SmallRoot, SmallRoots};
 use crate::policy::SAH_ROOT_WARPS as WARPS;
-use crate::thread::items::strided;
 use crate::thread::words::{computed, join, split};
+use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
+use cuda_std::warp::WarpReductionOp;
 
 /// Maximum references of a root.
 const MAX_REFERENCES: usize = SMALL_TRIANGLES as usize;
@@ -103,11 +104,14 @@ impl Root<'_> {
     #[inline(always)]
     unsafe fn load(&self, begin: usize, list: ReferenceList<'_>) {
         let lane = warp::lane_id();
-        for i in strided(lane, self.len, 32) {
+        let mut i = lane;
+        while i < self.len {
             self.ids.store(i as usize, list.triangles.load(begin + i as usize));
+            i += 32;
         }
         warp::sync_warp(warp::FULL_MASK);
-        for i in strided(lane, self.len, 32) {
+        let mut i = lane;
+        while i < self.len {
             let id = self.ids.load(i as usize);
             let words = list.bounds(begin + i as usize, id).to_words();
             let mut rank = 0;
@@ -118,11 +122,14 @@ impl Root<'_> {
                 self.words.store(word * MAX_REFERENCES + rank, words[word]);
             }
             self.members.store(rank, id);
+            i += 32;
         }
         warp::sync_warp(warp::FULL_MASK);
-        for i in strided(lane as usize, self.len as usize, 32) {
+        let mut i = lane as usize;
+        while i < self.len as usize {
             let id = self.members.load(i);
             self.ids.store(i, id);
+            i += 32;
         }
         warp::sync_warp(warp::FULL_MASK);
     }
@@ -184,8 +191,11 @@ impl Root<'_> {
         }
         // All lanes must have read the members before the next node overwrites them.
         warp::sync_warp(warp::FULL_MASK);
-        let best = best.best_of_warp();
-        if best.cost < leaf_cost(num) { best.candidate } else { LEAF }
+        let key = f32_to_key(best.cost);
+        let least = warp::warp_reduce(warp::FULL_MASK, key, WarpReductionOp::Min);
+        let candidate = if key == least { best.candidate } else { u32::MAX };
+        let first = warp::warp_reduce(warp::FULL_MASK, candidate, WarpReductionOp::Min);
+        if f32_from_key(least) < leaf_cost(num) { first } else { LEAF }
     }
 
     /// Splits a node by a candidate; the result is uniform over the warp.
@@ -343,12 +353,14 @@ impl NodeVisitor for WriteSubtree<'_> {
         if lane == 0 {
             self.tree.store_node(self.position.nodes + index, Node::leaf(begin, mask.count_ones()));
         }
-        for triangle in strided(lane, SMALL_TRIANGLES, 32) {
+        let mut triangle = lane;
+        while triangle < SMALL_TRIANGLES {
             if has(mask, triangle) {
                 let rank = (mask & ((1 << triangle) - 1)).count_ones();
                 let id = self.ids.load(triangle as usize);
                 self.tree.references.store((begin + rank) as usize, id);
             }
+            triangle += 32;
         }
     }
 }

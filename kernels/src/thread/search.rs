@@ -14,14 +14,3 @@ pub fn partition_point(mut low: usize, mut high: usize, holds: impl Fn(usize) ->
     }
     low
 }
-
-/// Returns the [`partition_point`] of `low..end` by an exponential search, for a point that is usually near `low`.
-#[inline(always)]
-pub fn partition_point_near(mut low: usize, end: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let mut step = 1;
-    while low + step <= end && holds(low + step - 1) {
-        low += step;
-        step *= 2;
-    }
-    partition_point(low, if low + step - 1 < end { low + step - 1 } else { end }, holds)
-}

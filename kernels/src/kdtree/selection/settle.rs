@@ -6,7 +6,6 @@ use crate::block::bitonic;
 use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
 use crate::policy::SELECTION;
 use crate::thread::coord::Coord;
-use crate::thread::items::strided;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
@@ -90,10 +89,12 @@ impl<C: Coord> Settle<'_, C> {
         thread::sync_threads();
         self.split.bracket = (pivot, pivot);
         // `u64`: the end of the last tile of the largest run exceeds 32 bits.
-        for begin in strided(0, u64::from(rest.len), MAX_SORTED as u64) {
+        let mut begin = 0;
+        while begin < u64::from(rest.len) {
             self.split.tile(rest, begin as u32, |_, position, _| {
                 self.top.set(run.node as usize, self.split.from, position as usize);
             });
+            begin += MAX_SORTED as u64;
         }
     }
 
@@ -103,13 +104,15 @@ impl<C: Coord> Settle<'_, C> {
         let sorted = shared_field!(self.smem, sorted);
         let len = self.inside.len;
         let padded = len.next_power_of_two();
-        for i in strided(thread::thread_idx_x(), padded, THREADS as u32) {
+        let mut i = thread::thread_idx_x();
+        while i < padded {
             let point = if i < len {
                 self.split.from.ranked(self.inside.position(i), self.split.axis)
             } else {
                 C::Ranked::LAST
             };
             sorted.store(i as usize, point);
+            i += THREADS as u32;
         }
         thread::sync_threads();
         bitonic::sort(sorted, padded);
@@ -125,9 +128,11 @@ impl<C: Coord> Settle<'_, C> {
         while digit < C::Ranked::DIGITS {
             clear_counts(counts);
             thread::sync_threads();
-            for i in strided(u64::from(thread::thread_idx_x()), u64::from(all.len), THREADS as u64) {
+            let mut i = u64::from(thread::thread_idx_x());
+            while i < u64::from(all.len) {
                 let point = self.split.from.ranked(all.position(i as u32), self.split.axis);
                 count_digit(point, prefix, digit, counts);
+                i += THREADS as u64;
             }
             thread::sync_threads();
             let (value, before) = find_digit(|digit| counts.load(digit).into(), n);

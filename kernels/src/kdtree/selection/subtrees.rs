@@ -8,7 +8,6 @@ use crate::policy::SELECTION;
 use crate::query::axes::Axes;
 use crate::query::left_balanced::{full_tree, level};
 use crate::thread::coord::Coord;
-use crate::thread::items::strided;
 use crate::thread::order::{ByRank, Lookup};
 use crate::thread::words::computed;
 use crate::warp::scan::inclusive_sum;
@@ -164,14 +163,18 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         let len = self.run.len as usize;
         let lookup = Lookup { coords: Slice::from_raw_parts(core::ptr::dangling(), 0), dims: 0, axis: 0 };
         let tile = Tile::<C::Ranked, u32, ByRank, ITEMS>::new(&raw mut (*self.smem).phases.sort, lookup);
-        for i in strided(thread::thread_idx_x() as usize, len, THREADS) {
+        let mut i = thread::thread_idx_x() as usize;
+        while i < len {
             tile.set(i, (self.points.ranked(self.run.begin + i, axis), i as u32));
+            i += THREADS;
         }
         thread::sync_threads();
         tile.sort(len);
         thread::sync_threads();
-        for i in strided(thread::thread_idx_x() as usize, len, THREADS) {
+        let mut i = thread::thread_idx_x() as usize;
+        while i < len {
             self.order(axis).store(i, tile.get(i).1 as u16);
+            i += THREADS;
         }
         thread::sync_threads();
     }
@@ -180,8 +183,10 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
     #[inline(always)]
     unsafe fn begin_levels(&self) {
         let nodes = shared_field!(self.smem, phases.levels.nodes);
-        for i in strided(thread::thread_idx_x() as usize, self.run.len as usize, THREADS) {
+        let mut i = thread::thread_idx_x() as usize;
+        while i < self.run.len as usize {
             nodes.store(i, 1);
+            i += THREADS;
         }
     }
 
@@ -207,7 +212,8 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         };
 
         let first = 1 << depth;
-        for i in strided(thread, first, THREADS as u32) {
+        let mut i = thread;
+        while i < first {
             let run = Run::of(self.node(first + i), self.num_points);
             let begin = run.begin.wrapping_sub(self.run.begin) as u32;
             begins.store(i as usize, begin as u16);
@@ -215,6 +221,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             if Self::IS_WIDEST {
                 self.choose_axis(first + i);
             }
+            i += THREADS as u32;
         }
         thread::sync_threads();
         let subtrees = shared_field!(self.smem, phases.levels.subtrees);
@@ -304,7 +311,8 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         // One warp per side computes the prefix sums of the bit counts.
         if warp < 2 {
             let mut sum = 0;
-            for begin in strided(0, words, 32) {
+            let mut begin = 0;
+            while begin < words {
                 let word = begin + lane as usize;
                 let count = if word < words { bits.load(warp * words + word).count_ones() } else { 0 };
                 let inclusive = inclusive_sum(count);
@@ -312,6 +320,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
                     before.store(warp * words + word, sum + inclusive - count);
                 }
                 sum += warp::shuffle_idx(warp::FULL_MASK, inclusive, 31);
+                begin += 32;
             }
         }
         thread::sync_threads();
@@ -339,9 +348,11 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
     /// Writes the points in in-order sequence, which is now the order of every axis.
     #[inline(always)]
     unsafe fn write(&self) {
-        for i in strided(thread::thread_idx_x() as usize, self.run.len as usize, THREADS) {
+        let mut i = thread::thread_idx_x() as usize;
+        while i < self.run.len as usize {
             let point = self.run.begin + self.order(0).load(i) as usize;
             self.nodes.set(self.run.begin + i, self.points, point);
+            i += THREADS;
         }
     }
 }

@@ -6,7 +6,6 @@ use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
 use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
 use crate::thread::carried::*;
-use crate::thread::items::strided;
 use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, digit_mask};
 use cuda_std::prelude::*;
 
@@ -160,10 +159,12 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             }
             thread::sync_threads();
         }
-        for rank in strided(thread::thread_idx_x(), len, Self::THREADS as u32) {
+        let mut rank = thread::thread_idx_x();
+        while rank < len {
             let i = begin + rank as usize;
             let value = if V::IS_CARRIED { values_smem.load(rank as usize) } else { V::ANY };
             self.sort.target.store(i, reader.stored(keys_smem.load(rank as usize)), value);
+            rank += Self::THREADS as u32;
         }
     }
 
@@ -204,10 +205,12 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     ) {
         let digit = Digit { shift, mask: digit_mask(self.sort.by.end_bit - shift) };
         self.count_digits(source.keys, begin, len, digit);
-        for done in strided(0, len, Self::TILE) {
+        let mut done = 0;
+        while done < len {
             let remaining = len - done;
             let tile_len = if remaining < Self::TILE { remaining as u32 } else { Self::TILE as u32 };
             self.move_tile(source, target, begin, begin + done, tile_len, digit);
+            done += Self::TILE;
         }
     }
 
@@ -227,9 +230,11 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             }
             thread::sync_threads();
             let part_end = if len - done < PART { len } else { done + PART };
-            for i in strided(done + t, part_end, Self::THREADS) {
+            let mut i = done + t;
+            while i < part_end {
                 let digit = self.digit_of(keys.load(begin + i), digit);
                 counts.atomic_add(digit as usize, 1, Ordering::Relaxed, Scope::Block);
+                i += Self::THREADS;
             }
             thread::sync_threads();
             if t < RADIX {
@@ -285,12 +290,14 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             scatter(values_smem, &ranks, &self.load_values(source.values, tile, tile_len));
         }
         thread::sync_threads();
-        for rank in strided(thread::thread_idx_x(), tile_len, Self::THREADS as u32) {
+        let mut rank = thread::thread_idx_x();
+        while rank < tile_len {
             let key = keys_smem.load(rank as usize);
             let offset = offsets.load(self.digit_of(key, digit) as usize);
             let i = begin + offset.wrapping_add(rank.into()) as usize;
             let value = if V::IS_CARRIED { values_smem.load(rank as usize) } else { V::ANY };
             target.store(i, key, value);
+            rank += Self::THREADS as u32;
         }
         thread::sync_threads();
     }

@@ -3,7 +3,6 @@
 use super::State;
 use crate::block::tile::{self, THREADS, row_begin, tile_items};
 use crate::policy::{STREAM_ROWS as ROWS, TOP_K};
-use crate::thread::items::strided;
 use crate::thread::ranked::*;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
@@ -109,11 +108,13 @@ impl<'a, R: Ranked> Candidates<'a, R> {
     ) where
         R: Ranked<Rank = B>,
     {
-        for begin in strided(Pieces::<B>::stride(piece), pieces.keys.len(), Pieces::<B>::stride(num_pieces)) {
+        let mut begin = Pieces::<B>::stride(piece);
+        while begin < pieces.keys.len() {
             let reaches = pieces.reaches(begin, threshold);
             if warp::warp_vote_any(warp::FULL_MASK, reaches != 0) {
                 self.push(pieces, begin, reaches);
             }
+            begin += Pieces::<B>::stride(num_pieces);
         }
         self.finish()
     }
@@ -183,8 +184,10 @@ impl<'a, R: Ranked> Candidates<'a, R> {
             begin.store(0, self.count.atomic_add(0, num_staged as u64, Ordering::Relaxed, Scope::Device));
         }
         thread::sync_threads();
-        for i in strided(thread, num_staged, THREADS) {
+        let mut i = thread;
+        while i < num_staged {
             self.store(begin.load(0) + i as u64, staged.load(i));
+            i += THREADS;
         }
     }
 }

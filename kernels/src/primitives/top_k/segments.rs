@@ -3,7 +3,7 @@
 use super::rank::{Best, TopKOutput};
 use crate::block::merge::{Tile, TileSmem};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
-use crate::thread::items::{own_item, strided};
+use crate::thread::items::own_item;
 use crate::thread::order::{Ascending, Lookup, NoValue, Order};
 use crate::thread::ranked::*;
 use crate::thread::segments::segment_of;
@@ -141,12 +141,14 @@ impl<B: RankBits> Row<'_, B> {
     unsafe fn by_warp(&self) {
         let lane = warp::lane_id() as usize;
         let mut best = B::Ranked::LAST;
-        for i in strided(self.begin, self.end, 32) {
+        let mut i = self.begin;
+        while i < self.end {
             let item = self.item(i + lane);
             let bound = shuffle_idx(best, self.k as u32 - 1);
             if warp::warp_vote_any(warp::FULL_MASK, item.is_before(bound)) {
                 best = keep_first(best, item);
             }
+            i += 32;
         }
         if lane < self.k {
             self.best.store(self.first + lane, best);
@@ -201,12 +203,14 @@ impl<B: RankBits> Row<'_, B> {
         tile: &Tile<'_, B::Ranked, NoValue, O, ITEMS>,
         len: usize,
     ) {
-        for index in strided(thread::thread_idx_x() as usize, self.k, THREADS) {
+        let mut index = thread::thread_idx_x() as usize;
+        while index < self.k {
             let mut item = B::Ranked::LAST;
             if index < len {
                 item = tile.get(index).0;
             }
             self.best.store(self.first + index, item);
+            index += THREADS;
         }
     }
 

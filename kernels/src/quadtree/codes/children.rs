@@ -3,7 +3,7 @@
 use super::super::node::Node;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_WARP_POINTS};
 use crate::thread::radix_key::RadixKey;
-use crate::thread::search::{partition_point, partition_point_near};
+use crate::thread::search::partition_point;
 use crate::thread::words::{Bits128, computed};
 use cuda_std::prelude::*;
 
@@ -175,11 +175,16 @@ impl<K: RadixKey, const D: usize> SplitRound<'_, K, D> {
         self.first_node + ((k as u32) << D)
     }
 
-    /// Returns the end of the positions that share `key`: a node that splits has more than `leaf_points` points.
+    /// Returns the end of the positions that share `key`, by an exponential search: a node that splits has more than `leaf_points` points.
     #[inline(always)]
     unsafe fn end(&self, begin: usize, key: u64, shift: u32) -> usize {
-        let low = begin + self.keys.leaf_points as usize;
-        partition_point_near(low, self.keys.keys.len(), |i| self.keys.key(i) >> shift == key)
+        let (mut low, mut step, len) = (begin + self.keys.leaf_points as usize, 1, self.keys.keys.len());
+        while low + step <= len && self.keys.key(low + step - 1) >> shift == key {
+            low += step;
+            step *= 2;
+        }
+        let high = if low + step - 1 < len { low + step - 1 } else { len };
+        partition_point(low, high, |i| self.keys.key(i) >> shift == key)
     }
 
     /// Returns the end of a child's positions.
