@@ -1,7 +1,6 @@
 //! Bitonic sort of a few items in shared memory (Batcher 1968). Steps within 32 items are done by the lanes of a warp,
 //! without barriers.
 
-use crate::thread::items::strided;
 use crate::thread::ranked::Ranked;
 use crate::warp::bitonic::exchange;
 use cuda_std::prelude::*;
@@ -26,7 +25,8 @@ pub unsafe fn sort<R: Ranked>(items: SharedSlice<'_, R>, len: u32) {
     while size <= len {
         let mut stride = size / 2;
         while stride >= 32 {
-            for pair in strided(thread, len / 2, num_threads) {
+            let mut pair = thread;
+            while pair < len / 2 {
                 // The index of the lower item of the pair: the bit of the stride is 0.
                 let low = (pair & !(stride - 1)) * 2 + (pair & (stride - 1));
                 let (a, b) = (items.load(low as usize), items.load((low + stride) as usize));
@@ -34,6 +34,7 @@ pub unsafe fn sort<R: Ranked>(items: SharedSlice<'_, R>, len: u32) {
                     items.store(low as usize, b);
                     items.store((low + stride) as usize, a);
                 }
+                pair += num_threads;
             }
             thread::sync_threads();
             stride /= 2;
@@ -58,13 +59,15 @@ unsafe fn merge<R: Ranked>(mut item: R, i: u32, size: u32, mut stride: u32) -> R
 #[inline(always)]
 unsafe fn in_warps<R: Ranked>(items: SharedSlice<'_, R>, len: u32, step: impl Fn(R, u32) -> R) {
     let (lane, warp) = (warp::lane_id(), thread::thread_idx_x() / 32);
-    for begin in strided(32 * warp, len, thread::block_dim_x()) {
+    let mut begin = 32 * warp;
+    while begin < len {
         let i = begin + lane;
         // Fewer than 32 items are padded with the last value of the order.
         let item = step(if i < len { items.load(i as usize) } else { R::LAST }, i);
         if i < len {
             items.store(i as usize, item);
         }
+        begin += thread::block_dim_x();
     }
     thread::sync_threads();
 }

@@ -1,6 +1,5 @@
 //! Selects the n-th item of a block, digit by digit from the most significant one.
 
-use crate::thread::items::strided;
 use crate::thread::operator::Sum;
 use crate::thread::radix_key::RADIX;
 use crate::thread::ranked::Ranked;
@@ -25,8 +24,10 @@ pub struct NthSmem {
 /// All threads of the block call.
 #[inline(always)]
 pub unsafe fn clear_counts(counts: SharedSlice<'_, u32>) {
-    for digit in strided(thread::thread_idx_x() as usize, RADIX, thread::block_dim_x() as usize) {
+    let mut digit = thread::thread_idx_x() as usize;
+    while digit < RADIX {
         counts.store(digit, 0);
+        digit += thread::block_dim_x() as usize;
     }
 }
 

@@ -8,14 +8,23 @@ use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::planned::{bytes_of, carve};
+use cuda_std::mem::Slice;
 use kauri_kernels::policy::TOP_K;
 use kauri_kernels::primitives::top_k::segments::{
-    BLOCK_K, Segments, WARP_K, primitives_top_k_by_blocks, primitives_top_k_by_warps,
-    primitives_top_k_compose, primitives_top_k_pick,
+    BLOCK_K, WARP_K, primitives_top_k_by_blocks, primitives_top_k_by_warps, primitives_top_k_compose,
+    primitives_top_k_pick,
 };
-use kauri_kernels::thread::radix_key::Fold;
+use kauri_kernels::thread::radix_key::{Fold, KeyOrder};
 use kauri_kernels::thread::ranked::{RankBits, RankKey};
 use kauri_kernels::thread::words::Bits128;
+
+/// Segments of keys, and the number of best keys of each.
+#[derive(Clone, Copy)]
+struct Segments<'a, B> {
+    keys: Slice<'a, B>,
+    offsets: Slice<'a, u64>,
+    k: u32,
+}
 
 /// The method by which the best keys of a segment are found.
 enum Method {
@@ -39,13 +48,19 @@ impl Method {
     /// # Safety
     /// There are as many keys and segments as planned. Input and output do not overlap, and nothing else uses them
     /// until the stream has done the work.
-    unsafe fn run<B: RankBits>(&self, temp: &Temp<'_>, segments: Segments<'_, B>) -> Result<()>
+    unsafe fn run<B: RankBits>(
+        &self,
+        temp: &Temp<'_>,
+        segments: Segments<'_, B>,
+        order: KeyOrder,
+        out: TopKOutput<'_, B>,
+    ) -> Result<()>
     where
         Ascending: Order<B::Ranked, NoValue>,
     {
-        let Segments { keys, offsets, out, order, k } = segments;
+        let Segments { keys, offsets, k } = segments;
         let num_segments = offsets.len() - 1;
-        let args = (segments,);
+        let args = (keys, offsets, out, order, k);
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
@@ -114,8 +129,7 @@ where
     let plan = |layout: &mut _| Method::plan(layout, keys.len(), num_segments, k);
     let (method, temp) = carve(stream, workspace, "top-k of segments", plan)?;
     let out = TopKOutput { keys: best_keys.bits_mut::<K::Bits>(), ids: ids.slice_mut() };
-    let (keys, offsets, order) = (keys.bits(), offsets.slice(), best.order::<K>());
-    let segments = Segments { keys, offsets, out, order, k: k as u32 };
+    let segments = Segments { keys: keys.bits(), offsets: offsets.slice(), k: k as u32 };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { method.run(&temp, segments) }
+    unsafe { method.run(&temp, segments, best.order::<K>(), out) }
 }

@@ -3,7 +3,6 @@
 use super::rank::{Best, TopKOutput};
 use crate::block::merge::{Tile, TileSmem};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
-use crate::thread::items::own_item;
 use crate::thread::order::{Ascending, Lookup, NoValue, Order};
 use crate::thread::ranked::*;
 use crate::thread::segments::segment_of;
@@ -22,27 +21,42 @@ const ROUND_ITEMS: usize = TOP_K.segment_round_items;
 /// The largest k of the block kernel: the tile without the items of a round.
 pub const BLOCK_K: usize = (ITEMS - ROUND_ITEMS) * THREADS;
 
-/// Writes the best keys of each segment, at most [`WARP_K`], and their indices; a warp per segment.
+/// Writes the `k` best keys of each segment, and their indices, to the segment's row of the output; a warp per segment.
+/// `k` is at most [`WARP_K`]. `offsets` has one entry more than there are segments.
 #[kernel(family = "primitives-top-k", block = PER_ITEM_THREADS, hot)]
 #[instances(B = [u32, u64])]
-pub unsafe fn primitives_top_k_by_warps<B: RankBits>(segments: Segments<'_, B>) {
+pub unsafe fn primitives_top_k_by_warps<B: RankBits>(
+    keys: Slice<B>,
+    offsets: Slice<u64>,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
+    k: u32,
+) {
     let segment = (thread::index_1d_u64() / 32) as usize;
-    if segment + 1 < segments.offsets.len() {
-        segments.row(segment).by_warp()
+    if segment + 1 < offsets.len() {
+        let rows = Rows { keys, best: Best { out, ranks: KeyRanks::new(order) } };
+        rows.by_warp(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
     }
 }
 
-/// Writes the best keys of each segment, at most [`BLOCK_K`], and their indices; a block per segment.
+/// Like `primitives_top_k_by_warps`, with a block per segment. `k` is at most [`BLOCK_K`].
 #[kernel(
     family = "primitives-top-k", block = THREADS, min_blocks = TOP_K.segment_min_blocks,
     shared = SegmentSmem<<B as RankBits>::Ranked>, hot
 )]
 #[instances(B = [u32, u64])]
-pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(segments: Segments<'_, B>)
-where
+pub unsafe fn primitives_top_k_by_blocks<B: RankBits>(
+    keys: Slice<B>,
+    offsets: Slice<u64>,
+    out: TopKOutput<'_, B>,
+    order: KeyOrder,
+    k: u32,
+) where
     Ascending: Order<<B as RankBits>::Ranked, NoValue>,
 {
-    segments.row(thread::block_idx_x() as usize).by_block()
+    let segment = thread::block_idx_x() as usize;
+    let rows = Rows { keys, best: Best { out, ranks: KeyRanks::new(order) } };
+    rows.by_block(offsets.load(segment) as usize, offsets.load(segment + 1) as usize, segment, k as usize)
 }
 
 /// Packs every key's segment, rank and index, to be sorted; a thread per key. `starts` are the begins of the segments.
@@ -54,10 +68,12 @@ pub unsafe fn primitives_top_k_compose<B: RankBits>(
     composed: SliceMut<Bits128>,
     order: KeyOrder,
 ) {
-    let Some(i) = own_item(keys.len()) else { return };
-    let segment = segment_of(starts, i as u64, 0, starts.len() - 1);
-    let rank = KeyRanks::new(order).rank(keys.load(i)).to_high_bits();
-    composed.store(i, Bits128((segment as u64) << 32 | rank >> 32, rank << 32 | i as u64));
+    let i = thread::index_1d_u64();
+    if i < keys.len() as u64 {
+        let segment = segment_of(starts, i, 0, starts.len() - 1);
+        let rank = KeyRanks::new(order).rank(keys.load(i as usize)).to_high_bits();
+        composed.store(i as usize, Bits128((segment as u64) << 32 | rank >> 32, rank << 32 | i));
+    }
 }
 
 /// Writes the first `k` of each segment of the packed and sorted items; a thread per entry of the output.
@@ -70,16 +86,18 @@ pub unsafe fn primitives_top_k_pick<B: RankBits>(
     order: KeyOrder,
     k: u32,
 ) {
-    let Some(i) = own_item(out.ids.len()) else { return };
-    let (segment, k) = (i / k as usize, k as usize);
-    let index = offsets.load(segment) + (i % k) as u64;
-    let mut item = B::Ranked::LAST;
-    if index < offsets.load(segment + 1) {
-        let Bits128(high, low) = sorted.load(index as usize);
-        item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
+    let i = thread::index_1d_u64();
+    if i < out.ids.len() as u64 {
+        let segment = (i / u64::from(k)) as usize;
+        let index = offsets.load(segment) + i % u64::from(k);
+        let mut item = B::Ranked::LAST;
+        if index < offsets.load(segment + 1) {
+            let Bits128(high, low) = sorted.load(index as usize);
+            item = Ranked::new(B::from_high_bits(high << 32 | low >> 32), low as u32);
+        }
+        let best = Best { out, ranks: KeyRanks::new(order) };
+        best.store(i as usize, item);
     }
-    let best = Best { out, ranks: KeyRanks::new(order) };
-    best.store(i, item);
 }
 
 /// Shared memory of a block that handles a segment.
@@ -90,47 +108,18 @@ pub struct SegmentSmem<R> {
     len: [u32; 1],
 }
 
-/// Segments of keys, and a row of the output for the best keys of each.
-#[derive(Clone, Copy, KernelArgs)]
-pub struct Segments<'a, B> {
-    /// The keys.
-    pub keys: Slice<'a, B>,
-    /// The begins of the segments, and the end of the last one.
-    pub offsets: Slice<'a, u64>,
-    /// The rows.
-    pub out: crate::primitives::top_k::rank::TopKOutput<'a, B>,
-    /// The order that puts the best keys first.
-    pub order: crate::thread::radix_key::KeyOrder,
-    /// The entries of a row.
-    pub k: u32,
-}
-
-impl<'a, B: RankBits> Segments<'a, B> {
-    #[inline(always)]
-    unsafe fn row(&self, segment: usize) -> Row<'a, B> {
-        let (begin, end) = (self.offsets.load(segment) as usize, self.offsets.load(segment + 1) as usize);
-        let best = Best { out: self.out, ranks: KeyRanks::new(self.order) };
-        Row { keys: self.keys, begin, end, best, first: segment * self.k as usize, k: self.k as usize }
-    }
-}
-
-/// A segment and its row.
-struct Row<'a, B> {
+/// The keys, and the rows for the best keys of each segment.
+struct Rows<'a, B> {
     keys: Slice<'a, B>,
-    begin: usize,
-    end: usize,
     best: Best<'a, B>,
-    /// The first entry of the row.
-    first: usize,
-    k: usize,
 }
 
-impl<B: RankBits> Row<'_, B> {
-    /// Loads item `i`, or the last value of the order from the end of the segment on.
+impl<B: RankBits> Rows<'_, B> {
+    /// Loads item `i`, or the last value of the order from `end` on.
     #[inline(always)]
-    unsafe fn item(&self, i: usize) -> B::Ranked {
+    unsafe fn item(&self, i: usize, end: usize) -> B::Ranked {
         let mut item = B::Ranked::LAST;
-        if i < self.end {
+        if i < end {
             item = Ranked::new(self.best.ranks.rank(self.keys.load(i)), i as u32);
         }
         item
@@ -138,27 +127,27 @@ impl<B: RankBits> Row<'_, B> {
 
     /// Finds the best items of a segment by one warp. Each lane holds one of the best items, in order.
     #[inline(always)]
-    unsafe fn by_warp(&self) {
+    unsafe fn by_warp(&self, begin: usize, end: usize, segment: usize, k: usize) {
         let lane = warp::lane_id() as usize;
         let mut best = B::Ranked::LAST;
-        let mut i = self.begin;
-        while i < self.end {
-            let item = self.item(i + lane);
-            let bound = shuffle_idx(best, self.k as u32 - 1);
+        let mut i = begin;
+        while i < end {
+            let item = self.item(i + lane, end);
+            let bound = shuffle_idx(best, k as u32 - 1);
             if warp::warp_vote_any(warp::FULL_MASK, item.is_before(bound)) {
                 best = keep_first(best, item);
             }
             i += 32;
         }
-        if lane < self.k {
-            self.best.store(self.first + lane, best);
+        if lane < k {
+            self.best.store(segment * k + lane, best);
         }
     }
 
     /// Finds the best items of a segment by one block. A tile holds the best items and new candidates; it is sorted
     /// when it is full.
     #[inline(always)]
-    unsafe fn by_block(&self)
+    unsafe fn by_block(&self, begin: usize, end: usize, segment: usize, k: usize)
     where
         Ascending: Order<B::Ranked, NoValue>,
     {
@@ -171,45 +160,47 @@ impl<B: RankBits> Row<'_, B> {
             tile_len.store(0, 0);
         }
         let mut bound = B::Ranked::LAST;
-        let mut i = self.begin;
+        let mut i = begin;
         loop {
             thread::sync_threads();
             let len = tile_len.load(0) as usize;
             thread::sync_threads();
-            if len > BLOCK_K || i >= self.end {
+            if len > BLOCK_K || i >= end {
                 tile.sort(len);
                 thread::sync_threads();
-                if i >= self.end {
-                    self.store(&tile, len);
+                if i >= end {
+                    self.store(&tile, len, segment, k);
                     break;
                 }
-                bound = tile.get(self.k - 1).0;
+                bound = tile.get(k - 1).0;
                 if thread == 0 {
-                    tile_len.store(0, self.k as u32);
+                    tile_len.store(0, k as u32);
                 }
                 thread::sync_threads();
             }
             for item in 0..ROUND_ITEMS {
-                self.push(&tile, tile_len, self.item(i + item * THREADS + thread), bound);
+                self.push(&tile, tile_len, self.item(i + item * THREADS + thread, end), bound);
             }
             i += ROUND_ITEMS * THREADS;
         }
     }
 
-    /// Writes the first items of a tile to the row, padded.
+    /// Writes the first items of a tile to the row of a segment, padded.
     #[inline(always)]
     unsafe fn store<O: Order<B::Ranked, NoValue>>(
         &self,
         tile: &Tile<'_, B::Ranked, NoValue, O, ITEMS>,
         len: usize,
+        segment: usize,
+        k: usize,
     ) {
         let mut index = thread::thread_idx_x() as usize;
-        while index < self.k {
+        while index < k {
             let mut item = B::Ranked::LAST;
             if index < len {
                 item = tile.get(index).0;
             }
-            self.best.store(self.first + index, item);
+            self.best.store(segment * k + index, item);
             index += THREADS;
         }
     }

@@ -7,7 +7,6 @@ use super::State;
 use super::filter::{Candidates, CandidatesSmem, Pieces};
 use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
 use crate::block::tile::THREADS;
-use crate::thread::items::strided;
 use crate::thread::radix_key::RADIX;
 use crate::thread::ranked::*;
 use crate::thread::words::Words;
@@ -114,21 +113,25 @@ impl<B: RankBits> Select<'_, B> {
         clear_counts(counts);
         thread::sync_threads();
         let num_items = self.pieces.keys.len();
-        for begin in strided(Pieces::<B>::stride(piece), num_items, Pieces::<B>::stride(num_pieces)) {
+        let mut begin = Pieces::<B>::stride(piece);
+        while begin < num_items {
             let end = begin + Pieces::<B>::stride(1);
             let mut i = begin + thread;
             while i < end && i < num_items {
                 count_digit(self.pieces.item(i), prefix, digit, counts);
                 i += THREADS;
             }
+            begin += Pieces::<B>::stride(num_pieces);
         }
         thread::sync_threads();
-        for value in strided(thread, RADIX, THREADS) {
+        let mut value = thread;
+        while value < RADIX {
             let count = counts.load(value);
             if count != 0 {
                 let i = State::count_of(digit, value);
                 self.state.words.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
             }
+            value += THREADS;
         }
         thread::sync_threads();
         if thread == 0 {
