@@ -53,19 +53,23 @@ pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
     let lane = warp::lane_id() as usize;
     let mut counts = [0; LANE_DIGITS];
     let mut sum = 0;
-    for d in 0..LANE_DIGITS {
+    let mut d = 0;
+    while d < LANE_DIGITS {
         counts[d] = count(lane * LANE_DIGITS + d);
         sum += counts[d];
+        d += 1;
     }
     let end = inclusive::<u64, Sum>(sum);
     // The last digit of the lane whose items begin at or before item `n`.
     let (mut digit, mut before) = (0, end - sum);
     let mut next = before;
-    for d in 0..LANE_DIGITS {
+    let mut d = 0;
+    while d < LANE_DIGITS {
         if next <= n {
             (digit, before) = ((lane * LANE_DIGITS + d) as u32, next);
         }
         next += counts[d];
+        d += 1;
     }
     // The first lane whose items end behind item `n` has its digit.
     let lane = warp::warp_vote_ballot(warp::FULL_MASK, end > n).trailing_zeros();
@@ -80,17 +84,21 @@ pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
 pub unsafe fn nth<R: Ranked, const ITEMS: usize>(items: [R; ITEMS], mut n: u64, smem: *mut NthSmem) -> R {
     let counts = shared_field!(smem, counts);
     let mut prefix = R::ZEROS;
-    for i in 0..R::DIGITS {
+    let mut i = 0;
+    while i < R::DIGITS {
         clear_counts(counts);
         thread::sync_threads();
-        for item in 0..ITEMS {
+        let mut item = 0;
+        while item < ITEMS {
             count_digit(items[item], prefix, i, counts);
+            item += 1;
         }
         thread::sync_threads();
         let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);
         thread::sync_threads();
         prefix = prefix.with_digit(i, digit);
         n -= before;
+        i += 1;
     }
     prefix
 }

@@ -5,8 +5,6 @@ use super::best::{pair, state};
 use super::neighbor_cells::{NeighborCells, ProbePoint};
 use super::score::Scoring;
 use crate::thread::coord::Coord;
-use crate::thread::heap::MaxHeap;
-use crate::thread::items::own_item;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
 use core::cell::Cell;
@@ -68,7 +66,10 @@ unsafe fn write_best_pairs<C: Coord, const D: usize, B: BestEntries>(
     k: usize,
     new: impl FnOnce() -> B,
 ) {
-    let Some(row) = own_item(pairs.len() / k) else { return };
+    let row = thread::index_1d_u64() as usize;
+    if row >= pairs.len() / k {
+        return;
+    }
     let (i, mut best) = (first as usize + row, new());
     let cells = sides.neighbor_cells::<D>();
     let scoring = ranks.scoring.scoring();
@@ -191,10 +192,6 @@ impl Heap<'_> {
         let thread = thread::thread_idx_x() as usize;
         Self { keys: shared_field!(smem, keys), ids: shared_field!(smem, ids), thread, len: 0, k }
     }
-}
-
-impl MaxHeap for Heap<'_> {
-    type Item = (u64, u32);
 
     #[inline(always)]
     unsafe fn load(&self, i: usize) -> (u64, u32) {
@@ -208,21 +205,46 @@ impl MaxHeap for Heap<'_> {
         self.keys.store(at, key);
         self.ids.store(at, id);
     }
-
-    #[inline(always)]
-    fn is_before(a: (u64, u32), b: (u64, u32)) -> bool {
-        is_before(a, b)
-    }
 }
 
 impl BestEntries for Heap<'_> {
     #[inline(always)]
     unsafe fn offer(&mut self, entry: (u64, u32)) {
         if self.len < self.k {
-            self.sift_up(self.len, entry);
+            // Sift up from the end.
+            let mut i = self.len;
             self.len += 1;
+            while i > 0 {
+                let above = self.load((i - 1) / 2);
+                if is_before(entry, above) {
+                    break;
+                }
+                self.store(i, above);
+                i = (i - 1) / 2;
+            }
+            self.store(i, entry);
         } else if is_before(entry, self.load(0)) {
-            self.sift_down(self.len, entry);
+            // Sift down from the root.
+            let mut i = 0;
+            loop {
+                let mut child = 2 * i + 1;
+                if child >= self.len {
+                    break;
+                }
+                let mut below = self.load(child);
+                if child + 1 < self.len {
+                    let other = self.load(child + 1);
+                    if is_before(below, other) {
+                        (child, below) = (child + 1, other);
+                    }
+                }
+                if is_before(below, entry) {
+                    break;
+                }
+                self.store(i, below);
+                i = child;
+            }
+            self.store(i, entry);
         }
     }
 

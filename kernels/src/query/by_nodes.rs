@@ -48,7 +48,6 @@ impl<'a, C: Coord> NodeQueries<'a, C> {
     #[inline(always)]
     unsafe fn traversal<const D: usize>(self) -> Option<NodeTraversal<'a, C, D>> {
         let Self { mut nodes, coords, rows, result } = self;
-        let cycle = nodes.axes.cycle();
         nodes.axes.dims = if D == MAX_DIMS { nodes.axes.dims } else { D as u32 };
         let i = thread::index_1d_u64() as usize;
         if i * nodes.dims() >= coords.len() {
@@ -62,7 +61,7 @@ impl<'a, C: Coord> NodeQueries<'a, C> {
         let row = result.row(row);
         let best = BestK::new(row.dist2, row.ids, C::INFINITY);
         let query = load_point(coords, i, nodes.dims());
-        Some(NodeTraversal { nodes, cycle, query, best })
+        Some(NodeTraversal { nodes, cycle: nodes.axes.cycle(), query, best })
     }
 }
 

@@ -1,7 +1,6 @@
 //! The k nearest neighbors of one query, kept as a heap in a row of device memory, for any k.
 
-use super::coord::Coord;
-use super::heap::MaxHeap;
+use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// A max-heap over (squared distance, id), whose storage is the query's row of the result.
@@ -47,13 +46,13 @@ impl<'a, C: Coord> BestK<'a, C> {
     #[inline(always)]
     pub unsafe fn offer(&mut self, dist2: C, id: u32) {
         if self.len < self.ids.len() {
-            self.sift_up(self.len, (dist2, id));
+            self.sift_up(self.len, dist2, id);
             self.len += 1;
             if self.len == self.ids.len() {
                 self.bound = self.dist2.load(0);
             }
-        } else if Self::is_before((dist2, id), (self.bound, self.ids.load(0))) {
-            self.sift_down(self.len, (dist2, id));
+        } else if before((dist2, id), (self.bound, self.ids.load(0))) {
+            self.sift_down(self.len, dist2, id);
             self.bound = self.dist2.load(0);
         }
     }
@@ -67,30 +66,65 @@ impl<'a, C: Coord> BestK<'a, C> {
         let mut end = self.len;
         while end > 1 {
             end -= 1;
-            let last = self.load(end);
-            self.store(end, self.load(0));
-            self.sift_down(end, last);
+            let (dist2, id) = (self.dist2.load(end), self.ids.load(end));
+            self.put(end, self.dist2.load(0), self.ids.load(0));
+            self.sift_down(end, dist2, id);
         }
         for i in self.len..self.ids.len() {
-            self.store(i, (C::INFINITY, u32::MAX));
+            self.put(i, C::INFINITY, u32::MAX);
         }
     }
-}
-
-impl<C: Coord> MaxHeap for BestK<'_, C> {
-    type Item = (C, u32);
 
     #[inline(always)]
-    unsafe fn load(&self, i: usize) -> (C, u32) {
-        (self.dist2.load(i), self.ids.load(i))
-    }
-    #[inline(always)]
-    unsafe fn store(&self, i: usize, (dist2, id): (C, u32)) {
+    unsafe fn put(&self, i: usize, dist2: C, id: u32) {
         self.dist2.store(i, dist2);
         self.ids.store(i, id);
     }
+
+    /// Moves `hole` up until an item fits, and stores the item there.
     #[inline(always)]
-    fn is_before(a: (C, u32), b: (C, u32)) -> bool {
-        a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
+    unsafe fn sift_up(&self, mut hole: usize, dist2: C, id: u32) {
+        while hole > 0 {
+            let parent = (hole - 1) / 2;
+            let (parent_dist2, parent_id) = (self.dist2.load(parent), self.ids.load(parent));
+            if !before((parent_dist2, parent_id), (dist2, id)) {
+                break;
+            }
+            self.put(hole, parent_dist2, parent_id);
+            hole = parent;
+        }
+        self.put(hole, dist2, id);
     }
+
+    /// Moves a hole down from the root of a heap of `end` items until an item fits, and stores the item there.
+    #[inline(always)]
+    unsafe fn sift_down(&self, end: usize, dist2: C, id: u32) {
+        let mut hole = 0;
+        loop {
+            let mut child = 2 * hole + 1;
+            if child >= end {
+                break;
+            }
+            let mut worse = (self.dist2.load(child), self.ids.load(child));
+            if child + 1 < end {
+                let right = (self.dist2.load(child + 1), self.ids.load(child + 1));
+                if before(worse, right) {
+                    worse = right;
+                    child += 1;
+                }
+            }
+            if !before((dist2, id), worse) {
+                break;
+            }
+            self.put(hole, worse.0, worse.1);
+            hole = child;
+        }
+        self.put(hole, dist2, id);
+    }
+}
+
+/// Returns true if neighbor `a` precedes `b`: by distance, then by id.
+#[inline(always)]
+pub fn before<C: Coord>(a: (C, u32), b: (C, u32)) -> bool {
+    a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
 }

@@ -4,7 +4,6 @@ pub mod best_k;
 pub mod carried;
 pub mod coord;
 pub mod divisor;
-pub mod heap;
 pub mod items;
 pub mod measure;
 pub mod merge_path;

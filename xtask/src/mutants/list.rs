@@ -63,7 +63,6 @@ const LIST: Kernel = Kernel { file: "kernels/src/query/nearest/list.rs", tests: 
 const QUEUE: Kernel = Kernel { file: "kernels/src/query/nearest/queue.rs", tests: &["query::"] };
 const BUCKETS: Kernel = Kernel { file: "kernels/src/query/buckets.rs", tests: &["query::"] };
 const WITHIN: Kernel = Kernel { file: "kernels/src/query/within.rs", tests: &["query::"] };
-const HEAP: Kernel = Kernel { file: "kernels/src/thread/heap.rs", tests: &["kdtree::", "join::"] };
 const BEST_K: Kernel = Kernel { file: "kernels/src/thread/best_k.rs", tests: &["kdtree::"] };
 const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["kdtree::"] };
 const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };
@@ -746,16 +745,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        if false {",
     },
     Mutant {
-        what: "k best: a heap moves the better child up",
-        kernel: HEAP,
-        from: "if Self::is_before(below, right) {",
-        to: "if Self::is_before(right, below) {",
-    },
-    Mutant {
-        what: "joins: a heap has an entry too few",
+        what: "joins: a heap moves the better child up",
         kernel: JOIN_HEAPS,
-        from: "if self.len < self.k {",
-        to: "if self.len + 1 < self.k {",
+        from: "if is_before(below, other) {",
+        to: "if is_before(other, below) {",
     },
     Mutant {
         what: "quadtree: the point behind the last is looked at",

@@ -109,21 +109,26 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         let mut counts = [0; 3];
         // Loads in steps, so that the loads of a step are independent.
         let mut positions = [0; ITEMS];
-        for row in 0..ITEMS {
+        let mut row = 0;
+        while row < ITEMS {
             let i = first + 32 * row as u32;
             if i < len {
                 positions[row] = computed(remaining.position(begin + i) as u32);
             }
+            row += 1;
         }
-        for row in 0..ITEMS {
+        let mut row = 0;
+        while row < ITEMS {
             if first + 32 * (row as u32) < len {
                 ids[row] = computed(self.from.id(positions[row] as usize));
             }
+            row += 1;
         }
         // Two cases, so that the loads of coordinates wait for ids only if they need them.
         let keys =
             if self.from.by_id { self.keys(ids, first, len) } else { self.keys(positions, first, len) };
-        for row in 0..ITEMS {
+        let mut row = 0;
+        while row < ITEMS {
             let i = first + 32 * row as u32;
             if i < len {
                 let point = C::Ranked::new(keys[row], ids[row]);
@@ -131,26 +136,34 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
                 classes[row] = if point.is_before(low) { 0 } else { 1 + u32::from(high.is_before(point)) };
                 from.store(i as usize, positions[row]);
             }
+            row += 1;
         }
-        for row in 0..ITEMS {
+        let mut row = 0;
+        while row < ITEMS {
             let class = classes[row];
             let mut lanes = [0; 3];
             // A lane without a point (class 3) is not counted, and its rank is not used.
             let (mut same_class, mut before) = (0, 0);
-            for other in 0..3 {
+            let mut other = 0;
+            while other < 3 {
                 lanes[other] = warp::warp_vote_ballot(warp::FULL_MASK, class == other as u32);
                 if class == other as u32 {
                     (same_class, before) = (lanes[other], counts[other]);
                 }
+                other += 1;
             }
             ranks[row] = computed(class << 16 | (before + (same_class & warp::lane_mask_lt()).count_ones()));
-            for other in 0..3 {
+            let mut other = 0;
+            while other < 3 {
                 counts[other] += lanes[other].count_ones();
+                other += 1;
             }
+            row += 1;
         }
         let begins = self.reserve(warp as usize, counts);
 
-        for row in 0..ITEMS {
+        let mut row = 0;
+        while row < ITEMS {
             let i = first + 32 * row as u32;
             if i < len {
                 let (class, rank) = (ranks[row] >> 16, ranks[row] & 0xFFFF);
@@ -167,6 +180,7 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
                 }
                 to.store(i as usize, target);
             }
+            row += 1;
         }
         thread::sync_threads();
         if !self.to.coords.is_empty() {
@@ -180,11 +194,13 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
     #[inline(always)]
     unsafe fn keys(&self, indices: [u32; ITEMS], first: u32, len: u32) -> [C::Key; ITEMS] {
         let mut keys = [C::Key::ZERO; ITEMS];
-        for row in 0..ITEMS {
+        let mut row = 0;
+        while row < ITEMS {
             if first + 32 * (row as u32) < len {
                 let coord = self.from.coords.load(indices[row] as usize * self.from.dims + self.axis);
                 keys[row] = computed(coord.key());
             }
+            row += 1;
         }
         keys
     }
@@ -197,19 +213,25 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
         let begins = shared_field!(self.smem, begins);
         let thread = thread::thread_idx_x() as usize;
         if thread.is_multiple_of(32) {
-            for class in 0..3 {
+            let mut class = 0;
+            while class < 3 {
                 warp_counts.store(class * MAX_WARPS + warp, counts[class]);
+                class += 1;
             }
         }
         thread::sync_threads();
         let mut before = [0; 3];
         let mut total = [0; 3];
-        for other in 0..THREADS / 32 {
-            for class in 0..3 {
+        let mut other = 0;
+        while other < THREADS / 32 {
+            let mut class = 0;
+            while class < 3 {
                 let count = warp_counts.load(class * MAX_WARPS + other);
                 before[class] += if other < warp { count } else { 0 };
                 total[class] += count;
+                class += 1;
             }
+            other += 1;
         }
         if thread < 3 {
             let (counter, count) = match thread {
@@ -238,7 +260,8 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
             // All loads of a batch are issued before the first store.
             let mut targets = [NO_COORD_POSITION; BATCH];
             let mut coords = [C::ZERO; BATCH];
-            for j in 0..BATCH {
+            let mut j = 0;
+            while j < BATCH {
                 if point < len {
                     let target = to.load(point as usize);
                     if target != NO_POSITION {
@@ -252,11 +275,14 @@ impl<C: Coord, const THREADS: usize, const ITEMS: usize> Split<'_, C, THREADS, I
                 if axis >= dims {
                     (point, axis) = (point + 1, axis - dims);
                 }
+                j += 1;
             }
-            for j in 0..BATCH {
+            let mut j = 0;
+            while j < BATCH {
                 if targets[j] != NO_COORD_POSITION {
                     self.to.coords.store(targets[j] as usize, coords[j]);
                 }
+                j += 1;
             }
         }
     }
