@@ -65,21 +65,49 @@ fn join_dyn(a: &mut (dyn FnMut() + Send), b: &mut (dyn FnMut() + Send)) {
     rayon::join(a, b);
 }
 
-/// Splits the numbers below `len` into ranges of `step`, the last of which may be shorter, and calls `task` for each range.
-pub(crate) fn for_ranges(len: usize, step: usize, task: &(dyn Fn(Range<usize>) + Sync)) {
-    for_each(len.div_ceil(step), &|i| task(range(i, len, step)));
+/// The numbers below `len` in ranges of `step`, the last of which may be shorter.
+#[derive(Clone, Copy)]
+pub(crate) struct Ranges {
+    len: usize,
+    step: usize,
 }
 
-/// Returns range number `i` of [`for_ranges`].
-fn range(i: usize, len: usize, step: usize) -> Range<usize> {
-    i * step..len.min((i + 1) * step)
+impl Ranges {
+    pub(crate) fn new(len: usize, step: usize) -> Self {
+        Self { len, step }
+    }
+
+    /// Returns ranges of at most `max` numbers, several for every thread.
+    pub(crate) fn even(len: usize, max: usize) -> Self {
+        Self::new(len, (len / (8 * rayon::current_num_threads())).clamp(1, max))
+    }
+
+    /// Returns the number of ranges.
+    pub(crate) fn num(self) -> usize {
+        self.len.div_ceil(self.step)
+    }
+
+    /// Returns a range by its number.
+    pub(crate) fn get(self, i: usize) -> Range<usize> {
+        i * self.step..self.len.min((i + 1) * self.step)
+    }
+
+    /// Calls `task` for each range.
+    pub(crate) fn for_each(self, task: &(dyn Fn(Range<usize>) + Sync)) {
+        for_each(self.num(), &|i| task(self.get(i)));
+    }
+
+    /// Returns the results of `task` for each range, in order.
+    fn map<T: Send>(self, task: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+        map(self.num(), 1, |i| task(self.get(i)))
+    }
 }
 
 /// Calls `task` for each chunk of `chunk` items with its number. The last chunk may be shorter.
 pub(crate) fn for_chunks<T: Send>(items: &mut [T], chunk: usize, task: impl Fn(usize, &mut [T]) + Sync) {
     let len = items.len();
     let parts = Parts::of_initialized(items);
-    for_ranges(len, chunk, &|range| {
+    Ranges::new(len, chunk).for_each(&|range| {
         let number = range.start / chunk;
         // SAFETY: ranges do not overlap.
         task(number, unsafe { parts.part(range).assume_init_mut() });
@@ -90,7 +118,7 @@ pub(crate) fn for_chunks<T: Send>(items: &mut [T], chunk: usize, task: impl Fn(u
 pub(crate) fn fill<T: Send>(items: &mut [MaybeUninit<T>], step: usize, item: impl Fn(usize) -> T + Sync) {
     let len = items.len();
     let parts = Parts::new(items);
-    for_ranges(len, step, &|range| {
+    Ranges::new(len, step).for_each(&|range| {
         // SAFETY: ranges do not overlap.
         for (slot, i) in unsafe { parts.part(range.clone()) }.iter_mut().zip(range) {
             slot.write(item(i));
@@ -150,7 +178,7 @@ pub(crate) fn concat<T: Send>(
     step: usize,
     task: impl Fn(Range<usize>) -> Vec<T> + Sync,
 ) -> Vec<T> {
-    let mut parts = map(len.div_ceil(step), 1, |i| task(range(i, len, step)));
+    let mut parts = Ranges::new(len, step).map(task);
     let mut all = Vec::with_capacity(parts.iter().map(Vec::len).sum());
     parts.iter_mut().for_each(|part| all.append(part));
     all
@@ -163,12 +191,7 @@ pub(crate) fn reduce<T: Send>(
     task: impl Fn(Range<usize>) -> T + Sync,
     combine: impl Fn(T, T) -> T,
 ) -> Option<T> {
-    map(len.div_ceil(step), 1, |i| task(range(i, len, step))).into_iter().reduce(combine)
-}
-
-/// Returns a step by which every thread gets several ranges of `len` items, at most `max`.
-pub(crate) fn even_step(len: usize, max: usize) -> usize {
-    (len / (8 * rayon::current_num_threads())).clamp(1, max)
+    Ranges::new(len, step).map(task).into_iter().reduce(combine)
 }
 
 #[cfg(test)]

@@ -1,10 +1,15 @@
-//! Concurrent work on several devices.
+//! Concurrent work on several devices, and locks.
 
 use std::panic::resume_unwind;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use crate::error::Result;
+
+/// Locks data that a panic of another thread cannot leave half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Processes all items concurrently, each on its own thread. Returns when all are done: the results in order, or the
 /// first error.
@@ -15,8 +20,8 @@ pub(crate) fn each<T: Send, R: Send>(
     let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
     let results: Vec<_> = items.iter().map(|_| Mutex::new(None)).collect();
     run_each(items.len(), &|i| {
-        let item = items[i].lock().unwrap_or_else(PoisonError::into_inner).take();
-        *results[i].lock().unwrap_or_else(PoisonError::into_inner) = item.map(&work);
+        let item = lock(&items[i]).take();
+        *lock(&results[i]) = item.map(&work);
     });
     results
         .into_iter()

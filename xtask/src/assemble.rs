@@ -1,16 +1,15 @@
 //! Assembles PTX for architectures that can run it, and compares each kernel's resources with the budget.
 
 use crate::budget::{self, Budget};
+use crate::parallel;
 use crate::ptx::{Built, TEST_FAMILY};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use cuda_builder::{Arch, KernelResources, Ptxas};
+use cuda_builder::{Arch, Ptxas};
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::process::Command;
-use std::sync::Mutex;
-use std::thread;
 
 /// The newest architecture that is assembled for.
 const LAST: u16 = 120;
@@ -71,34 +70,27 @@ pub(crate) fn check(workspace: &Workspace, ptxas: &Ptxas, built: &[Built], bless
 }
 
 fn assemble_all(ptxas: &Ptxas, jobs: Vec<(&Built, u16)>) -> (Budget, Vec<String>) {
-    let done = Mutex::new((Budget::default(), Vec::new()));
-    let queue = Mutex::new(jobs);
-    let next = || queue.lock().expect("no thread panics with the queue").pop();
-    let work = || {
-        while let Some((built, sm)) = next() {
-            let arch: Arch = format!("sm_{sm}").parse().expect("a known architecture");
-            let result = ptxas.assemble(&built.ptx.path, arch);
-            let (budget, failures) = &mut *done.lock().expect("no thread panics with the results");
-            match result {
-                Err(error) => {
-                    failures.push(format!("{}.{} for {arch}: {error}", built.family, built.ptx.arch))
-                }
-                // The kernels that test the device library have no budget.
-                Ok(_) if built.family == TEST_FAMILY => {}
-                Ok(kernels) => note(budget, sm, &kernels),
+    let assembled = parallel::map(jobs, |(built, sm)| {
+        let arch: Arch = format!("sm_{sm}").parse().expect("a known architecture");
+        let kernels = ptxas.assemble(&built.ptx.path, arch);
+        (
+            built,
+            sm,
+            kernels.map_err(|error| format!("{}.{} for {arch}: {error}", built.family, built.ptx.arch)),
+        )
+    });
+    let (mut budget, mut failures) = (Budget::default(), Vec::new());
+    for (built, sm, kernels) in assembled {
+        match kernels {
+            Err(failure) => failures.push(failure),
+            // The kernels that test the device library have no budget.
+            Ok(_) if built.family == TEST_FAMILY => {}
+            Ok(kernels) => {
+                kernels.iter().filter(|kernel| kernel.is_entry).for_each(|kernel| budget.note(sm, kernel));
             }
         }
-    };
-    thread::scope(|scope| {
-        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(work);
-        }
-    });
-    done.into_inner().expect("no thread panics with the results")
-}
-
-fn note(budget: &mut Budget, sm: u16, kernels: &[KernelResources]) {
-    kernels.iter().filter(|kernel| kernel.is_entry).for_each(|kernel| budget.note(sm, kernel));
+    }
+    (budget, failures)
 }
 
 /// Returns the plain architectures, up to [`LAST`], that this assembler lists in its options.

@@ -95,7 +95,7 @@ type Operation = fn(&Device, &Input) -> Result<()>;
 
 /// Opens the device; the clock runs meanwhile.
 const OPEN: &str = "open the device";
-/// The part of that which no program can avoid.
+/// Opening the device without kauri: what every CUDA program waits for.
 const BARE: &str = "cuInit and the primary context";
 
 /// The operations by name.

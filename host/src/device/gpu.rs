@@ -5,10 +5,11 @@ use super::images::{self, KernelId};
 use super::instrumented::{FaultPlan, InstrumentedDriver, MemoryUse, Restrictions, limit_from_env};
 use super::{Family, KernelForm};
 use crate::error::{Error, Result};
+use crate::threads::lock;
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// A handle of a GPU, real or simulated: the device of streams, buffers and your own kernels. Clones refer to the same
 /// device and share its memory accounting.
@@ -29,10 +30,6 @@ pub struct Gpu {
     driver: Arc<InstrumentedDriver>,
     /// Kernels that are loaded or being loaded; the lock of a kernel is held while it is.
     loads: Arc<Mutex<HashMap<String, Arc<Mutex<()>>>>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Gpu {

@@ -83,7 +83,7 @@ impl From<Form> for KernelForm {
     }
 }
 
-/// Returns the packs: those of the folder `KAURI_PTX_DIR`, else those of this build. With `KAURI_MACHINE_CODE=0` machine code is left
+/// Returns the packs of the folder `KAURI_PTX_DIR`, or of this build if the variable is not set. With `KAURI_MACHINE_CODE=0` machine code is left
 /// out.
 fn catalog() -> Result<&'static Catalog> {
     static CATALOG: OnceLock<Catalog> = OnceLock::new();

@@ -5,10 +5,11 @@
 use super::driver::{Driver, Launch, Memory, RawEvent, RawStream, Transfer};
 use super::images::KernelId;
 use crate::error::{Error, Result};
+use crate::threads::lock;
 use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A kind of driver call that a [`FaultPlan`] lets fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,8 +123,7 @@ impl InstrumentedDriver {
     }
 
     fn account(&self) -> MutexGuard<'_, MemoryAccount> {
-        // A panic elsewhere does not corrupt the counters.
-        self.account.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.account)
     }
 
     /// Counts a call, and returns true if the fault plan lets it fail.

@@ -5,10 +5,11 @@
 use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
 use super::images::KernelId;
 use crate::error::{Error, Result};
+use crate::threads::lock;
 use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 pub use cuda_sim::Options as Schedule;
@@ -86,8 +87,7 @@ impl SimDriver {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere does not corrupt the tables of handles.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

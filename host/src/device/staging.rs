@@ -7,7 +7,7 @@ use super::gpu::Gpu;
 use super::pinned::PinnedBuffer;
 use super::stream::Stream;
 use crate::error::Result;
-use crate::parallel;
+use crate::parallel::{self, Ranges};
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
@@ -116,7 +116,7 @@ impl Staging {
                 copied.synchronize()?;
                 let begin = before * len;
                 let items = &*items::<T>(piece, len.min(from.len() - begin));
-                parallel::for_ranges(items.len(), share, &|range| {
+                Ranges::new(items.len(), share).for_each(&|range| {
                     read((begin + range.start) / width, &items[range]);
                 });
             }

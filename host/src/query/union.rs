@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::error::Result;
 use crate::memory::{self, Parts};
-use crate::parallel;
+use crate::parallel::Ranges;
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
@@ -40,7 +40,7 @@ impl<C: Coord> UnionIndex<C> {
         dist2.resize(begin + num_queries * k, C::INFINITY);
         let (ids, dist2) = (&mut ids[begin..], &mut dist2[begin..]);
         let (ids, dist2) = (Parts::of_initialized(ids), Parts::of_initialized(dist2));
-        parallel::for_ranges(num_queries, ROWS_PER_TASK, &|rows_of_task| {
+        Ranges::new(num_queries, ROWS_PER_TASK).for_each(&|rows_of_task| {
             for row in rows_of_task {
                 let entries = row * k..(row + 1) * k;
                 // SAFETY: rows do not overlap.

@@ -3,7 +3,7 @@
 use kauri_kernels::thread::coord::Coord;
 
 use crate::memory::Parts;
-use crate::parallel;
+use crate::parallel::Ranges;
 
 /// Maximum number of rows that a task sorts.
 const TASK_ROWS: usize = 256;
@@ -53,7 +53,7 @@ impl<C: Coord> RangeResultMut<'_, C> {
         );
         let (ids, dist2) = (Parts::of_initialized(self.ids), Parts::of_initialized(self.dist2));
         let num_rows = self.offsets.len().saturating_sub(1);
-        parallel::for_ranges(num_rows, parallel::even_step(num_rows, TASK_ROWS), &|rows| {
+        Ranges::even(num_rows, TASK_ROWS).for_each(&|rows| {
             let mut sorted = Vec::new();
             for ends in self.offsets[rows.start..=rows.end].windows(2) {
                 let row = ends[0] as usize..ends[1] as usize;

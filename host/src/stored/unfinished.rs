@@ -1,21 +1,17 @@
 //! The set of temporary files of writes in progress. An interrupted program can remove them.
 
+use crate::threads::lock;
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use tempfile::NamedTempFile;
 
 static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-fn lock() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    // Every change of the set is a single call, so a panic cannot leave it half changed.
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Creates a temporary file, and adds it to the set.
 pub(super) fn begin(create: impl FnOnce() -> io::Result<NamedTempFile>) -> io::Result<NamedTempFile> {
-    let mut unfinished = lock();
+    let mut unfinished = lock(&UNFINISHED);
     let file = create()?;
     unfinished.insert(file.path().into());
     Ok(file)
@@ -26,7 +22,7 @@ pub(super) fn end(
     file: NamedTempFile,
     finish: impl FnOnce(NamedTempFile) -> io::Result<()>,
 ) -> io::Result<()> {
-    let mut unfinished = lock();
+    let mut unfinished = lock(&UNFINISHED);
     unfinished.remove(file.path());
     finish(file)
 }
@@ -42,7 +38,7 @@ pub(super) fn end(
 /// kauri::io::remove_temporary_files(|| std::process::exit(130));
 /// ```
 pub fn remove_temporary_files(end_program: impl FnOnce()) {
-    let mut unfinished = lock();
+    let mut unfinished = lock(&UNFINISHED);
     for path in std::mem::take(&mut *unfinished) {
         // The program ends now: a file that cannot be removed is ignored.
         let _ = std::fs::remove_file(path);

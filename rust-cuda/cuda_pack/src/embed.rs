@@ -4,15 +4,15 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Finds the packs whose names are accepted, and writes `packs.rs` in `OUT_DIR`: an array of their bytes, for
-/// `&include!(concat!(env!("OUT_DIR"), "/packs.rs"))` as a `&[&[u8]]`. Returns the number of packs.
+/// `&include!(concat!(env!("OUT_DIR"), "/packs.rs"))` as a `&[&[u8]]`. Returns the number of packs, or
+/// `None` if the environment variable `KAURI_EMBED_PTX` is 0, which asks for none.
 ///
 /// The first of these folders with such a pack counts: `packs` in the package, as in a published one; `kauri-ptx` in the target folder of
-/// the build; `kauri-ptx` in the target folder of the checkout, whose root is `root` from the package. With the environment variable
-/// `KAURI_EMBED_PTX` set to 0 there are none.
+/// the build; `kauri-ptx` in the target folder of the checkout, whose root is `root` from the package.
 ///
 /// # Panics
 /// If `OUT_DIR` cannot be written; outside of a build script.
-pub fn embed(root: &str, is_wanted: impl Fn(&str) -> bool) -> usize {
+pub fn embed(root: &str, is_wanted: impl Fn(&str) -> bool) -> Option<usize> {
     let folder_of = |name| PathBuf::from(env::var_os(name).expect("cargo sets it for a build script"));
     let (out_dir, package) = (folder_of("OUT_DIR"), folder_of("CARGO_MANIFEST_DIR"));
     let own_target = target_dir(&out_dir).join("kauri-ptx");
@@ -23,14 +23,12 @@ pub fn embed(root: &str, is_wanted: impl Fn(&str) -> bool) -> usize {
         println!("cargo::rerun-if-changed={}", dir.display());
     }
     println!("cargo::rerun-if-env-changed=KAURI_EMBED_PTX");
-    let mut packs =
-        folders.iter().map(|dir| packs(dir, &is_wanted)).find(|packs| !packs.is_empty()).unwrap_or_default();
-    if env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0") {
-        packs.clear();
-    }
+    let asks_for_none = env::var_os("KAURI_EMBED_PTX").is_some_and(|value| value == "0");
+    let mut found = folders.iter().map(|dir| packs(dir, &is_wanted)).filter(|packs| !packs.is_empty());
+    let packs = if asks_for_none { Vec::new() } else { found.next().unwrap_or_default() };
     let items: String = packs.iter().map(|path| format!("include_bytes!({path:?}), ")).collect();
     fs::write(out_dir.join("packs.rs"), format!("[{items}]")).expect("OUT_DIR is writable");
-    packs.len()
+    (!asks_for_none).then_some(packs.len())
 }
 
 /// OUT_DIR is `<target>/[<triple>/]<profile>/build/<package>/out`; the target folder is the one with cargo's tag in it.

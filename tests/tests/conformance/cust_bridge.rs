@@ -65,30 +65,32 @@ fn cust_launches_a_kernel_of_kauri() {
         let image = cust_bridge::kernel_image::<primitives_reduce<u32, Sum>>(gpu).unwrap();
         assert_eq!(image.family, "primitives-scan");
         assert!(image.shared_bytes > 0);
-        let module = Module::from_ptx(&image.ptx, &[]).unwrap();
-        let reduce = image.function(&module).unwrap();
+        let machine_code = image.machine_code.as_ref().map(|code| Module::from_cubin(code, &[]).unwrap());
+        for module in [Module::from_ptx(&image.ptx, &[]).unwrap()].into_iter().chain(machine_code) {
+            let reduce = image.function(&module).unwrap();
 
-        // One stream for the writes of kauri and the launch of cust, so nothing has to wait between them.
-        let kauri_stream = Stream::new(gpu).unwrap();
-        let stream = kauri_stream.as_cust().unwrap();
-        let mut numbers = Buffer::<u32>::uninitialized(gpu, LEN, "numbers").unwrap();
-        generate::iota(&kauri_stream, 0, 1, &mut numbers).unwrap();
-        let sum = DeviceBuffer::<u32>::zeroed(1).unwrap();
-        let (warp_rows, num_blocks) = shape::<u32>(LEN, MAX_BLOCKS);
-        assert_eq!(num_blocks, 1);
-        // SAFETY: the parameters are those of the kernel, and the buffers live until the stream has done the work.
-        unsafe {
-            launch!(reduce<<<1, image.block_threads, image.shared_bytes, stream>>>(
-                numbers.as_cust().unwrap().as_device_ptr(),
-                LEN,
-                sum.as_device_ptr(),
-                1usize,
-                warp_rows as u64
-            ))
-            .unwrap();
+            // One stream for the writes of kauri and the launch of cust, so nothing has to wait between them.
+            let kauri_stream = Stream::new(gpu).unwrap();
+            let stream = kauri_stream.as_cust().unwrap();
+            let mut numbers = Buffer::<u32>::uninitialized(gpu, LEN, "numbers").unwrap();
+            generate::iota(&kauri_stream, 0, 1, &mut numbers).unwrap();
+            let sum = DeviceBuffer::<u32>::zeroed(1).unwrap();
+            let (warp_rows, num_blocks) = shape::<u32>(LEN, MAX_BLOCKS);
+            assert_eq!(num_blocks, 1);
+            // SAFETY: the parameters are those of the kernel, and the buffers live until the stream has done the work.
+            unsafe {
+                launch!(reduce<<<1, image.block_threads, image.shared_bytes, stream>>>(
+                    numbers.as_cust().unwrap().as_device_ptr(),
+                    LEN,
+                    sum.as_device_ptr(),
+                    1usize,
+                    warp_rows as u64
+                ))
+                .unwrap();
+            }
+            stream.synchronize().unwrap();
+            assert_eq!(sum.as_host_vec().unwrap(), [(LEN * (LEN - 1) / 2) as u32]);
         }
-        stream.synchronize().unwrap();
-        assert_eq!(sum.as_host_vec().unwrap(), [(LEN * (LEN - 1) / 2) as u32]);
     });
 }
 

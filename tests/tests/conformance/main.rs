@@ -26,6 +26,7 @@ mod kdtree_queries;
 mod left_balanced;
 mod limited_memory;
 mod lonlat;
+mod prepare;
 mod primitives;
 mod primitives_ordered;
 mod properties;

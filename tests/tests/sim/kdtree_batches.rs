@@ -1,5 +1,5 @@
 //! Batches of the neighbors of the points themselves, with enough queries to be sorted. Each query excludes its point.
-//! Kernels: `notify`, and those of queries.
+//! Kernels: `notify`, and the kernels of queries.
 
 use kauri::device::SimOptions;
 use kauri::query::{Queries, QueryOptions};

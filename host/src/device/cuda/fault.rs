@@ -3,9 +3,10 @@
 //! The kernel writes the report to page-locked host memory before it stops, because the context and all device memory
 //! are lost then. Modules of other builds have no global for its address, and nothing is allocated.
 
-use super::modules::{Handle, contains, lock};
+use super::modules::{Handle, contains};
 use super::raw;
 use crate::error::{Error, Result};
+use crate::threads::lock;
 use cuda_std::mem::FaultRecord;
 use cuda_std::sys::FAULT_WRITTEN;
 use std::ffi::{CString, c_void};

@@ -55,7 +55,7 @@ pub(super) fn list() -> Result<Vec<DeviceInfo>> {
 fn describe(ordinal: usize) -> Result<(i32, DeviceInfo)> {
     let (mut device, mut version, mut memory_bytes) = (0, 0, 0);
     let mut name = [0u8; 256];
-    // SAFETY: each call writes one number, or at most as many bytes as `name` has.
+    // SAFETY: each call writes one number, or a text that fits in `name`.
     unsafe {
         raw::check("cuDeviceGet", raw::cuDeviceGet(&mut device, ordinal as i32))?;
         raw::check("cuDriverGetVersion", raw::cuDriverGetVersion(&mut version))?;

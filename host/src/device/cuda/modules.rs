@@ -4,10 +4,12 @@ use super::{CudaDriver, codes, raw};
 use crate::device::driver::Launch;
 use crate::device::images::{self, KernelId};
 use crate::error::{Error, Result};
+use crate::threads::lock;
+use cuda_pack::Form;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr::null_mut;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The bytes for the log of the driver's compiler.
 const LOG_BYTES: usize = 16 << 10;
@@ -40,11 +42,6 @@ unsafe impl Send for Handle {}
 // SAFETY: as above.
 unsafe impl Sync for Handle {}
 
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic elsewhere does not corrupt the handles.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Family {
     fn module(&self, name: &str) -> Option<Handle> {
         self.own.or_else(|| self.kernels.get(name).copied())
@@ -62,7 +59,7 @@ impl Modules {
 
     /// Loads a family's PTX, and replaces the family's earlier module. The context is current.
     pub(super) fn load_family(&self, driver: &CudaDriver, family: &'static str, ptx: &str) -> Result<()> {
-        let module = load(driver, family, ptx.into(), Jit::Ptx)?;
+        let module = load(driver, family, ptx.into(), Form::Ptx)?;
         let mut families = self.write();
         let family = families.entry(family).or_default();
         family.functions.clear();
@@ -76,12 +73,12 @@ impl Modules {
         let _span = tracing::debug_span!("load_kernel", kernel.name).entered();
         let images = images::find(kernel, driver.info.capability)?;
         let loaded = images.machine_code.and_then(|code| {
-            let loaded = code.read().and_then(|code| load(driver, kernel.family, code, Jit::None));
+            let loaded = code.read().and_then(|code| load(driver, kernel.family, code, Form::MachineCode));
             loaded.inspect_err(|error| images::warn_once(&format!("PTX replaces machine code: {error}"))).ok()
         });
         let module = match loaded {
             Some(module) => module,
-            None => load(driver, kernel.family, images.ptx.read()?, Jit::Ptx)?,
+            None => load(driver, kernel.family, images.ptx.read()?, Form::Ptx)?,
         };
         let old = self.write().entry(kernel.family).or_default().kernels.insert(kernel.name.into(), module);
         lock(&self.replaced).extend(old);
@@ -126,23 +123,15 @@ pub(super) fn contains(image: &[u8], text: &str) -> bool {
     image.windows(text.len()).any(|window| window == text.as_bytes())
 }
 
-/// Whether the driver compiles an image.
-#[derive(PartialEq)]
-enum Jit {
-    /// PTX text.
-    Ptx,
-    /// Machine code.
-    None,
-}
-
 /// Loads an image as a module.
-fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, jit: Jit) -> Result<Handle> {
+fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, form: Form) -> Result<Handle> {
     let refused = |code: i32, log: String| {
         let known = codes::lookup(code);
         Error::BadModule { family, code, name: known.name, advice: known.advice, log }
     };
-    let has_lines = contains(&image, ".loc");
-    if jit == Jit::Ptx {
+    // Machine code has its line information already.
+    let has_lines = form == Form::Ptx && contains(&image, ".loc");
+    if form == Form::Ptx {
         if image.contains(&0) {
             return Err(refused(218, "the PTX text holds a zero byte".into()));
         }
@@ -154,9 +143,9 @@ fn load(driver: &CudaDriver, family: &'static str, mut image: Vec<u8>, jit: Jit)
     // The driver takes numbers in place of pointers.
     let number = std::ptr::without_provenance_mut::<c_void>;
     let mut values = [log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES), number(usize::from(has_lines))];
-    let num_options = if jit == Jit::Ptx { options.len() } else { 0 };
+    let num_options = if form == Form::Ptx { options.len() } else { 0 };
     let mut module = null_mut();
-    // SAFETY: a zero-terminated text or machine code; as many values as options, each what its option says.
+    // SAFETY: a zero-terminated text or machine code; each option has a value of the type that it takes.
     let code = unsafe {
         raw::cuModuleLoadDataEx(
             &mut module,

@@ -11,6 +11,7 @@ use crate::join::rows::zeros;
 use crate::join::scored::{Score, ScoredPair};
 use crate::memory;
 use crate::parallel::{self, TASK_ITEMS};
+use crate::threads::lock;
 use kauri_kernels::join::best::pair;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::thread::coord::Coord;
@@ -49,9 +50,12 @@ pub(super) fn best_pairs<C: Coord, const D: usize>(
         return Ok(Vec::new());
     }
     let ranks = [ranks_of[0](&sides.build.ids)?, ranks_of[1](&sides.probe.ids)?];
-    let extremes = ranks[0].iter().map(|&rank| [rank; 2]).fold(EMPTY, union);
+    let range_of = |ranks: &[u64]| ranks.iter().map(|&rank| [rank; 2]).fold(EMPTY, union);
+    let extremes = parallel::reduce(ranks[0].len(), TASK_ITEMS, |part| range_of(&ranks[0][part]), union);
+    let extremes = extremes.unwrap_or(EMPTY);
     let node_ranks = node_ranks(&sides.build.overfull, &ranks[0])?;
-    parallel::try_for_each(sides.num_tasks(), &|task| {
+    let tasks = sides.tasks();
+    parallel::try_for_each(tasks.num(), &|task| {
         let mut pairs = memory::vec_with_capacity(BATCH, "best pairs")?;
         let probe_point = |probe: usize| ProbePoint {
             scoring,
@@ -60,7 +64,7 @@ pub(super) fn best_pairs<C: Coord, const D: usize>(
             threshold: best.threshold(),
         };
         let may_have_pairs = |&probe: &usize| probe_point(probe).may_have_pairs(extremes, 0);
-        sides.try_for_each(sides.task(task).filter(may_have_pairs), |probe, segments| {
+        sides.try_for_each(tasks.get(task).filter(may_have_pairs), |probe, segments| {
             let mut visitor = BestVisitor {
                 best: &best,
                 ids: &sides.build.ids,
@@ -139,7 +143,7 @@ impl SharedBest {
         if added.is_empty() {
             return;
         }
-        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pairs = lock(&self.pairs);
         if pairs.capacity() - pairs.len() < added.len() {
             let last = keep_best(&mut pairs, self.k);
             self.threshold[1].store(last.1, Ordering::Relaxed);

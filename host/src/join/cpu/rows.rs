@@ -8,7 +8,7 @@ use super::sets::{JoinSides, MatchVisitor};
 use crate::error::Result;
 use crate::join::rows::{ITEM_BYTES, zeros};
 use crate::memory::{self, Parts};
-use crate::parallel;
+use crate::parallel::{self, Ranges};
 use crate::rows::Rows;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
@@ -29,6 +29,7 @@ const SCAN_FRACTION: usize = 16;
 pub(super) struct FirstSearch {
     /// The number of ids of each probe position.
     counts: Vec<u32>,
+    tasks: Ranges,
     /// The ids of each task, if they were kept.
     kept: Option<Vec<Vec<u32>>>,
 }
@@ -67,9 +68,9 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         num_rows: usize,
         rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
-        let FirstSearch { counts, kept } = match first {
+        let FirstSearch { counts, tasks, kept } = match first {
             Some(first) => first,
-            None => FirstSearch { counts: self.count_rows()?, kept: None },
+            None => self.count_rows()?,
         };
         let mut offsets = zeros(num_rows + 1, "offsets of rows")?;
         for (&id, &count) in self.probe.ids.iter().zip(&counts) {
@@ -83,18 +84,18 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         let len = offsets.last().map_or(0, |&len| len as usize);
         let rows = RowParts { offsets: &offsets, ids: Parts::new(&mut ids.spare_capacity_mut()[..len]) };
         match kept {
-            Some(kept) => parallel::for_each(self.num_tasks(), &|task| {
+            Some(kept) => parallel::for_each(tasks.num(), &|task| {
                 let mut kept = &kept[task][..];
-                for probe in self.task(task) {
+                for probe in tasks.get(task) {
                     let (row, rest) = kept.split_at(counts[probe] as usize);
                     kept = rest;
                     rows.write(self.probe.ids[probe], row);
                 }
             }),
-            None => parallel::try_for_each(self.num_tasks(), &|task| {
+            None => parallel::try_for_each(tasks.num(), &|task| {
                 let (mut row, mut hits) = (Vec::new(), Vec::new());
                 let is_in_result = |&probe: &usize| counts[probe] > 0 && rows.has(self.probe.ids[probe]);
-                self.try_for_each(self.task(task).filter(is_in_result), |probe, segments| {
+                self.try_for_each(tasks.get(task).filter(is_in_result), |probe, segments| {
                     row.clear();
                     memory::reserve_more(&mut row, counts[probe] as usize, "a row of a join")?;
                     self.append_row(probe, segments, &mut row, &mut hits)?;
@@ -114,11 +115,12 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
         let num_probes = self.probe.ids.len();
         let mut counts = zeros(num_probes, "counts of rows")?;
         let budget = AtomicUsize::new(MIN_KEPT.max(num_probes.saturating_mul(MAX_KEPT_PER_ROW)));
-        let mut kept = zeros(self.num_tasks(), "ids of tasks")?;
+        let tasks = self.tasks();
+        let mut kept = zeros(tasks.num(), "ids of tasks")?;
         let (count_slots, kept_slots) =
             (Parts::of_initialized(&mut counts), Parts::of_initialized(&mut kept));
-        let exceeds = parallel::any(self.num_tasks(), &|i| {
-            let task = self.task(i);
+        let exceeds = parallel::any(tasks.num(), &|i| {
+            let task = tasks.get(i);
             // SAFETY: the probe positions of tasks do not overlap, and each task has a slot of its own.
             let (counts, kept) = unsafe {
                 let (counts, kept) = (count_slots.part(task.clone()), kept_slots.part(i..i + 1));
@@ -126,7 +128,7 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
             };
             self.keep_task(task, counts, &budget).map(|ids| *kept = ids).is_none()
         });
-        Ok((!exceeds).then_some(FirstSearch { counts, kept: Some(kept) }))
+        Ok((!exceeds).then_some(FirstSearch { counts, tasks, kept: Some(kept) }))
     }
 
     /// Counts and keeps the ids of each row of a task. Returns `None` if they exceed the remaining budget of all tasks, or without memory.
@@ -151,17 +153,18 @@ impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
     }
 
     /// Counts the ids of each probe position.
-    fn count_rows(&self) -> Result<Vec<u32>> {
+    fn count_rows(&self) -> Result<FirstSearch> {
         let mut counts: Vec<u32> = zeros(self.probe.ids.len(), "counts of rows")?;
         let slots = Parts::of_initialized(&mut counts);
-        parallel::try_for_each(self.num_tasks(), &|task| {
-            self.try_for_each(self.task(task), |probe, segments| {
+        let tasks = self.tasks();
+        parallel::try_for_each(tasks.num(), &|task| {
+            self.try_for_each(tasks.get(task), |probe, segments| {
                 // SAFETY: the probe positions of tasks do not overlap.
                 unsafe { slots.write(probe, self.count_row(probe, segments)? as u32) };
                 Ok(())
             })
         })?;
-        Ok(counts)
+        Ok(FirstSearch { counts, tasks, kept: None })
     }
 
     /// Counts the ids of a row.

@@ -5,7 +5,7 @@ use super::overfull_cells::{NodeFilter, Segment, Subtree, TreeNode, TreePoint, T
 use crate::error::Result;
 use crate::join::grid::grid_of;
 use crate::join::params::JoinParams;
-use crate::parallel;
+use crate::parallel::{self, Ranges};
 use crate::primitives::cpu::bounds::bounds;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::grid::Grid;
@@ -68,9 +68,10 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
     /// Counts the pairs. In a self join the probe side must be the whole set.
     pub(super) fn count(&self) -> Result<u64> {
         let total = AtomicU64::new(0);
-        parallel::try_for_each(self.num_tasks(), &|task| {
+        let tasks = self.tasks();
+        parallel::try_for_each(tasks.num(), &|task| {
             let mut count = 0;
-            self.try_for_each(self.task(task), |probe, segments| {
+            self.try_for_each(tasks.get(task), |probe, segments| {
                 count += self.count_near::<false>(probe, segments)?;
                 Ok(())
             })?;
@@ -101,20 +102,9 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
         self.probe.ids[probe] + self.num_before
     }
 
-    /// Returns the number of probe points of a task.
-    pub(super) fn task_len(&self) -> usize {
-        parallel::even_step(self.probe.ids.len(), TASK)
-    }
-
-    /// Returns the number of tasks.
-    pub(super) fn num_tasks(&self) -> usize {
-        self.probe.ids.len().div_ceil(self.task_len())
-    }
-
-    /// Returns the probe positions of a task.
-    pub(super) fn task(&self, task: usize) -> Range<usize> {
-        let step = self.task_len();
-        task * step..self.probe.ids.len().min((task + 1) * step)
+    /// Divides the probe positions into tasks.
+    pub(super) fn tasks(&self) -> Ranges {
+        Ranges::even(self.probe.ids.len(), TASK)
     }
 
     /// Calls `visit` for each probe position, with the segments of the build side in the neighbor cells.

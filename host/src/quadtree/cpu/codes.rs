@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::memory::{self, Parts};
-use crate::parallel::{self, TASK_ITEMS};
+use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::quadtree::node::{OrderedPoints, Part};
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::Frame;
@@ -71,7 +71,7 @@ pub(crate) fn build<C: Coord, K: Code, const D: usize>(
 /// Sorts the ids of each leaf.
 fn sort_leaves(nodes: &[Node], ids: &mut [u32]) {
     let ids = Parts::of_initialized(ids);
-    parallel::for_ranges(nodes.len(), TASK_ITEMS / 8, &|range| {
+    Ranges::new(nodes.len(), TASK_ITEMS / 8).for_each(&|range| {
         for leaf in nodes[range].iter().filter(|node| node.is_leaf()) {
             // SAFETY: leaves do not overlap.
             unsafe { ids.part(leaf.start as usize..leaf.end as usize).assume_init_mut() }.sort_unstable();

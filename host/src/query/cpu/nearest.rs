@@ -79,7 +79,7 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> NearestSearch<C> for Neares
         let mut search = Search::new(self.tree, self.queries, k);
         for row in queries.iter() {
             let entries = row * k..(row + 1) * k;
-            // SAFETY: an order has every row once, so no two threads write the same, and there are as many as queries.
+            // SAFETY: an order has every row once, so no two threads write the same row; the slots hold `k` entries for each row.
             let (ids, distances) = unsafe { (ids.part(entries.clone()), distances.part(entries)) };
             search.find(row, fill(ids, u32::MAX), fill(distances, C::INFINITY));
         }

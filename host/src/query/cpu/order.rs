@@ -8,7 +8,8 @@ use rayon::prelude::*;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::{memory, parallel};
+use crate::memory;
+use crate::parallel::{self, Ranges};
 
 /// Up to this many rows are processed on the calling thread.
 const SEQUENTIAL: usize = 8;
@@ -30,8 +31,7 @@ pub(crate) struct Order {
     begin: usize,
     /// For each row its start bucket in the high half if the rows are sorted, otherwise 0, and its position among the rows in the low half.
     by_cell: Vec<u64>,
-    /// Number of rows of a batch.
-    batch: usize,
+    batches: Ranges,
 }
 
 impl Order {
@@ -52,19 +52,20 @@ impl Order {
             by_cell.par_sort_unstable();
         }
         // Small enough for every thread to get several batches.
-        let batch = if len <= SEQUENTIAL { SEQUENTIAL } else { parallel::even_step(len, MAX_BATCH) };
-        Ok(Self { begin, by_cell, batch })
+        let batches =
+            if len <= SEQUENTIAL { Ranges::new(len, SEQUENTIAL) } else { Ranges::even(len, MAX_BATCH) };
+        Ok(Self { begin, by_cell, batches })
     }
 
     /// Number of batches of rows.
     pub(crate) fn num_batches(&self) -> usize {
-        self.by_cell.len().div_ceil(self.batch)
+        self.batches.num()
     }
 
     /// Calls `task` for each batch of rows with its number; on the calling thread if rows are few.
     pub(crate) fn for_each(&self, task: &(dyn Fn(usize, Rows<'_>) + Sync)) {
-        parallel::for_ranges(self.by_cell.len(), self.batch, &|range| {
-            task(range.start / self.batch, Rows { begin: self.begin, by_cell: &self.by_cell[range] });
+        parallel::for_each(self.batches.num(), &|i| {
+            task(i, Rows { begin: self.begin, by_cell: &self.by_cell[self.batches.get(i)] });
         });
     }
 }

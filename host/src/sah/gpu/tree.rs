@@ -4,6 +4,7 @@ use super::growable_buffer::GrowableBuffer;
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
 use crate::sah::host_tree::HostTree;
+use crate::threads::lock;
 use cuda_std::mem::Slice;
 use kauri_kernels::sah::extent::Extent;
 use kauri_kernels::sah::node::Node;
@@ -87,7 +88,7 @@ impl GpuTree {
     }
 
     fn record_reader(&self, stream: &Stream) -> Result<()> {
-        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut readers = lock(&self.readers);
         if readers.iter().any(|reader| reader.same(stream)) {
             return Ok(());
         }

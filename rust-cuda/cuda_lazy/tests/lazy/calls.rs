@@ -1,34 +1,18 @@
 //! Calls through the slots.
 //!
 //! A process opens one driver and keeps it. A test that needs the fake driver, or untouched slots, therefore runs
-//! in a separate process: this program, started for one test, with `CHILD` set.
+//! in a separate process: this program, started for one test, by [`run_with_fake_driver`].
 
-use crate::toolchain::{fake_driver, run};
+use crate::toolchain::{is_child, run_with_fake_driver};
 use cuda_lazy::driver::{
     cuDeviceGetCount, cuDriverGetVersion, cuInit, cuLaunchKernel, cuStreamCreate, cuStreamSynchronize,
 };
 use cuda_lazy::{NO_DEVICE, NOT_FOUND, Status, address, status, symbol_available};
 use std::env;
 use std::ffi::c_void;
-use std::process::Command;
 use std::ptr::{null_mut, without_provenance_mut};
 use std::sync::Barrier;
 use std::thread;
-
-const CHILD: &str = "KAURI_LAZY_TEST_CHILD";
-
-/// Runs one test of this program in a process of its own, with the fake driver.
-fn run_with_fake_driver(test: &str) {
-    let Some(fake_driver) = fake_driver() else { return };
-    let mut child = Command::new(env::current_exe().unwrap());
-    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").env("KAURI_LIBCUDA", fake_driver);
-    let output = run(&mut child);
-    assert!(output.contains("1 passed"), "{output}");
-}
-
-fn is_child() -> bool {
-    env::var_os(CHILD).is_some()
-}
 
 /// Calls the fake driver's `cuLaunchKernel`, and checks that all its arguments arrive.
 fn check_launch(function: u64, stream: u64) {

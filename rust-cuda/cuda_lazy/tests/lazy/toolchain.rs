@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// The environment variable by which a test knows that it runs in a process of its own.
+const CHILD: &str = "KAURI_TEST_CHILD";
+
 /// Where helpers are built; kept between runs.
 pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
@@ -72,6 +75,20 @@ fn build_fake_driver() -> Option<PathBuf> {
     ]);
     run(rustc.arg(&library).arg(&source));
     Some(library)
+}
+
+/// Runs one test of this program in a process of its own, with the fake driver.
+pub(crate) fn run_with_fake_driver(test: &str) {
+    let Some(fake_driver) = fake_driver() else { return };
+    let mut child = Command::new(env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").env("KAURI_LIBCUDA", fake_driver);
+    let output = run(&mut child);
+    assert!(output.contains("1 passed"), "{output}");
+}
+
+/// True in a process that [`run_with_fake_driver`] started.
+pub(crate) fn is_child() -> bool {
+    env::var_os(CHILD).is_some()
 }
 
 /// Runs the command to its end and returns its standard output; panics with all it said if it fails.

@@ -1,17 +1,14 @@
 //! Calls through the trampolines, to the fake driver and to the real one.
 //!
 //! A process opens one driver and keeps it. A test that needs the fake driver, or an untouched table, therefore runs
-//! in a separate process: this program, started for one test, with `CHILD` set.
+//! in a separate process: this program, started for one test, by [`run_with_fake_driver`].
 
-use crate::toolchain::{fake_driver, run};
+use crate::toolchain::{is_child, run_with_fake_driver};
 use cuda_lazy::{Status, driver, status, symbol_available};
 use cuda_trampolines::symbols;
 use std::env;
-use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
-
-const CHILD: &str = "KAURI_TRAMPOLINES_TEST_CHILD";
 
 // Declarations of the fake driver's functions. Pointers that it only records are integers here.
 unsafe extern "C" {
@@ -61,19 +58,6 @@ unsafe extern "C" {
 
 #[repr(C)]
 struct Handle([u8; 64]);
-
-/// Runs one test of this program in a process of its own, with the fake driver.
-fn run_with_fake_driver(test: &str) {
-    let Some(fake_driver) = fake_driver() else { return };
-    let mut child = Command::new(env::current_exe().unwrap());
-    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").env("KAURI_LIBCUDA", fake_driver);
-    let output = run(&mut child);
-    assert!(output.contains("1 passed"), "{output}");
-}
-
-fn is_child() -> bool {
-    env::var_os(CHILD).is_some()
-}
 
 #[test]
 fn all_kinds_of_arguments_arrive() {

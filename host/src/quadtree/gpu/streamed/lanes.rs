@@ -4,13 +4,14 @@ use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
 use crate::progress::{Progress, Step};
+use crate::threads::lock;
 use bytemuck::Pod;
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Mutex, mpsc};
 use std::thread;
 
 /// Threads with a stream each, which take tasks one after another.
@@ -138,8 +139,4 @@ impl Lanes<'_> {
         }
         Ok(results.into_iter().flatten().collect())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
