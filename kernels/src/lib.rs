@@ -6,6 +6,8 @@
 #![no_std]
 // Device code is unsafe as a whole: the launch and its sizes make a memory access valid, not a single line.
 #![allow(unsafe_op_in_unsafe_fn, clippy::missing_safety_doc, clippy::undocumented_unsafe_blocks)]
+// An array in registers is indexed by the number of an unrolled loop.
+#![allow(clippy::needless_range_loop)]
 
 pub mod balanced;
 pub mod block;

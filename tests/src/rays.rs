@@ -2,7 +2,7 @@
 
 use crate::generate::Random;
 use kauri::mesh::{Mesh, Motion, shapes};
-use kauri::research::sah::Traversal;
+use kauri::research::sah::RayTraversal;
 use kauri::sah::{Hit, Hits, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Rows};
 
@@ -241,7 +241,7 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
 /// Returns the default ray options, and others in turn.
 fn ray_options(turn: usize) -> [RayOptions; 2] {
     let default = RayOptions::default();
-    let restart = default.clone().traversal(Traversal::Restart);
+    let restart = default.clone().traversal(RayTraversal::Restart);
     let others = [restart.clone(), restart.sorted(true), default.clone().sorted(true)];
     [default, others[turn % others.len()].clone()]
 }

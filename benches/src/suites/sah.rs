@@ -12,7 +12,7 @@ use kauri::device::{Buffer, Stream, Workspace};
 use kauri::io::read_mesh;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::render::{Camera, Frames, RenderOptions};
-use kauri::research::sah::{StagesOptions, Traversal};
+use kauri::research::sah::{RayTraversal, StagesOptions};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error, Result};
 use rayon::prelude::*;
@@ -203,7 +203,7 @@ impl<'a> Bench<'a> {
         } else {
             Some(SahTree::build(&self.settings.device, self.mesh, &exact)?)
         };
-        let restart = default.clone().traversal(Traversal::Restart);
+        let restart = default.clone().traversal(RayTraversal::Restart);
         let variants =
             [("", &default), (", stack of 0", &restart), (", sorted", &default.clone().sorted(true))];
         let kinds = [

@@ -12,7 +12,7 @@ use super::scan::{Scan, ScanKind};
 use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
 use crate::error::{Error, Result, check_count};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::primitives::expand::{TILE, primitives_expand, primitives_expand_counts};
+use kauri_kernels::primitives::expand::{Expand, TILE, primitives_expand, primitives_expand_counts};
 use kauri_kernels::warp::look_back::Decoupled;
 
 /// The temporary memory of the offsets of segments.
@@ -95,7 +95,8 @@ pub fn expand(
     };
     check_count("segments", num_segments as u64, u32::MAX.into())?;
     let num_tiles = (segments.len() + num_segments).div_ceil(TILE).max(1) as u64;
-    let args = (offsets.slice(), segments.slice_mut(), indices.slice_mut(), overflow.slice_mut());
+    let (segments, indices) = (segments.slice_mut(), indices.slice_mut());
+    let expand = Expand { offsets: offsets.slice(), segments, indices, overflow: overflow.slice_mut() };
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { stream.launch::<primitives_expand>(num_tiles, args) }
+    unsafe { stream.launch::<primitives_expand>(num_tiles, (expand,)) }
 }

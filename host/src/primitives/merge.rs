@@ -18,7 +18,7 @@ use crate::error::Result;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::policy::MERGE;
 pub use kauri_kernels::primitives::merge::MergeOrder;
-use kauri_kernels::primitives::merge::{primitives_merge, primitives_merge_partition};
+use kauri_kernels::primitives::merge::{TwoRuns, primitives_merge, primitives_merge_partition};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
@@ -98,10 +98,11 @@ impl<K: Words, V: Carried> Merge<'_, K, V> {
         let (&Self { first, second, output }, OrderArgs { fold, lookup }) = (self, order);
         let splits = splits_by_kernel(stream, splits);
         let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
-        let args = (first, second, splits, MERGE.tile_items(K::WORDS) as u64, fold, lookup);
+        let runs = TwoRuns { first, second, fold, lookup };
+        let args = (runs, splits, MERGE.tile_items(K::WORDS) as u64);
         // SAFETY: passed on to the caller.
         unsafe { stream.launch_items::<primitives_merge_partition<K, V, O>>(lanes, args)? };
-        let args = (first, second, output, splits.read_only(), fold, lookup);
+        let args = (runs, output, splits.read_only());
         let num_tiles = num_tiles::<K>(first.keys.len() + second.keys.len()) as u64;
         // SAFETY: passed on to the caller; tiles begin where the splits say, if there are any.
         with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })

@@ -6,8 +6,8 @@
 //! [`merge`](super::merge) lists the orders. For numbers, a radix sort moves less data.
 
 use super::merge::{MergeOrder, OrderArgs, num_tiles, plan_splits, splits_by_kernel, with_items};
-use super::order::{ByKey, Carried, Lookup, NoValue, Order};
-use super::pairs::{Pairs, Source, empty_view};
+use super::order::{ByKey, Carried, NoValue, Order};
+use super::pairs::{Pairs, Source, empty_view, keys_to_sort, pairs_to_sort};
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -15,7 +15,7 @@ use cuda_std::kernel::Kernel;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::MERGE;
 use kauri_kernels::primitives::merge_sort::{
-    primitives_merge_runs, primitives_merge_runs_partition, primitives_sort_tiles,
+    SortedRuns, TileSort, primitives_merge_runs, primitives_merge_runs_partition, primitives_sort_tiles,
 };
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
@@ -78,17 +78,16 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
         let target = |pass: u32| if (passes - pass).is_multiple_of(2) { output } else { scratch };
         let fold_out = |pass| if pass == passes { fold } else { Fold::NONE };
 
-        let args = (input, target(0), count, fold, fold_out(0), lookup);
+        let sort = TileSort { input, output: target(0), count, fold, fold_out: fold_out(0), lookup };
         // SAFETY: passed on to the caller; a warp reads its part of a tile before it writes it.
-        with_items!(K, unsafe { temp.stream.launch::<S::SortTiles<ITEMS>>(num_tiles, args)? });
+        with_items!(K, unsafe { temp.stream.launch::<S::SortTiles<ITEMS>>(num_tiles, (sort,))? });
         for pass in 1..=passes {
             // The length of a run, in tiles.
             let width = 1_u64 << (pass - 1);
-            let (from, to) = (target(pass - 1).read_only(), target(pass));
-            let args = (from, count, width, splits, tile_items, lookup);
+            let runs = SortedRuns { all: target(pass - 1).read_only(), count, width, lookup };
             // SAFETY: passed on to the caller.
-            unsafe { temp.stream.launch_items::<S::Partition>(lanes, args)? };
-            let args = (from, to, count, width, splits.read_only(), fold_out(pass), lookup);
+            unsafe { temp.stream.launch_items::<S::Partition>(lanes, (runs, splits, tile_items))? };
+            let args = (runs, target(pass), splits.read_only(), fold_out(pass));
             // SAFETY: passed on to the caller; source and target of a pass do not overlap.
             with_items!(K, unsafe { temp.stream.launch::<S::MergeRuns<ITEMS>>(num_tiles, args)? });
         }
@@ -99,24 +98,12 @@ impl<K: Words, V: Carried> MergeSort<K, V> {
 /// The kernels of a sort.
 pub(super) trait SortKernels<K: Words, V: Carried> {
     /// Sorts tiles of the input.
-    type SortTiles<const ITEMS: usize>: for<'a> Kernel<
-        Args<'a> = (Source<'a, K, V>, Pairs<'a, K, V>, Slice<'a, u64>, Fold, Fold, Lookup<'a, K>),
-    >;
+    type SortTiles<const ITEMS: usize>: for<'a> Kernel<Args<'a> = (TileSort<'a, K, V>,)>;
     /// Splits pairs of runs into tiles.
-    type Partition: for<'a> Kernel<
-        Args<'a> = (Source<'a, K, V>, Slice<'a, u64>, u64, SliceMut<'a, u64>, u64, Lookup<'a, K>),
-    >;
+    type Partition: for<'a> Kernel<Args<'a> = (SortedRuns<'a, K, V>, SliceMut<'a, u64>, u64)>;
     /// Merges pairs of runs.
     type MergeRuns<const ITEMS: usize>: for<'a> Kernel<
-        Args<'a> = (
-            Source<'a, K, V>,
-            Pairs<'a, K, V>,
-            Slice<'a, u64>,
-            u64,
-            Slice<'a, u64>,
-            Fold,
-            Lookup<'a, K>,
-        ),
+        Args<'a> = (SortedRuns<'a, K, V>, Pairs<'a, K, V>, Slice<'a, u64>, Fold),
     >;
 }
 
@@ -155,9 +142,7 @@ pub fn sort_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     keys: &Buffer<K>,
     sorted: &mut Buffer<K>,
 ) -> Result<()> {
-    keys.check_device(stream)?;
-    sorted.check(stream, "sorted keys", keys.len())?;
-    let (input, output) = (Source::of_keys(keys.bits()), Pairs::of_keys(sorted.bits_mut()));
+    let (input, output) = keys_to_sort(stream, keys, sorted)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { sort::<O::Bits, _, O::Kernel>(stream, workspace, input, output, OrderArgs::by_key(O::FOLD)) }
 }
@@ -174,12 +159,7 @@ pub fn sort_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     sorted_keys: &mut Buffer<K>,
     sorted_values: &mut Buffer<u32>,
 ) -> Result<()> {
-    keys.check_device(stream)?;
-    values.check(stream, "values to sort with keys", keys.len())?;
-    sorted_keys.check(stream, "sorted keys", keys.len())?;
-    sorted_values.check(stream, "sorted values", keys.len())?;
-    let input = Source { keys: keys.bits(), values: values.slice() };
-    let output = Pairs { keys: sorted_keys.bits_mut(), values: sorted_values.slice_mut() };
+    let (input, output) = pairs_to_sort(stream, (keys, values), (sorted_keys, sorted_values))?;
     // SAFETY: as in `sort_keys`.
     unsafe { sort::<O::Bits, _, O::Kernel>(stream, workspace, input, output, OrderArgs::by_key(O::FOLD)) }
 }

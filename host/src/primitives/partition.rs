@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{PARTITION_ITEMS, TILE_THREADS};
 use kauri_kernels::primitives::partition::{
-    TILE_WORDS, primitives_partition_counts, primitives_partition_mark, primitives_partition_move,
+    Mark, TILE_WORDS, primitives_partition_counts, primitives_partition_mark, primitives_partition_move,
 };
 use kauri_kernels::thread::operator::Counts;
 use kauri_kernels::thread::ranks::num_words;
@@ -49,9 +49,10 @@ impl Partition {
     /// Nothing else writes the classes until the stream has done the work.
     pub(crate) unsafe fn mark(&self, temp: &Temp<'_>, classes: Slice<'_, u8>) -> Result<()> {
         temp.clear(self.words)?;
-        let args = (classes, temp.view(self.bits), temp.view(self.before), temp.view(self.words));
+        let [before, words] = [self.before, self.words].map(|array| temp.view(array));
+        let mark = Mark { classes, bits: temp.view(self.bits), before, words };
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { temp.stream.launch::<primitives_partition_mark>(self.num_tiles as u64, args) }
+        unsafe { temp.stream.launch::<primitives_partition_mark>(self.num_tiles as u64, (mark,)) }
     }
 
     /// Moves as many items as were ranked. Segments begin at `offsets`, the first one at 0.

@@ -18,7 +18,7 @@ pub(crate) use kauri_kernels::thread::radix_key::SortBy;
 pub use kauri_kernels::thread::radix_key::{SortKey, SortValue};
 pub(crate) use passes::{RadixSort, Shape};
 
-use super::pairs::{Pairs, Source};
+use super::pairs::{Pairs, Source, keys_to_sort, pairs_to_sort};
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::{Error, Result};
@@ -128,10 +128,7 @@ pub fn sort_keys<K: SortKey>(
     sorted: &mut Buffer<K>,
     options: &RadixSortOptions,
 ) -> Result<()> {
-    keys.check(stream, "keys to sort", keys.len())?;
-    sorted.check(stream, "sorted keys", keys.len())?;
-    let from = Source::of_keys(keys.bits());
-    let to = Pairs::of_keys(sorted.bits_mut());
+    let (from, to) = keys_to_sort(stream, keys, sorted)?;
     // SAFETY: the buffers are of one length and borrowed, and wait for the device before they are freed.
     unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
 }
@@ -150,12 +147,7 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     sorted_values: &mut Buffer<V>,
     options: &RadixSortOptions,
 ) -> Result<()> {
-    keys.check(stream, "keys to sort", keys.len())?;
-    values.check(stream, "values to sort with keys", keys.len())?;
-    sorted_keys.check(stream, "sorted keys", keys.len())?;
-    sorted_values.check(stream, "sorted values", keys.len())?;
-    let from = Source { keys: keys.bits(), values: values.bits() };
-    let to = Pairs { keys: sorted_keys.bits_mut(), values: sorted_values.bits_mut() };
+    let (from, to) = pairs_to_sort(stream, (keys, values), (sorted_keys, sorted_values))?;
     // SAFETY: as in `sort_keys`.
     unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, to, options.sort_by::<K>()?, options) }
 }

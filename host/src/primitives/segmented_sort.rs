@@ -8,13 +8,14 @@
 //!
 //! Temporary memory: one copy of the items if a segment may not fit in shared memory, and up to 8 bytes per 33 items.
 
-use super::pairs::{Pairs, Source};
+use super::pairs::{Pairs, Source, keys_to_sort, pairs_to_sort};
 use super::planned::{bytes_of, carve};
 use super::radix_sort::{RadixSortOptions, SortBy, SortKey, SortValue};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
+pub(crate) use kauri_kernels::primitives::segmented_sort::SegmentedSort;
 use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
 use kauri_kernels::primitives::segmented_sort::warps::{Lists, primitives_segmented_sort_warps};
 use kauri_kernels::thread::carried::{Carried, NoValue};
@@ -58,11 +59,8 @@ pub fn sort_keys<K: SortKey>(
     sorted: &mut Buffer<K>,
     options: &RadixSortOptions,
 ) -> Result<()> {
-    keys.check(stream, "keys to sort", keys.len())?;
-    offsets.check(stream, "offsets of segments", offsets.len())?;
-    sorted.check(stream, "sorted keys", keys.len())?;
-    let from = Source::of_keys(keys.bits());
-    let to = Pairs::of_keys(sorted.bits_mut());
+    offsets.check_device(stream)?;
+    let (from, to) = keys_to_sort(stream, keys, sorted)?;
     // SAFETY: the buffers are of one length and borrowed, and wait for the device before they are freed.
     unsafe { sort::<K::Bits, NoValue>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
 }
@@ -83,13 +81,8 @@ pub fn sort_pairs<K: SortKey, V: SortValue>(
     sorted_values: &mut Buffer<V>,
     options: &RadixSortOptions,
 ) -> Result<()> {
-    keys.check(stream, "keys to sort", keys.len())?;
-    values.check(stream, "values to sort with keys", keys.len())?;
-    offsets.check(stream, "offsets of segments", offsets.len())?;
-    sorted_keys.check(stream, "sorted keys", keys.len())?;
-    sorted_values.check(stream, "sorted values", keys.len())?;
-    let from = Source { keys: keys.bits(), values: values.bits() };
-    let to = Pairs { keys: sorted_keys.bits_mut(), values: sorted_values.bits_mut() };
+    offsets.check_device(stream)?;
+    let (from, to) = pairs_to_sort(stream, (keys, values), (sorted_keys, sorted_values))?;
     // SAFETY: as in `sort_keys`.
     unsafe { sort::<K::Bits, V::Bits>(stream, workspace, from, offsets.slice(), to, options.sort_by::<K>()?) }
 }
@@ -137,56 +130,68 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
     ///
     /// # Safety
     /// Like [`sort`].
-    #[allow(clippy::too_many_arguments)]
     pub(crate) unsafe fn sort(
         &self,
         temp: &Temp<'_>,
-        from: Source<'_, K, V>,
-        offsets: Slice<'_, u64>,
-        to: Pairs<'_, K, V>,
-        by: SortBy,
+        sort: SegmentedSort<'_, K, V>,
         longest: usize,
     ) -> Result<()> {
-        let ([short, long], listed) = self.clear(temp)?;
-        let lists = Lists { short, long, num_listed: listed };
+        let ([short, long], num_listed) = self.clear(temp)?;
+        let args = (in_caller_form(sort), Lists { short, long, num_listed });
+        let num_warps = (sort.offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
         // SAFETY: passed on to the caller.
         unsafe {
-            let args = (from, offsets, to, lists, by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD));
-            let num_warps = (offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
             temp.stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
-            self.sort_listed(temp, from, offsets, to, by, longest)
+            self.sort_listed(temp, sort, longest)
         }
     }
 
-    /// Sorts the segments of the lists; none has more than `longest` items. Segment `s` begins at `offsets[s]` and ends
-    /// at `offsets[s + 1]`.
+    /// Sorts the segments of the lists; none has more than `longest` items.
     ///
     /// # Safety
     /// Like [`sort`].
-    #[allow(clippy::too_many_arguments)]
     pub(crate) unsafe fn sort_listed(
         &self,
         temp: &Temp<'_>,
-        from: Source<'_, K, V>,
-        offsets: Slice<'_, u64>,
-        to: Pairs<'_, K, V>,
-        by: SortBy,
+        sort: SegmentedSort<'_, K, V>,
         longest: usize,
     ) -> Result<()> {
-        let by = by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD);
-        let launch = ListedSort { stream: &temp.stream, lists: self, temp, from, offsets, to, by };
         // SAFETY: passed on to the caller.
         unsafe {
             if longest > 32 {
-                launch.sort::<2>(0)?;
+                self.sort_list::<2>(temp, sort, 0)?;
             }
             match size_of::<K>().max(size_of::<V>()) {
                 _ if longest <= SEGMENT_SHORT_ITEMS => Ok(()),
-                4 => launch.sort::<8>(1),
-                _ => launch.sort::<6>(1),
+                4 => self.sort_list::<8>(temp, sort, 1),
+                _ => self.sort_list::<6>(temp, sort, 1),
             }
         }
     }
+
+    /// # Safety
+    /// Like [`sort`].
+    unsafe fn sort_list<const ITEMS: usize>(
+        &self,
+        temp: &Temp<'_>,
+        sort: SegmentedSort<'_, K, V>,
+        which: u32,
+    ) -> Result<()> {
+        let (counters, list) = (temp.view(self.counters), temp.view(self.lists[which as usize]));
+        let scratch = Pairs { keys: temp.view(self.keys), values: temp.view(self.values) };
+        let blocks = (list.len() as u64).min(SEGMENT_MAX_BLOCKS);
+        // SAFETY: passed on to the caller; the plan has four counters.
+        unsafe {
+            let (num_listed, tickets) = (counters.part(0, 2).read_only(), counters.part(2, 2));
+            let args = (in_caller_form(sort), scratch, list.read_only(), num_listed, tickets, which);
+            temp.stream.launch::<primitives_segmented_sort_blocks<K, V, 8, ITEMS>>(blocks, args)
+        }
+    }
+}
+
+/// Returns a sort whose keys are in the caller's form, before and after.
+fn in_caller_form<'a, K, V>(sort: SegmentedSort<'a, K, V>) -> SegmentedSort<'a, K, V> {
+    SegmentedSort { by: sort.by.with(KeyOrder::FOLD).with(KeyOrder::UNFOLD), ..sort }
 }
 
 /// # Safety
@@ -213,33 +218,5 @@ pub(crate) unsafe fn sort<K: RadixKey, V: Carried>(
     let plan = |layout: &mut _| SegmentLists::<K, V>::plan_all(layout, len, num_segments);
     let (lists, temp) = carve(stream, workspace, "segmented sort", plan)?;
     // SAFETY: only this plan uses the temporary memory; the rest is passed on to the caller.
-    unsafe { lists.sort(&temp, from, offsets, to, by, len) }
-}
-
-/// The arguments of a launch that sorts listed segments.
-struct ListedSort<'a, K, V> {
-    stream: &'a Stream,
-    lists: &'a SegmentLists<K, V>,
-    temp: &'a Temp<'a>,
-    from: Source<'a, K, V>,
-    offsets: Slice<'a, u64>,
-    to: Pairs<'a, K, V>,
-    by: SortBy,
-}
-
-impl<K: RadixKey, V: Carried> ListedSort<'_, K, V> {
-    /// # Safety
-    /// Like [`sort`].
-    unsafe fn sort<const ITEMS: usize>(&self, which: u32) -> Result<()> {
-        let Self { stream, lists, temp, from, offsets, to, by } = *self;
-        let (counters, list) = (temp.view(lists.counters), temp.view(lists.lists[which as usize]));
-        // SAFETY: passed on to the caller.
-        unsafe {
-            let scratch = Pairs { keys: temp.view(lists.keys), values: temp.view(lists.values) };
-            let (num_listed, tickets) = (counters.part(0, 2).read_only(), counters.part(2, 2));
-            let args = (from, offsets, to, scratch, list.read_only(), num_listed, tickets, which, by);
-            let blocks = (list.len() as u64).min(SEGMENT_MAX_BLOCKS);
-            stream.launch::<primitives_segmented_sort_blocks<K, V, 8, ITEMS>>(blocks, args)
-        }
-    }
+    unsafe { lists.sort(&temp, SegmentedSort { source: from, offsets, target: to, by }, len) }
 }

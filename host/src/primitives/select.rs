@@ -11,7 +11,7 @@ use super::pairs::empty_view;
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use cuda_std::mem::{Slice, SliceMut};
+use cuda_std::mem::Slice;
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::SELECT_ROWS;
 pub use kauri_kernels::primitives::select::SelectPredicate;
@@ -36,15 +36,16 @@ impl Select {
         Self { words: layout.reserve(1 + Decoupled::num_words::<Count>(num_tiles)) }
     }
 
-    /// Clears the words of the look-back, and returns the number of tiles.
-    pub(crate) fn prepare<T: Words>(&self, temp: &Temp<'_>, len: usize) -> Result<u64> {
+    /// Clears the words of the look-back, and returns the number of tiles and the arguments of a selection.
+    pub(crate) fn prepare<'a, T: Words>(
+        &self,
+        temp: &Temp<'a>,
+        input: Slice<'a, T>,
+        to: Selected<'a, T>,
+    ) -> Result<(u64, SelectArgs<'a, T>)> {
         temp.clear(self.words)?;
-        Ok(len.div_ceil(tile_items::<T, SELECT_ROWS>()) as u64)
-    }
-
-    /// Returns the ticket and the words of the look-back.
-    pub(crate) fn words<'a>(&self, temp: &Temp<'a>) -> SliceMut<'a, u64> {
-        temp.view(self.words)
+        let num_tiles = input.len().div_ceil(tile_items::<T, SELECT_ROWS>()) as u64;
+        Ok((num_tiles, SelectArgs { input, to, words: temp.view(self.words) }))
     }
 
     /// Selects the items whose flag is not 0.
@@ -59,10 +60,9 @@ impl Select {
         flags: Slice<'_, u8>,
         to: Selected<'_, T>,
     ) -> Result<()> {
-        let num_tiles = self.prepare::<T>(temp, input.len())?;
-        let args = (SelectArgs { input, to, words: self.words(temp) }, flags);
+        let (num_tiles, select) = self.prepare(temp, input, to)?;
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { temp.stream.launch::<primitives_select_flagged<T>>(num_tiles, args) }
+        unsafe { temp.stream.launch::<primitives_select_flagged<T>>(num_tiles, (select, flags)) }
     }
 
     /// Selects the items that satisfy predicate `P`.
@@ -76,8 +76,8 @@ impl Select {
         bound: T,
         to: Selected<'_, T>,
     ) -> Result<()> {
-        let num_tiles = self.prepare::<T>(temp, input.len())?;
-        let args = (SelectArgs { input, to, words: self.words(temp) }, join(bound.to_words()));
+        let (num_tiles, select) = self.prepare(temp, input, to)?;
+        let args = (select, join(bound.to_words()));
         // SAFETY: as above.
         unsafe { temp.stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
     }
@@ -163,9 +163,8 @@ fn select_flagged<T: Item>(
     count: &mut Buffer<u64>,
 ) -> Result<()> {
     flags.check(stream, "flags of a selection", input.len())?;
-    check(stream, input, kept, others.as_deref(), count)?;
-    if input.is_empty() {
-        return count.fill_bytes(stream, 0);
+    if !has_items(stream, input, kept, others.as_deref(), count)? {
+        return Ok(());
     }
     let plan = |layout: &mut _| Select::plan::<T::Bits>(layout, input.len());
     let (select, temp) = carve(stream, workspace, "select", plan)?;
@@ -187,9 +186,8 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     others: Option<&mut Buffer<T>>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    check(stream, input, kept, others.as_deref(), count)?;
-    if input.is_empty() {
-        return count.fill_bytes(stream, 0);
+    if !has_items(stream, input, kept, others.as_deref(), count)? {
+        return Ok(());
     }
     let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
     let (select, temp) = carve(stream, workspace, "select", plan)?;
@@ -199,16 +197,20 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     unsafe { select.run_if::<T, P>(&temp, input.slice(), bound, to) }
 }
 
-/// Checks the lengths and devices of a selection's buffers.
-pub(super) fn check<T: cust_core::DeviceCopy>(
+/// Checks the lengths and devices of a selection's buffers. Returns false, and clears the count, if there are no items.
+pub(super) fn has_items<T: cust_core::DeviceCopy>(
     stream: &Stream,
     input: &Buffer<T>,
     kept: &Buffer<T>,
     others: Option<&Buffer<T>>,
-    count: &Buffer<u64>,
-) -> Result<()> {
+    count: &mut Buffer<u64>,
+) -> Result<bool> {
     input.check_device(stream)?;
     kept.check(stream, "capacity for selected items", input.len())?;
     count.check(stream, "counts of a selection", 1)?;
-    others.map_or(Ok(()), |others| others.check(stream, "capacity for the other items", input.len()))
+    others.map_or(Ok(()), |others| others.check(stream, "capacity for the other items", input.len()))?;
+    if input.is_empty() {
+        count.fill_bytes(stream, 0)?;
+    }
+    Ok(!input.is_empty())
 }

@@ -3,7 +3,7 @@
 
 use super::item::Item;
 use super::planned::{bytes_of, carve};
-use super::select::check;
+use super::select::has_items;
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::Result;
 use kauri_kernels::policy::TWO_PASS_WARPS;
@@ -49,9 +49,8 @@ pub fn flagged_two_pass<T: Item>(
     count: &mut Buffer<u64>,
 ) -> Result<()> {
     flags.check(stream, "flags of a selection", input.len())?;
-    check(stream, input, kept, None, count)?;
-    if input.is_empty() {
-        return count.fill_bytes(stream, 0);
+    if !has_items(stream, input, kept, None, count)? {
+        return Ok(());
     }
     let plan = |layout: &mut _| SelectTwoPass::<T::Bits>::plan(layout, input.len());
     let (select, temp) = carve(stream, workspace, "select in two passes", plan)?;

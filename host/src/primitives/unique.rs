@@ -6,7 +6,7 @@
 
 use super::pairs::empty_view;
 use super::planned::{bytes_of, carve};
-use super::select::{Select, check};
+use super::select::{Select, Selected, has_items};
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 pub use kauri_kernels::primitives::unique::UniqueRun;
@@ -29,15 +29,14 @@ pub fn unique<T: Words, R: UniqueRun<T>>(
     kept: &mut Buffer<T>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    check(stream, input, kept, None, count)?;
-    if input.is_empty() {
-        return count.fill_bytes(stream, 0);
+    if !has_items(stream, input, kept, None, count)? {
+        return Ok(());
     }
     let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
     let (select, temp) = carve(stream, workspace, "unique", plan)?;
-    let num_tiles = select.prepare::<T>(&temp, input.len())?;
-    let args = (input.slice(), kept.slice_mut(), empty_view(), count.slice_mut(), select.words(&temp));
+    let to = Selected { kept: kept.slice_mut(), others: empty_view(), count: count.slice_mut() };
+    let (num_tiles, select) = select.prepare(&temp, input.slice(), to)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the
     // words are zeros.
-    unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, args) }
+    unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, (select,)) }
 }

@@ -7,20 +7,20 @@
 //! | sort by segmented scans | Zhou 2008, section 4.1; Chang 2015 compares it with atomics | [`StagesOptions::sort_by_scans`] |
 //! | boxes by segmented reductions | Zhou 2008, section 4.1; Chang 2015 compares it with atomics | [`StagesOptions::boxes_by_reductions`] |
 //! | blocks exchange values through shared memory | Zhou 2008; Chang 2015 compares it with shuffles | [`StagesOptions::by_shared_memory`] |
-//! | rays without a stack | Foley, Sugerman 2005, *KD-Tree Acceleration Structures for a GPU Raytracer*: traversal restarts from the root; here with the trail of Laine 2010, *Restart Trail for Stackless BVH Traversal* | [`Traversal::Restart`] |
+//! | rays without a stack | Foley, Sugerman 2005, *KD-Tree Acceleration Structures for a GPU Raytracer*: traversal restarts from the root; here with the trail of Laine 2010, *Restart Trail for Stackless BVH Traversal* | [`RayTraversal::Restart`] |
 //!
 //! Trees and hits do not depend on the choice. The CPU ignores the stages; it traces rays without a stack if asked to:
 //!
 //! ```
 //! use kauri::mesh::shapes;
-//! use kauri::research::sah::{StagesOptions, Traversal};
+//! use kauri::research::sah::{StagesOptions, RayTraversal};
 //! use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
 //! use kauri::Device;
 //! let stages = StagesOptions { sort_by_scans: true, small_by_levels: true, ..StagesOptions::default() };
 //! let knot = shapes::torus_knot([2, 3], 60, 8)?;
 //! let tree = SahTree::build(&Device::cpu(), &knot, &SahOptions::default().stages(stages))?;
 //! let rays = [Ray::new([-4.0, 0.3, 0.2], [1.0, 0.0, 0.0])];
-//! let restart = RayOptions::default().traversal(Traversal::Restart);
+//! let restart = RayOptions::default().traversal(RayTraversal::Restart);
 //! assert_eq!(tree.closest_hits_with(&rays, &restart)?, tree.closest_hits(&rays)?);
 //! # Ok::<(), kauri::Error>(())
 //! ```
@@ -42,12 +42,12 @@
 //! Scratch memory of the first two, on the same mesh: 71 MB and 532 MB, of which the candidates take up to
 //! [`candidate_bytes`](StagesOptions::candidate_bytes) (suite `sah`, `benches/results/sah-h200.md`).
 //!
-//! First hits of 2,073,600 rays in the same tree (suite `sah`, where [`Traversal::Restart`] is called `stack of 0`):
+//! First hits of 2,073,600 rays in the same tree (suite `sah`, where [`RayTraversal::Restart`] is called `stack of 0`):
 //!
-//! | rays | with a short stack, ms | [`Traversal::Restart`], ms |
+//! | rays | with a short stack, ms | [`RayTraversal::Restart`], ms |
 //! |---|--:|--:|
 //! | of a camera | 1.20 | 1.55 |
 //! | random | 3.74 | 5.45 |
 
-pub use crate::sah::options::Traversal;
+pub use crate::sah::options::RayTraversal;
 pub use crate::sah::variants::StagesOptions;

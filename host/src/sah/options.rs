@@ -112,7 +112,7 @@ pub struct RayOptions {
     /// picture, and short rays from neighboring points. It takes 16 bytes of scratch memory per ray. False by default; the
     /// CPU does not sort.
     pub sorted: bool,
-    pub(crate) traversal: Traversal,
+    pub(crate) traversal: RayTraversal,
 }
 
 impl RayOptions {
@@ -122,14 +122,14 @@ impl RayOptions {
 
         /// Sets how a ray finds the subtrees that it has deferred.
         #[cfg(feature = "research")]
-        traversal: Traversal;
+        traversal: RayTraversal;
     }
 }
 
 /// How a ray finds the subtrees that it has deferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "research"), expect(unreachable_pub))]
-pub enum Traversal {
+pub enum RayTraversal {
     /// A short stack holds the most recent ones, 4 on a GPU and 32 on a CPU. On overflow, traversal restarts from the root.
     #[default]
     ShortStack,

@@ -3,6 +3,7 @@
 use super::paths::GONE;
 use crate::policy::{MAX_TIES, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Writes the key on an axis of each point of an array. One thread per position.
@@ -15,11 +16,9 @@ pub unsafe fn balanced_keys_of_ids<C: Coord>(
     ids: Slice<u32>,
     keys: SliceMut<<C as Coord>::Key>,
 ) {
-    let position = thread::index_1d_u64() as usize;
-    if position < ids.len() {
-        let id = ids.load(position) as usize;
-        keys.store(position, coords.load(id * dims as usize + axis as usize).key());
-    }
+    let Some(position) = own_item(ids.len()) else { return };
+    let id = ids.load(position) as usize;
+    keys.store(position, coords.load(id * dims as usize + axis as usize).key());
 }
 
 /// Words that [`balanced_settle_ties`](balanced_settle_ties()) sets. They are initialized to 0.

@@ -6,6 +6,7 @@ use crate::block::tile::THREADS;
 use crate::policy::PER_ITEM_THREADS;
 use crate::primitives::select_two_pass::CloseGaps;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::order::Lookup;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
 use cuda_std::prelude::*;
@@ -131,19 +132,17 @@ pub unsafe fn balanced_representatives<C: Coord>(
     kept: Slice<u32>,
     representatives: SliceMut<u32>,
 ) {
-    let position = thread::index_1d_u64() as usize;
-    if position < ids.len() {
-        let id = ids.load(position);
-        // The last kept point that does not come after this point. The first of equal points is kept, so it is not after any of them.
-        let (mut low, mut high) = (0, kept.len());
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if is_before(&points, id, kept.load(middle)) {
-                high = middle;
-            } else {
-                low = middle;
-            }
+    let Some(position) = own_item(ids.len()) else { return };
+    let id = ids.load(position);
+    // The last kept point that does not come after this point. The first of equal points is kept, so it is not after any of them.
+    let (mut low, mut high) = (0, kept.len());
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if is_before(&points, id, kept.load(middle)) {
+            high = middle;
+        } else {
+            low = middle;
         }
-        representatives.store(id as usize, kept.load(low));
     }
+    representatives.store(id as usize, kept.load(low));
 }

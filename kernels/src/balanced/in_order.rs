@@ -65,12 +65,10 @@ pub unsafe fn balanced_put_in_order<C: Coord>(
     if has_point {
         point = medians.load(median_slot(position, num_nodes)) as usize;
     }
-    let mut axis = 0;
-    while axis < dims {
+    for axis in 0..dims {
         let coord = if has_point { coords.load(point * dims as usize + axis as usize) } else { C::NAN };
         let to_axis = if axis + first_axis < dims { axis + first_axis } else { axis + first_axis - dims };
         to.store(i as usize * dims as usize + to_axis as usize, coord);
-        axis += 1;
     }
     let id = if !has_point {
         NO_POINT

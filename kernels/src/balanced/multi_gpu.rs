@@ -5,6 +5,7 @@
 
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Gathers the first coordinates of the points of a list of ids. One thread per position.
@@ -16,10 +17,8 @@ pub unsafe fn balanced_first_coordinates<C: Coord>(
     ids: Slice<u32>,
     keys: SliceMut<C>,
 ) {
-    let position = thread::index_1d_u64() as usize;
-    if position < ids.len() {
-        keys.store(position, coords.load(ids.load(position) as usize * dims as usize));
-    }
+    let Some(position) = own_item(ids.len()) else { return };
+    keys.store(position, coords.load(ids.load(position) as usize * dims as usize));
 }
 
 /// Permutes points and their ids into an order, and rotates the columns so that column `rotation` becomes the first. One thread per
@@ -60,21 +59,19 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
     address: u32,
     finding: SliceMut<u64>,
 ) {
-    let id = thread::index_1d_u64() as usize;
-    if id < coords.len() / dims as usize {
-        let point = coords.part(id * dims as usize, dims as usize);
-        let mut above = 0;
-        while above < level {
-            let ancestor = ancestors.part((above * dims) as usize, dims as usize);
-            // The column of the split axis of the ancestor. Column 0 is the split axis of the part's level.
-            let column = (above + dims - level % dims) % dims;
-            let is_greater = address >> (level - 1 - above) & 1 == 1;
-            let (first, last) = if is_greater { (ancestor, point) } else { (point, ancestor) };
-            if !is_less(first, last, dims, column) {
-                finding.atomic_min(0, id as u64, Ordering::Relaxed, Scope::Device);
-            }
-            above += 1;
+    let Some(id) = own_item(coords.len() / dims as usize) else { return };
+    let point = coords.part(id * dims as usize, dims as usize);
+    let mut above = 0;
+    while above < level {
+        let ancestor = ancestors.part((above * dims) as usize, dims as usize);
+        // The column of the split axis of the ancestor. Column 0 is the split axis of the part's level.
+        let column = (above + dims - level % dims) % dims;
+        let is_greater = address >> (level - 1 - above) & 1 == 1;
+        let (first, last) = if is_greater { (ancestor, point) } else { (point, ancestor) };
+        if !is_less(first, last, dims, column) {
+            finding.atomic_min(0, id as u64, Ordering::Relaxed, Scope::Device);
         }
+        above += 1;
     }
 }
 

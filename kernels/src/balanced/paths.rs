@@ -14,6 +14,7 @@ use crate::block::tile::load_16;
 use crate::policy::{PATHS_MIN_BLOCKS, PATHS_ROWS, PATHS_THREADS, PER_ITEM_THREADS};
 use crate::query::left_balanced::full_tree;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::warp::look_back::Ticket;
 use cuda_std::prelude::*;
 
@@ -55,28 +56,25 @@ pub unsafe fn balanced_number_points<C: Coord>(
     ids: Slice<u32>,
     keys: SliceMut<<C as Coord>::Key>,
 ) {
-    let position = thread::index_1d_u64() as usize;
-    if position < ids.len() {
-        let (dims, begin) = (dims as usize, ids.load(position) as usize * dims as usize);
-        let write_key = |axis: usize, coord: C| {
-            if axis > 0 {
-                keys.store((axis - 1) * ids.len() + position, coord.key());
-            }
-        };
-        let is_aligned = dims.is_multiple_of(C::PER_16);
-        let mut axis = 0;
-        while axis < dims && is_aligned {
-            let (coords, mut i) = (load_16(coords, begin + axis), 0);
-            while i < C::PER_16 {
-                write_key(axis + i, coords[i]);
-                i += 1;
-            }
-            axis += C::PER_16;
+    let Some(position) = own_item(ids.len()) else { return };
+    let (dims, begin) = (dims as usize, ids.load(position) as usize * dims as usize);
+    let write_key = |axis: usize, coord: C| {
+        if axis > 0 {
+            keys.store((axis - 1) * ids.len() + position, coord.key());
         }
-        while axis < dims {
-            write_key(axis, coords.load(begin + axis));
-            axis += 1;
+    };
+    let is_aligned = dims.is_multiple_of(C::PER_16);
+    let mut axis = 0;
+    while axis < dims && is_aligned {
+        let coords = load_16(coords, begin + axis);
+        for i in 0..C::PER_16 {
+            write_key(axis + i, coords[i]);
         }
+        axis += C::PER_16;
+    }
+    while axis < dims {
+        write_key(axis, coords.load(begin + axis));
+        axis += 1;
     }
 }
 
@@ -88,14 +86,12 @@ pub unsafe fn balanced_begin_paths(
     paths: SliceMut<u8>,
     medians: SliceMut<u32>,
 ) {
-    let position = thread::index_1d_u64();
-    if position < primary.len() as u64 {
-        let (position, median) = (position as usize, Run::of(0, 0, primary.len() as u32).median() as usize);
-        primary.store(position, position as u32);
-        paths.store(position, if position == median { GONE } else { next_path(0, position > median) });
-        if position == median {
-            medians.store(0, ids.load(position));
-        }
+    let Some(position) = own_item(primary.len()) else { return };
+    let median = Run::of(0, 0, primary.len() as u32).median() as usize;
+    primary.store(position, position as u32);
+    paths.store(position, if position == median { GONE } else { next_path(0, position > median) });
+    if position == median {
+        medians.store(0, ids.load(position));
     }
 }
 
@@ -112,26 +108,24 @@ pub unsafe fn balanced_renumber(
     new_ids: SliceMut<u32>,
     new_paths: SliceMut<u8>,
 ) {
-    let position = thread::index_1d_u64();
-    if position < array.len() as u64 && !is_median_above(position as u32, level, array.len() as u32) {
-        let position = position as usize;
-        let old = array.load(position) as usize;
-        numbers.store(old, position as u32);
-        new_ids.store(position, ids.load(old));
-        new_paths.store(position, paths.load(old));
-        array.store(position, position as u32);
+    let Some(position) = own_item(array.len()) else { return };
+    if is_median_above(position as u32, level, array.len() as u32) {
+        return;
     }
+    let old = array.load(position) as usize;
+    numbers.store(old, position as u32);
+    new_ids.store(position, ids.load(old));
+    new_paths.store(position, paths.load(old));
+    array.store(position, position as u32);
 }
 
 /// Replaces the old numbers in another array by the new ones, or [`NONE`]. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 pub unsafe fn balanced_put_numbers(numbers: Slice<u32>, array: SliceMut<u32>) {
-    let position = thread::index_1d_u64() as usize;
-    if position < array.len() {
-        let old = array.load(position);
-        if old != NONE {
-            array.store(position, numbers.load(old as usize));
-        }
+    let Some(position) = own_item(array.len()) else { return };
+    let old = array.load(position);
+    if old != NONE {
+        array.store(position, numbers.load(old as usize));
     }
 }
 
@@ -225,29 +219,23 @@ impl Tile<'_> {
         let (thread, lane) = (thread::thread_idx_x(), warp::lane_id());
         let begin = self.tile as usize * TILE + (thread / 32) as usize * (32 * PATHS_ROWS) + lane as usize;
         let mut ids = [NONE; PATHS_ROWS];
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             let position = begin + 32 * row;
             if position < self.run.len as usize {
                 ids[row] = self.pass.from.load(self.run.begin as usize + position);
             }
-            row += 1;
         }
         let mut paths = [GONE; PATHS_ROWS];
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             if ids[row] != NONE {
                 paths[row] = self.points.paths.load(ids[row] as usize);
             }
-            row += 1;
         }
 
         let mut ranks = [0; PATHS_ROWS];
         let mut counter = Counter::new(self.pass.pending);
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             ranks[row] = counter.rank(paths[row]);
-            row += 1;
         }
         self.find_class_begins(&counter);
 
@@ -257,8 +245,7 @@ impl Tile<'_> {
             + shared_field!(self.smem, counts).load((thread / 32) as usize * CLASSES + class);
         let median = self.run_of(class as u32).median();
         let is_primary = !self.pass.medians.is_empty();
-        let mut row = 0;
-        while row < PATHS_ROWS {
+        for row in 0..PATHS_ROWS {
             let class = counter.class(paths[row]);
             let to = warp::shuffle_idx(warp::FULL_MASK, first, class) + ranks[row];
             let median = warp::shuffle_idx(warp::FULL_MASK, median, class);
@@ -273,7 +260,6 @@ impl Tile<'_> {
                     }
                 }
             }
-            row += 1;
         }
     }
 
@@ -300,12 +286,11 @@ impl Tile<'_> {
         }
         thread::sync_threads();
         if thread < CLASSES {
-            let (mut total, mut warp) = (0, 0);
-            while warp < WARPS {
+            let mut total = 0;
+            for warp in 0..WARPS {
                 let count = counts.load(warp * CLASSES + thread);
                 counts.store(warp * CLASSES + thread, total);
                 total += count;
-                warp += 1;
             }
             let look_back = ColumnLookBack { words: self.words, stride: CLASSES, column: thread };
             look_back.publish_sum(self.tile, u64::from(total));

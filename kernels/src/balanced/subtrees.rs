@@ -7,6 +7,7 @@ use crate::policy::{
     BALANCED_SUBTREES_MIN_BLOCKS, BALANCED_SUBTREES_ROWS, BALANCED_SUBTREES_THREADS as THREADS,
 };
 use crate::query::left_balanced::full_tree;
+use crate::thread::items::strided;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 
@@ -116,8 +117,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             code += THREADS as u32;
         }
         let mut codes = [RunCode::NONE; ROWS];
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let position = thread + (row * THREADS) as u32;
             paths.store(position as usize, 0);
             if position < len {
@@ -129,7 +129,6 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                 }
                 codes[row] = RunCode::new(code);
             }
-            row += 1;
         }
         codes
     }
@@ -138,11 +137,9 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
     #[inline(always)]
     unsafe fn number<'s>(&self, array: &impl Fn(u32) -> Slice<'s, u32>, numbers: SliceMut<'_, u16>) {
         let thread = thread::thread_idx_x() as usize;
-        let mut axis = 0;
-        while axis < self.dims {
+        for axis in 0..self.dims {
             let (points, order) = (array(axis), self.order(axis));
-            let mut position = thread;
-            while position < points.len() {
+            for position in strided(thread, points.len(), THREADS) {
                 let id = points.load(position) as usize;
                 if axis == 0 {
                     numbers.store(id, position as u16);
@@ -150,11 +147,9 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                 } else {
                     order.store(position, numbers.load(id));
                 }
-                position += THREADS;
             }
             // All threads read the numbers that the first axis stores.
             thread::sync_threads();
-            axis += 1;
         }
     }
 
@@ -184,8 +179,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
 
         // The point at each position, with its path code in the upper half word.
         let mut points = [u32::from(GONE) << 16; ROWS];
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             // The points of medians of the levels above have left the runs.
             if codes[row].reaches(above) {
                 let point = order.load((thread + (row * THREADS) as u32) as usize);
@@ -196,22 +190,19 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             if lane < CLASSES as u32 {
                 bits.store(Self::word(lane, row * WARPS + thread as usize / 32), lanes);
             }
-            row += 1;
         }
         thread::sync_threads();
         // One warp per class; a lane takes consecutive words.
         if thread < 32 * CLASSES as u32 {
             let lane_word = |i: usize| Self::word(thread / 32, lane as usize * (Self::WORDS / 32) + i);
-            let (mut sum, mut i) = (0, 0);
-            while i < Self::WORDS / 32 {
+            let mut sum = 0;
+            for i in 0..Self::WORDS / 32 {
                 sum += bits.load(lane_word(i)).count_ones();
-                i += 1;
             }
-            let (mut sum, mut i) = (inclusive_sum(sum) - sum, 0);
-            while i < Self::WORDS / 32 {
+            let mut sum = inclusive_sum(sum) - sum;
+            for i in 0..Self::WORDS / 32 {
                 before.store(lane_word(i), sum as u16);
                 sum += bits.load(lane_word(i)).count_ones();
-                i += 1;
             }
         }
         thread::sync_threads();
@@ -219,8 +210,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
             let word = Self::word(class, (position / 32) as usize);
             u32::from(before.load(word)) + (bits.load(word) & ((1 << (position % 32)) - 1)).count_ones()
         };
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let position = thread + (row * THREADS) as u32;
             let (class, is_point) = class(points[row], pending);
             if is_point {
@@ -236,7 +226,6 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                     paths.store((points[row] & 0xFFFF) as usize, path);
                 }
             }
-            row += 1;
         }
         thread::sync_threads();
     }
@@ -245,8 +234,7 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
     /// become leaves.
     #[inline(always)]
     unsafe fn end(&self, codes: &[RunCode; ROWS], ids: Slice<'_, u32>, medians: SliceMut<'_, u32>) {
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let position = thread::thread_idx_x() + (row * THREADS) as u32;
             if codes[row].reaches(0) {
                 let mut depth = codes[row].depth();
@@ -261,7 +249,6 @@ impl<const DIMS: usize, const ROWS: usize> Subtree<'_, DIMS, ROWS> {
                 let id = ids.load(self.first.load(point as usize) as usize);
                 medians.store((full_tree(self.level + depth) + address) as usize, id);
             }
-            row += 1;
         }
     }
 }

@@ -110,12 +110,10 @@ impl<T: Words> Compact<'_, T> {
     ) {
         let staged = self.staged();
         let others = if self.others.is_empty() { 0 } else { valid_bits::<T, ROWS>(begin, len) & !keep };
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let mut rank = rows_before + RowCounts::get(&counts.before, row);
             rows_before += RowCounts::get(&counts.total, row);
-            let mut e = 0;
-            while e < T::PER_16 {
+            for e in 0..T::PER_16 {
                 let bit = row * T::PER_16 + e;
                 if keep >> bit & 1 != 0 {
                     staged.store(rank as usize, items[row][e]);
@@ -124,9 +122,7 @@ impl<T: Words> Compact<'_, T> {
                     let position = (row_begin::<T, ROWS>(row) + e) as u32;
                     staged.store((kept + position - rank) as usize, items[row][e]);
                 }
-                e += 1;
             }
-            row += 1;
         }
     }
 
@@ -138,13 +134,11 @@ impl<T: Words> Compact<'_, T> {
         // Compared with a constant, so that no round needs a register for the bound.
         let remaining = len as i32 - thread as i32;
         // A fixed number of rounds, so that several loads are in flight at once.
-        let mut round = 0;
-        while round < tile_items::<T, ROWS>() / THREADS {
+        for round in 0..tile_items::<T, ROWS>() / THREADS {
             let i = round * THREADS;
             if remaining > i as i32 {
                 to.store(begin + thread + i, staged.load(first + thread + i));
             }
-            round += 1;
         }
     }
 }
@@ -162,8 +156,7 @@ impl RowCounts {
     #[inline(always)]
     unsafe fn of(keep: u32, per_row: usize) -> Self {
         let mut counts = Self { before: [0; _], total: [0; _] };
-        let mut word = 0;
-        while word < counts.before.len() {
+        for word in 0..counts.before.len() {
             // Four rows are scanned at once.
             let mut packed = 0;
             let mut row = 4 * word;
@@ -174,7 +167,6 @@ impl RowCounts {
             }
             (counts.before[word], counts.total[word]) =
                 exclusive_of::<u32, Sum>(inclusive::<u32, Sum>(packed));
-            word += 1;
         }
         counts
     }
@@ -188,10 +180,8 @@ impl RowCounts {
     #[inline(always)]
     fn sum(&self) -> u32 {
         let mut sum = 0;
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             sum += Self::get(&self.total, row);
-            row += 1;
         }
         sum
     }

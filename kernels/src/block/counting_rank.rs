@@ -1,6 +1,7 @@
 //! Ranks of items by counting, for each, the items before it: less work than a sort for few items.
 
 use crate::policy::TOP_K;
+use crate::thread::items::strided;
 use crate::thread::operator::Sum;
 use crate::thread::ranked::Ranked;
 use crate::warp::scan::reduce;
@@ -43,44 +44,32 @@ pub unsafe fn rank_by_counting<R: Ranked>(
 
     let first = thread::block_idx_x() as usize * BLOCK_ITEMS + warp * ITEMS;
     let mut own = [R::LAST; ITEMS];
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         if first + item < len {
             own[item] = items.load(first + item);
         }
-        item += 1;
     }
 
     let mut before = [0u32; ITEMS];
-    let mut begin = 0;
-    while begin < len {
+    for begin in strided(0, len, STAGED) {
         let num_staged = if len - begin < STAGED { len - begin } else { STAGED };
-        let mut i = thread;
-        while i < num_staged {
+        for i in strided(thread, num_staged, THREADS) {
             staged.store(i, items.load(begin + i));
-            i += THREADS;
         }
         thread::sync_threads();
-        let mut i = lane;
-        while i < num_staged {
+        for i in strided(lane, num_staged, 32) {
             let other = staged.load(i);
-            let mut item = 0;
-            while item < ITEMS {
+            for item in 0..ITEMS {
                 before[item] += u32::from(other.is_before(own[item]));
-                item += 1;
             }
-            i += 32;
         }
         thread::sync_threads();
-        begin += STAGED;
     }
 
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         let rank = reduce::<u32, Sum>(before[item]) as usize;
         if lane == 0 && first + item < len {
             write(rank, own[item]);
         }
-        item += 1;
     }
 }

@@ -131,24 +131,20 @@ impl<N: LookBackWord> ColumnLookBack<'_, N> {
         while !done {
             // Several loads are in flight at once. Tile 0 always ends the look-back, so indices below it repeat tile 0.
             let mut words = [N::ZERO; LOOK_BACK_WINDOW];
-            let mut i = 0;
-            while i < LOOK_BACK_WINDOW {
+            for i in 0..LOOK_BACK_WINDOW {
                 words[i] = self.read(before.saturating_sub(1 + i as u32));
-                i += 1;
             }
             if words[0].state() == INVALID {
                 thread::spin_hint();
             }
             let mut known = true;
-            let mut i = 0;
-            while i < LOOK_BACK_WINDOW {
+            for i in 0..LOOK_BACK_WINDOW {
                 known = known && !done && words[i].state() != INVALID;
                 if known {
                     sum = sum.plus(words[i].sum());
                     before -= 1;
                     done = words[i].state() == INCLUSIVE;
                 }
-                i += 1;
             }
         }
         if tile > 0 {

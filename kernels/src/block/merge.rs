@@ -85,21 +85,17 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         // All loads are in flight before the first item is stored. Keys are held as words, which the compiler keeps in
         // registers.
         let (mut keys, mut values) = ([[0; MAX_WORDS]; ITEMS], [V::ANY; ITEMS]);
-        let mut row = 0;
-        while row < ITEMS {
+        for row in 0..ITEMS {
             let i = first + 32 * row as u32;
             if FULL || i < len {
                 let (key, value) = item(first, 32 * row);
                 keys[row] = key.to_words();
                 values[row] = value;
             }
-            row += 1;
         }
-        let mut row = 0;
-        while row < ITEMS {
+        for row in 0..ITEMS {
             // Items beyond the end are never read.
             self.set(first as usize + 32 * row, (K::from_words(keys[row]), values[row]));
-            row += 1;
         }
     }
 
@@ -119,13 +115,11 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
     #[inline(always)]
     unsafe fn drain_rows<const FULL: bool>(&self, len: usize, take: impl Fn(usize, (K, V))) {
         let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
-        let mut row = 0;
-        while row < ITEMS {
+        for row in 0..ITEMS {
             let i = first + 32 * row as u32;
             if FULL || i < len {
                 take(i as usize, self.get(i as usize));
             }
-            row += 1;
         }
     }
 
@@ -136,10 +130,8 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
     #[inline(always)]
     pub unsafe fn set_own(&self, items: &Items<K, V, ITEMS>) {
         let begin = thread::thread_idx_x() as usize * ITEMS;
-        let mut i = 0;
-        while i < ITEMS {
+        for i in 0..ITEMS {
             self.set(begin + i, (items.keys[i], items.values[i]));
-            i += 1;
         }
     }
 
@@ -188,8 +180,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         let (mut keys, mut values) = ([K::ZEROS; ITEMS], [V::ANY; ITEMS]);
         // Absent items equal the last present one, so they stay behind it.
         let mut last = (K::ZEROS, V::ANY);
-        let mut i = 0;
-        while i < ITEMS {
+        for i in 0..ITEMS {
             if begin + (i as u32) < len {
                 (keys[i], values[i]) = self.get(begin as usize + i);
                 if i == 0 || !O::is_before(&self.lookup, (keys[i], values[i]), last) {
@@ -198,7 +189,6 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
             } else {
                 (keys[i], values[i]) = last;
             }
-            i += 1;
         }
         // Only adjacent items swap, and only if they are out of order: the sort is stable.
         let mut round = 0;
@@ -254,8 +244,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
         let key = |i| self.key(if INSIDE || i < last { i } else { last });
         let (mut key_a, mut key_b) = (key(a), key(b));
         let (mut keys, mut indices) = ([K::ZEROS; ITEMS], [0; ITEMS]);
-        let mut i = 0;
-        while i < ITEMS {
+        for i in 0..ITEMS {
             let takes_b = if INSIDE {
                 self.is_before((b, key_b), (a, key_a))
             } else if O::COMPARES_VALUES {
@@ -269,7 +258,6 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
             let next_key = key(next);
             (a, key_a) = if takes_b { (a, key_a) } else { (next, next_key) };
             (b, key_b) = if takes_b { (next, next_key) } else { (b, key_b) };
-            i += 1;
         }
         // Values are loaded once their index is known.
         let mut values = [V::ANY; ITEMS];

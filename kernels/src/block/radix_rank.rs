@@ -3,6 +3,7 @@
 //! Adinets and Merrill 2022 (*Onesweep*), because other blocks wait for the counts.
 
 use crate::block::scan::{ScanSmem, exclusive_sum};
+use crate::thread::items::strided;
 use crate::thread::radix_key::RADIX;
 use crate::warp::rank::lanes_with_digit;
 use cuda_std::prelude::*;
@@ -50,10 +51,8 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
     #[inline(always)]
     pub unsafe fn clear(&self) {
         const { assert!(32 * WARPS >= RADIX) };
-        let mut i = thread::thread_idx_x() as usize;
-        while i < WARPS * RADIX {
+        for i in strided(thread::thread_idx_x() as usize, WARPS * RADIX, 32 * WARPS) {
             self.counts.store(i, 0);
-            i += 32 * WARPS;
         }
     }
 
@@ -70,10 +69,8 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
     #[inline(always)]
     pub unsafe fn count<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) {
         let counts = self.own_counts();
-        let mut item = 0;
-        while item < ITEMS {
+        for item in 0..ITEMS {
             counts.atomic_add(digit(item) as usize, 1, Ordering::Relaxed, Scope::Block);
-            item += 1;
         }
     }
 
@@ -90,20 +87,16 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         let mut warps_before = [0; WARPS];
         let mut count = 0;
         if digit < RADIX {
-            let mut warp = 0;
-            while warp < WARPS {
+            for warp in 0..WARPS {
                 warps_before[warp] = count;
                 count += self.counts.load(warp * RADIX + digit);
-                warp += 1;
             }
             publish(count);
         }
         let (before, _) = exclusive_sum(count, self.scan);
         if digit < RADIX {
-            let mut warp = 0;
-            while warp < WARPS {
+            for warp in 0..WARPS {
                 self.counts.store(warp * RADIX + digit, before + warps_before[warp]);
-                warp += 1;
             }
         }
         thread::sync_threads();
@@ -120,8 +113,7 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         const { assert!(32 * WARPS * ITEMS <= 1 << 16) };
         let counts = self.own_counts();
         let mut ranks = TileRanks { pairs: [0; ITEMS] };
-        let mut item = 0;
-        while item < ITEMS {
+        for item in 0..ITEMS {
             let digit = digit(item);
             let lanes = lanes_with_digit(digit);
             let below = (lanes & warp::lane_mask_lt()).count_ones();
@@ -135,7 +127,6 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
             ranks.set(item, warp::shuffle_idx(warp::FULL_MASK, before, leader) + below);
             // The next item may have a different highest lane.
             warp::sync_warp(warp::FULL_MASK);
-            item += 1;
         }
         ranks
     }

@@ -44,16 +44,12 @@ pub unsafe fn load_16<T: Words>(input: Slice<T>, i: usize) -> [T; MAX_WORDS] {
         words.load_16(i / T::PER_16)
     };
     let mut items = [T::ZEROS; MAX_WORDS];
-    let mut e = 0;
-    while e < T::PER_16 {
+    for e in 0..T::PER_16 {
         let mut item_words = [0; MAX_WORDS];
-        let mut word = 0;
-        while word < T::WORDS {
+        for word in 0..T::WORDS {
             item_words[word] = loaded[e * T::WORDS + word];
-            word += 1;
         }
         items[e] = T::from_words(item_words);
-        e += 1;
     }
     items
 }
@@ -63,15 +59,11 @@ pub unsafe fn load_16<T: Words>(input: Slice<T>, i: usize) -> [T; MAX_WORDS] {
 pub unsafe fn store_16<T: Words>(output: SliceMut<T>, i: usize, items: [T; MAX_WORDS]) {
     let words = SliceMut::<u32>::from_raw_parts(output.as_ptr().cast(), output.len() * T::WORDS);
     let mut stored = [0; MAX_WORDS];
-    let mut e = 0;
-    while e < T::PER_16 {
+    for e in 0..T::PER_16 {
         let item_words = items[e].to_words();
-        let mut word = 0;
-        while word < T::WORDS {
+        for word in 0..T::WORDS {
             stored[e * T::WORDS + word] = item_words[word];
-            word += 1;
         }
-        e += 1;
     }
     words.store_16(i / T::PER_16, stored);
 }
@@ -100,24 +92,18 @@ fn remaining<T: Words, const ROWS: usize>(begin: usize, len: usize) -> i32 {
 pub unsafe fn load<T: Words, const ROWS: usize>(input: Slice<T>, begin: usize, pad: T) -> Items<T, ROWS> {
     let mut items = [[pad; MAX_WORDS]; ROWS];
     if begin + tile_items::<T, ROWS>() <= input.len() && is_aligned(input.as_ptr()) {
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             items[row] = load_16(input, begin + row_begin::<T, ROWS>(row));
-            row += 1;
         }
     } else {
         let (first, remaining) = (begin + row_begin::<T, ROWS>(0), remaining::<T, ROWS>(begin, input.len()));
-        let mut row = 0;
-        while row < ROWS {
-            let mut e = 0;
-            while e < T::PER_16 {
+        for row in 0..ROWS {
+            for e in 0..T::PER_16 {
                 let i = row * row_items::<T>() + e;
                 if remaining > i as i32 {
                     items[row][e] = input.load(first + i);
                 }
-                e += 1;
             }
-            row += 1;
         }
     }
     items
@@ -130,24 +116,18 @@ pub unsafe fn load<T: Words, const ROWS: usize>(input: Slice<T>, begin: usize, p
 #[inline(always)]
 pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usize, items: Items<T, ROWS>) {
     if begin + tile_items::<T, ROWS>() <= output.len() && is_aligned(output.as_ptr()) {
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             store_16(output, begin + row_begin::<T, ROWS>(row), items[row]);
-            row += 1;
         }
     } else {
         let (first, remaining) = (begin + row_begin::<T, ROWS>(0), remaining::<T, ROWS>(begin, output.len()));
-        let mut row = 0;
-        while row < ROWS {
-            let mut e = 0;
-            while e < T::PER_16 {
+        for row in 0..ROWS {
+            for e in 0..T::PER_16 {
                 let i = row * row_items::<T>() + e;
                 if remaining > i as i32 {
                     output.store(first + i, items[row][e]);
                 }
-                e += 1;
             }
-            row += 1;
         }
     }
 }
@@ -157,14 +137,10 @@ pub unsafe fn store<T: Words, const ROWS: usize>(output: SliceMut<T>, begin: usi
 pub fn bits<T: Words, const ROWS: usize>(is_set: impl Fn(usize, usize) -> bool) -> u32 {
     const { assert!(ROWS * T::PER_16 <= 32) };
     let mut bits = 0;
-    let mut row = 0;
-    while row < ROWS {
-        let mut e = 0;
-        while e < T::PER_16 {
+    for row in 0..ROWS {
+        for e in 0..T::PER_16 {
             bits |= u32::from(is_set(row, e)) << (row * T::PER_16 + e);
-            e += 1;
         }
-        row += 1;
     }
     bits
 }

@@ -25,12 +25,10 @@ pub unsafe fn load_warp_striped<T: Copy, const ITEMS: usize, const FULL: bool>(
     let first = warp_striped_first::<ITEMS>();
     let (begin, remaining) = (begin + first as usize, len.saturating_sub(first));
     let mut loaded = [padding; ITEMS];
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         if FULL || 32 * (item as u32) < remaining {
             loaded[item] = items.load(begin + 32 * item);
         }
-        item += 1;
     }
     loaded
 }
@@ -45,10 +43,8 @@ pub unsafe fn scatter<T: Copy, const ITEMS: usize>(
     ranks: &TileRanks<ITEMS>,
     items: &[T; ITEMS],
 ) {
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         to.store(ranks.get(item) as usize, items[item]);
-        item += 1;
     }
 }
 
@@ -63,10 +59,8 @@ pub unsafe fn gather_warp_striped<T: Copy, const ITEMS: usize>(
 ) -> [T; ITEMS] {
     let first = warp_striped_first::<ITEMS>() as usize;
     let mut items = [default; ITEMS];
-    let mut item = 0;
-    while item < ITEMS {
+    for item in 0..ITEMS {
         items[item] = from.load(first + 32 * item);
-        item += 1;
     }
     items
 }

@@ -5,6 +5,7 @@
 
 use crate::block::counting_rank::{CountingRankSmem, THREADS, rank_by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
+use crate::thread::items::own_item;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
 use cuda_std::atomic::{Ordering, Scope};
@@ -76,12 +77,10 @@ impl<'a> CandidateList<'a> {
 /// Offers pairs in memory, a thread per pair.
 #[kernel(family = "join", block = PER_ITEM_THREADS)]
 pub unsafe fn join_offer(offered: Slice<Bits128>, pairs: SliceMut<Bits128>, state: SliceMut<u64>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < offered.len() {
-        let item = offered.load(i);
-        if item != Bits128::LAST {
-            CandidateList::new(pairs, state).offer(item);
-        }
+    let Some(i) = own_item(offered.len()) else { return };
+    let item = offered.load(i);
+    if item != Bits128::LAST {
+        CandidateList::new(pairs, state).offer(item);
     }
 }
 

@@ -5,6 +5,7 @@ use super::grid::Grid;
 use super::score::{ScoreType, Scores};
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::measure::Norm;
 use crate::thread::operator::{Max, Min};
 use crate::thread::point::load_point_up_to;
@@ -169,11 +170,10 @@ pub unsafe fn join_ranks(
     ranks: SliceMut<u64>,
     extremes: SliceMut<u64>,
 ) {
-    let mut i = thread::index_1d_u64() as usize;
     let stride = thread::grid_dim_x() as usize * PER_ITEM_THREADS;
     let scores = Scores { words, of: ScoreType::of(score_type) };
     let (mut least, mut greatest) = (u64::MAX, 0);
-    while i < ranks.len() {
+    for i in strided(thread::index_1d_u64() as usize, ranks.len(), stride) {
         let mut rank = 0;
         if i < ids.len() {
             rank = scores.rank(ids.load(i) as usize);
@@ -181,7 +181,6 @@ pub unsafe fn join_ranks(
             greatest = if rank > greatest { rank } else { greatest };
         }
         ranks.store(i, rank);
-        i += stride;
     }
     let (least, greatest) = (reduce::<u64, Min>(least), reduce::<u64, Max>(greatest));
     if warp::lane_id() == 0 {

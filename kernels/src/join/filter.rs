@@ -5,6 +5,7 @@ use super::neighbor_cells::JoinSides;
 use super::score::PairRanks;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
@@ -18,10 +19,8 @@ pub unsafe fn join_filter<C: Coord, const D: usize>(
     pairs: SliceMut<Bits128>,
 ) {
     let cells = sides.neighbor_cells::<D>();
-    let i = thread::index_1d_u64() as usize;
-    if i < sides.probe_ids.len()
-        && let Some(probe) = sides.probe_point(&cells, i)
-    {
+    let Some(i) = own_item(sides.probe_ids.len()) else { return };
+    if let Some(probe) = sides.probe_point(&cells, i) {
         let (scoring, probe_rank) = (ranks.scoring.scoring(), ranks.probe.load(i));
         let mut to = offsets.load(probe.id as usize) as usize;
         let visit = |position, id| {

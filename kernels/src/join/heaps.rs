@@ -91,12 +91,10 @@ unsafe fn write_best_pairs<C: Coord, const D: usize, B: BestEntries>(
         };
         visit_neighbors(&cells, &probe, &scoring, ranks.build, &first, visit);
     }
-    let mut entry = 0;
-    while entry < k {
+    for entry in 0..k {
         let (key, id) = best.entry(entry);
         let pair = if id == u32::MAX { Bits128::LAST } else { pair(!key, id, probe_id) };
         pairs.store(row * k + entry, pair);
-        entry += 1;
     }
 }
 
@@ -152,14 +150,12 @@ impl<const K: usize> BestEntries for Registers<K> {
         }
         // The new entry replaces the worst one and moves to its sorted position: entries worse than it move forward by one. Each entry
         // decides from itself and the next one what it becomes, so that all indices are constants.
-        let mut entry = 0;
-        while entry < K {
+        for entry in 0..K {
             if entry + 1 < K && is_before((key, id), (self.keys[entry + 1], self.ids[entry + 1])) {
                 (self.keys[entry], self.ids[entry]) = (self.keys[entry + 1], self.ids[entry + 1]);
             } else if is_before((key, id), (self.keys[entry], self.ids[entry])) {
                 (self.keys[entry], self.ids[entry]) = (key, id);
             }
-            entry += 1;
         }
     }
 

@@ -4,6 +4,7 @@ use super::neighbor_cells::JoinSides;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::best_k::BestK;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Writes the `k` nearest build points of each probe point to the row of its id, sorted by (distance, id) and padded with infinity and
@@ -16,10 +17,8 @@ pub unsafe fn join_nearest<C: Coord, const D: usize>(
     nearest_ids: SliceMut<u32>,
     nearest_dist2: SliceMut<C>,
 ) {
-    let (i, k) = (thread::index_1d_u64() as usize, k as usize);
-    if i >= sides.probe_ids.len() {
-        return;
-    }
+    let k = k as usize;
+    let Some(i) = own_item(sides.probe_ids.len()) else { return };
     let cells = sides.neighbor_cells::<D>();
     let begin = sides.probe_ids.load(i) as usize * k;
     let row = (nearest_dist2.part(begin, k), nearest_ids.part(begin, k));

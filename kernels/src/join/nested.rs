@@ -77,10 +77,8 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
         let right = if begin + thread < num_right { begin + thread } else { num_right - 1 };
         let id = id_of(sets.right_ids, right);
         let point: [C; D] = load_point(sets.right_coords, id as usize, dims);
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             staged.store(axis * RIGHTS + thread, point[axis]);
-            axis += 1;
         }
         staged_ranks.store(thread, scores[1].rank(id as usize));
         staged_ids.store(thread, id);
@@ -103,15 +101,13 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
     while j < end {
         // One branch on the norm for the whole group.
         let near_by = |norm| {
-            let (mut hits, mut member) = (0_u32, 0);
-            while member < GROUP {
-                let (mut other, mut axis) = ([C::ZERO; D], 0);
-                while axis < D {
+            let mut hits = 0_u32;
+            for member in 0..GROUP {
+                let mut other = [C::ZERO; D];
+                for axis in 0..D {
                     other[axis] = staged.load(axis * RIGHTS + j + member);
-                    axis += 1;
                 }
                 hits |= u32::from(near(norm, &point, &other, bound)) << member;
-                member += 1;
             }
             hits
         };

@@ -3,6 +3,7 @@
 use super::neighbor_cells::JoinSides;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::operator::Sum;
 use crate::warp::scan::reduce;
 use cuda_std::atomic::{Ordering, Scope};
@@ -46,10 +47,8 @@ pub unsafe fn join_emit<C: Coord, const D: usize>(
     found: SliceMut<u32>,
 ) {
     let cells = sides.neighbor_cells::<D>();
-    let i = thread::index_1d_u64() as usize;
-    if i < sides.probe_ids.len()
-        && let Some(probe) = sides.probe_point(&cells, i)
-    {
+    let Some(i) = own_item(sides.probe_ids.len()) else { return };
+    if let Some(probe) = sides.probe_point(&cells, i) {
         let mut index = offsets.load(probe.id as usize) as usize;
         let visit = |_, id| {
             if index < found.len() {

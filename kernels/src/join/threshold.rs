@@ -6,6 +6,7 @@ use super::best::{CandidateList, pair, state};
 use super::score::Scoring;
 use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS, join_rising_min_blocks};
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::operator::Max;
 use crate::warp::scan::reduce;
 use crate::warp::shuffle::shuffle_idx;
@@ -79,11 +80,9 @@ unsafe fn defer_segments(
         begin = state.atomic_add(state::TASKS, num, Ordering::Relaxed, Scope::Device);
     }
     let begin = shuffle_idx(begin, 0);
-    let mut task = u64::from(warp::lane_id());
-    while task < num {
+    for task in strided(u64::from(warp::lane_id()), num, 32) {
         let segment = 1 + (task << shift);
         tasks.store((begin + task) as usize, warp << WARP_SHIFT | segment << SEGMENT_SHIFT | shift);
-        task += 32;
     }
 }
 

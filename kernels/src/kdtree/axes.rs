@@ -48,13 +48,11 @@ impl<C: Coord, const D: usize> Cell<C, D> {
     /// `corners` has `2 * dims` coordinates.
     #[inline(always)]
     pub unsafe fn store(&self, corners: SliceMut<'_, C>, dims: usize) {
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             if axis < dims {
                 corners.store(axis, self.low[axis]);
                 corners.store(dims + axis, self.high[axis]);
             }
-            axis += 1;
         }
     }
 
@@ -67,8 +65,7 @@ impl<C: Coord, const D: usize> Cell<C, D> {
             let (split_axis, at) = plane(child / 2);
             let is_left = child.is_multiple_of(2);
             // The unrolled loop has constant indices, so the cell stays in registers.
-            let mut axis = 0;
-            while axis < D {
+            for axis in 0..D {
                 if axis == split_axis {
                     // The plane of a nearer ancestor, which was applied before, cuts more.
                     if is_left {
@@ -77,7 +74,6 @@ impl<C: Coord, const D: usize> Cell<C, D> {
                         self.low[axis] = self.low[axis].max(at);
                     }
                 }
-                axis += 1;
             }
             child /= 2;
         }
@@ -88,13 +84,11 @@ impl<C: Coord, const D: usize> Cell<C, D> {
     #[inline(always)]
     pub fn widest(&self, dims: usize) -> usize {
         let (mut widest, mut width) = (0, self.high[0] - self.low[0]);
-        let mut axis = 1;
-        while axis < D {
+        for axis in 1..D {
             let other = self.high[axis] - self.low[axis];
             if axis < dims && other > width {
                 (widest, width) = (axis, other);
             }
-            axis += 1;
         }
         widest
     }
@@ -113,12 +107,10 @@ pub unsafe fn kdtree_varying_axes<C: Coord>(coords: Slice<C>, dims: u32, varying
     while first < num_points && known != AxisCycle::all(dims as u32).mask() {
         let point = first + lane;
         let mut found = 0;
-        let mut axis = 0;
-        while axis < dims {
+        for axis in 0..dims {
             let differs =
                 point < num_points && coords.load(point * dims + axis).key() != coords.load(axis).key();
             found |= u32::from(warp::warp_vote_any(warp::FULL_MASK, differs)) << axis;
-            axis += 1;
         }
         if found & !known != 0 && lane == 0 {
             varying.atomic_or(0, found, Ordering::Relaxed, Scope::Device);

@@ -63,12 +63,12 @@ impl Run {
 
 /// Coordinates and ids of points. If `ids` is empty, the point at position `i` has id `i`.
 #[derive(Clone, Copy)]
-struct Points<'a, C> {
-    coords: Slice<'a, C>,
-    ids: Slice<'a, u32>,
-    dims: usize,
+pub(super) struct Points<'a, C> {
+    pub(super) coords: Slice<'a, C>,
+    pub(super) ids: Slice<'a, u32>,
+    pub(super) dims: usize,
     /// The coordinates are in the order of the ids, because only ids are moved.
-    by_id: bool,
+    pub(super) by_id: bool,
 }
 
 impl<C: Coord> Points<'_, C> {
@@ -108,13 +108,11 @@ pub struct PointsMut<'a, C> {
 impl<C: Coord> PointsMut<'_, C> {
     /// Copies a point.
     #[inline(always)]
-    unsafe fn set(&self, i: usize, from: Points<'_, C>, point: usize) {
+    pub(super) unsafe fn set(&self, i: usize, from: Points<'_, C>, point: usize) {
         self.ids.store(i, from.id(point));
         if !self.coords.is_empty() {
-            let mut axis = 0;
-            while axis < from.dims {
+            for axis in 0..from.dims {
                 self.coords.store(i * from.dims + axis, from.coord(point, axis));
-                axis += 1;
             }
         }
     }
@@ -155,7 +153,7 @@ impl<'a, C: Coord> LevelRuns<'a, C> {
 
     #[inline(always)]
     unsafe fn axis(&self, run: Run) -> usize {
-        self.axes.of(run.node)
+        self.axes.of(run.node, self.axes.cycle())
     }
 
     /// Returns the points of run `i` that are not split yet. `counts` are the counters of all runs.

@@ -5,6 +5,7 @@ use super::tags::next_tag;
 use crate::policy::{PER_ITEM_THREADS, SWAPS_THREADS};
 use crate::query::left_balanced::in_order_rank;
 use crate::thread::coord::Coord;
+use crate::thread::items::{own_item, strided};
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
@@ -14,19 +15,15 @@ pub const TILE: usize = 2 * SWAPS_THREADS;
 /// Updates the tag of each point of the sorted order: left child, right child, or unchanged for the pivot (as `kdtree_update_tags`).
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_send_down(tags: SliceMut<u32>, level: u32) {
-    let i = thread::index_1d_u64() as usize;
-    if i < tags.len() {
-        tags.store(i, next_tag(tags.load(i), i, level, tags.len() as u32));
-    }
+    let Some(i) = own_item(tags.len()) else { return };
+    tags.store(i, next_tag(tags.load(i), i, level, tags.len() as u32));
 }
 
 /// Replaces each tag, a node, by its in-order rank.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < tags.len() {
-        tags.store(i, in_order_rank(tags.load(i), tags.len() as u32));
-    }
+    let Some(i) = own_item(tags.len()) else { return };
+    tags.store(i, in_order_rank(tags.load(i), tags.len() as u32));
 }
 
 /// Compares and swaps pairs of points. The points of a pair are `stride` apart, or mirror each other in a range of `2 * stride` positions
@@ -74,7 +71,7 @@ impl<C: Coord> Tagged<'_, C> {
     /// Returns the sort key (coordinate, id) of point `i` on the axis of its tag.
     #[inline(always)]
     unsafe fn ranked(&self, i: usize, tag: u32) -> C::Ranked {
-        let axis = self.axes.of(tag);
+        let axis = self.axes.of(tag, self.axes.cycle());
         Ranked::new(self.coords.load(i * self.axes.dims as usize + axis).key(), self.ids.load(i))
     }
 
@@ -91,12 +88,10 @@ impl<C: Coord> Tagged<'_, C> {
             self.ids.store(a, id_b);
             self.ids.store(b, id_a);
             let dims = self.axes.dims as usize;
-            let mut axis = 0;
-            while axis < dims {
+            for axis in 0..dims {
                 let (at_a, at_b) = (self.coords.load(a * dims + axis), self.coords.load(b * dims + axis));
                 self.coords.store(a * dims + axis, at_b);
                 self.coords.store(b * dims + axis, at_a);
-                axis += 1;
             }
         }
     }
@@ -123,13 +118,11 @@ impl<C: Coord> Tile<'_, C> {
     unsafe fn run(self, first: bool) {
         let (ranked, tags) = (shared_field!(self.smem, ranked), shared_field!(self.smem, tags));
         let order = shared_field!(self.smem, order);
-        let mut i = thread::thread_idx_x() as usize;
-        while i < self.len {
+        for i in strided(thread::thread_idx_x() as usize, self.len, SWAPS_THREADS) {
             let tag = self.points.tags.load(self.begin + i);
             tags.store(i, tag);
             ranked.store(i, self.points.ranked(self.begin + i, tag));
             order.store(i, i as u16);
-            i += SWAPS_THREADS;
         }
         thread::sync_threads();
         let mut size = if first { 2 } else { 2 * TILE as u64 };
@@ -178,35 +171,27 @@ impl<C: Coord> Tile<'_, C> {
         let order = shared_field!(self.smem, order);
         let thread = thread::thread_idx_x() as usize;
         let (points, dims) = (self.points, self.points.axes.dims as usize);
-        let mut axis = 0;
-        while axis < dims {
+        for axis in 0..dims {
             // All coordinates are read before any is written.
             let mut coords = [C::ZERO; TILE / SWAPS_THREADS];
-            let mut row = 0;
-            while row < TILE / SWAPS_THREADS {
+            for row in 0..TILE / SWAPS_THREADS {
                 let i = thread + row * SWAPS_THREADS;
                 if i < self.len {
                     coords[row] = points.coords.load((self.begin + order.load(i) as usize) * dims + axis);
                 }
-                row += 1;
             }
             thread::sync_threads();
-            let mut row = 0;
-            while row < TILE / SWAPS_THREADS {
+            for row in 0..TILE / SWAPS_THREADS {
                 let i = thread + row * SWAPS_THREADS;
                 if i < self.len {
                     points.coords.store((self.begin + i) * dims + axis, coords[row]);
                 }
-                row += 1;
             }
-            axis += 1;
         }
-        let mut i = thread;
-        while i < self.len {
+        for i in strided(thread, self.len, SWAPS_THREADS) {
             let from = order.load(i) as usize;
             points.ids.store(self.begin + i, ranked.load(from).id());
             points.tags.store(self.begin + i, tags.load(from));
-            i += SWAPS_THREADS;
         }
     }
 }

@@ -5,10 +5,12 @@
 //! split axis. The rank also breaks ties by id.
 
 use super::axes::Cell;
+use super::selection::{Points, PointsMut};
 use crate::policy::PER_ITEM_THREADS;
 use crate::query::axes::Axes;
 use crate::query::left_balanced::{full_tree, in_order_rank, pivot};
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
@@ -51,31 +53,25 @@ pub unsafe fn kdtree_coordinate_keys<C: Coord>(
     dims: u32,
     axis: u32,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        keys.store(i, coords.load(i * dims as usize + axis as usize).key());
-        ids.store(i, i as u32);
-    }
+    let Some(i) = own_item(ids.len()) else { return };
+    keys.store(i, coords.load(i * dims as usize + axis as usize).key());
+    ids.store(i, i as u32);
 }
 
 /// Writes the rank of each id in a sorted order.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_ranks(ids: Slice<u32>, ranks: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        ranks.store(ids.load(i) as usize, i as u32);
-    }
+    let Some(i) = own_item(ids.len()) else { return };
+    ranks.store(ids.load(i) as usize, i as u32);
 }
 
 /// Initializes the sort keys: all points are in the subtree of the root, with their ranks on its axis. `ranks` holds the ranks of all
 /// points, axis by axis.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
 pub unsafe fn kdtree_first_tags(ranks: Slice<u32>, axes: Axes<'_>, keys: SliceMut<u64>, ids: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        keys.store(i, tag_key(0, ranks.load(axes.of(0) * ids.len() + i)));
-        ids.store(i, i as u32);
-    }
+    let Some(i) = own_item(ids.len()) else { return };
+    keys.store(i, tag_key(0, ranks.load(axes.of(0, axes.cycle()) * ids.len() + i)));
+    ids.store(i, i as u32);
 }
 
 /// Updates the tag of each point of the sorted order to the left or right child, with the rank on the split axis of that node. The pivot of
@@ -88,11 +84,9 @@ pub unsafe fn kdtree_update_tags(
     axes: Axes<'_>,
     level: u32,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        let tag = next_tag(tag_of(keys.load(i)), i, level, ids.len() as u32);
-        keys.store(i, tag_key(tag, ranks.load(axes.of(tag) * ids.len() + ids.load(i) as usize)));
-    }
+    let Some(i) = own_item(ids.len()) else { return };
+    let tag = next_tag(tag_of(keys.load(i)), i, level, ids.len() as u32);
+    keys.store(i, tag_key(tag, ranks.load(axes.of(tag, axes.cycle()) * ids.len() + ids.load(i) as usize)));
 }
 
 /// Writes each point to the in-order rank of its node.
@@ -102,21 +96,12 @@ pub unsafe fn kdtree_place<C: Coord>(
     keys: Slice<u64>,
     ids: Slice<u32>,
     coords: Slice<C>,
-    node_ids: SliceMut<u32>,
-    node_coords: SliceMut<C>,
+    nodes: PointsMut<'_, C>,
     dims: u32,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ids.len() {
-        let (node, id) = (tag_of(keys.load(i)), ids.load(i));
-        let rank = in_order_rank(node, ids.len() as u32) as usize;
-        node_ids.store(rank, id);
-        let mut axis = 0;
-        while axis < dims as usize {
-            node_coords.store(rank * dims as usize + axis, coords.load(id as usize * dims as usize + axis));
-            axis += 1;
-        }
-    }
+    let Some(i) = own_item(ids.len()) else { return };
+    let rank = in_order_rank(tag_of(keys.load(i)), ids.len() as u32) as usize;
+    nodes.set(rank, Points { coords, ids, dims: dims as usize, by_id: true }, i);
 }
 
 /// Writes the widest axis of each inner node of a level, for points that are sorted by the tags of the level above. The nodes of the levels

@@ -72,7 +72,9 @@ impl<C: Coord> CheckedTree<'_, C> {
             }
             child = ancestor;
         }
-        if (node as usize) < self.axes.axes.len() && self.axes.of(node) != self.widest_axis(node) {
+        if (node as usize) < self.axes.axes.len()
+            && self.axes.of(node, self.axes.cycle()) != self.widest_axis(node)
+        {
             return wrong::AXIS;
         }
         0
@@ -81,7 +83,7 @@ impl<C: Coord> CheckedTree<'_, C> {
     /// Returns the split axis of a node; 0 if the stored axis is invalid.
     #[inline(always)]
     unsafe fn axis(&self, node: u32) -> usize {
-        let axis = self.axes.of(node);
+        let axis = self.axes.of(node, self.axes.cycle());
         if axis < self.dims() { axis } else { 0 }
     }
 

@@ -5,6 +5,7 @@
 
 use crate::policy::TILE_THREADS as THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::operator::Operator;
 use crate::thread::radix_key::RadixKey;
@@ -61,23 +62,19 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let (least, greatest) = (shared_field!(smem, least), shared_field!(smem, greatest));
         let thread = thread::thread_idx_x() as usize;
         let (own_least, own_greatest) = self.reduce_points();
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             let (low, high) = (reduce::<C, C::Min>(own_least[axis]), reduce::<C, C::Max>(own_greatest[axis]));
             if warp::lane_id() == 0 {
                 least.store(thread / 32 * D + axis, low);
                 greatest.store(thread / 32 * D + axis, high);
             }
-            axis += 1;
         }
         thread::sync_threads();
         if thread < self.dims {
             let (mut low, mut high) = (<C::Min>::IDENTITY, <C::Max>::IDENTITY);
-            let mut warp = 0;
-            while warp < WARPS {
+            for warp in 0..WARPS {
                 low = <C::Min>::combine(low, least.load(warp * D + thread));
                 high = <C::Max>::combine(high, greatest.load(warp * D + thread));
-                warp += 1;
             }
             keys.atomic_min(thread, low.key(), Ordering::Relaxed, Scope::Device);
             keys.atomic_max(self.dims + thread, high.key(), Ordering::Relaxed, Scope::Device);
@@ -90,8 +87,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
         let (mut least, mut greatest) = ([<C::Min>::IDENTITY; D], [<C::Max>::IDENTITY; D]);
         let num_points = self.coords.len() / self.dims;
         let stride = thread::grid_dim_x() as usize * THREADS;
-        let mut point = thread::index_1d_u64() as usize;
-        while point < num_points {
+        for point in strided(thread::index_1d_u64() as usize, num_points, stride) {
             let mut axis = 0;
             // A constant number of rounds keeps the box in registers.
             while axis < D {
@@ -105,7 +101,6 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
                 }
                 axis += 1;
             }
-            point += stride;
         }
         (least, greatest)
     }

@@ -4,6 +4,7 @@
 
 use crate::block::merge::clip;
 use crate::policy::{EXPAND, PER_ITEM_THREADS};
+use crate::thread::items::{own_item, strided};
 use crate::thread::merge_path::split_u32;
 use crate::warp::search::merge_split;
 use cuda_std::prelude::*;
@@ -17,23 +18,14 @@ pub const TILE: usize = THREADS * ITEMS;
 /// Widens counts to 64 bits as input of an exclusive scan, with a 0 appended; a thread per offset.
 #[kernel(family = "primitives-search", block = PER_ITEM_THREADS)]
 pub unsafe fn primitives_expand_counts(counts: Slice<u32>, offsets: SliceMut<u64>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < offsets.len() {
-        offsets.store(i, if i < counts.len() { counts.load(i).into() } else { 0 });
-    }
+    let Some(i) = own_item(offsets.len()) else { return };
+    offsets.store(i, if i < counts.len() { counts.load(i).into() } else { 0 });
 }
 
-/// Writes the segment of each output and its index in the segment, up to the capacity of the output. Writes 1 to
-/// `overflow` if there are more outputs, else 0. `offsets` has the begin of each segment and, at the end, the number of
-/// outputs. A block per tile.
+/// Writes the segment of each output and its index in the segment, up to the capacity of the output; a block per tile.
 #[kernel(family = "primitives-search", block = THREADS, shared = ExpandSmem, hot)]
-pub unsafe fn primitives_expand(
-    offsets: Slice<u64>,
-    segments: SliceMut<u32>,
-    indices: SliceMut<u32>,
-    overflow: SliceMut<u32>,
-) {
-    Expand { offsets, segments, indices }.run(overflow)
+pub unsafe fn primitives_expand(expand: Expand<'_>) {
+    expand.run()
 }
 
 /// Shared memory of an expansion.
@@ -47,16 +39,22 @@ pub struct ExpandSmem {
     splits: [u64; 2],
 }
 
-/// The outputs of one tile.
-struct Expand<'a> {
-    offsets: Slice<'a, u64>,
-    segments: SliceMut<'a, u32>,
-    indices: SliceMut<'a, u32>,
+/// An expansion, of which each block handles one tile.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Expand<'a> {
+    /// The begin of each segment and, at the end, the number of outputs.
+    pub offsets: Slice<'a, u64>,
+    /// The segment of each output.
+    pub segments: SliceMut<'a, u32>,
+    /// The index of each output in its segment; empty if it is not needed.
+    pub indices: SliceMut<'a, u32>,
+    /// One word: 1 if there are more outputs than their capacity, else 0.
+    pub overflow: SliceMut<'a, u32>,
 }
 
 impl Expand<'_> {
     #[inline(always)]
-    unsafe fn run(self, overflow: SliceMut<'_, u32>) {
+    unsafe fn run(self) {
         let smem = shared_mem::<ExpandSmem>();
         let (begins, ranks) = (shared_field!(smem, begins), shared_field!(smem, ranks));
         let splits = shared_field!(smem, splits);
@@ -65,7 +63,7 @@ impl Expand<'_> {
         let num_segments = self.offsets.len() - 1;
         let (total, capacity) = (self.offsets.load(num_segments), self.segments.len());
         if thread::index_1d_u64() == 0 {
-            overflow.store(0, u32::from(total > capacity as u64));
+            self.overflow.store(0, u32::from(total > capacity as u64));
         }
         let num_outputs = if total < capacity as u64 { total as usize } else { capacity };
         let diagonal = thread::block_idx_x() as usize * TILE;
@@ -91,19 +89,16 @@ impl Expand<'_> {
         let (tile_outputs, first_segment) = (end - first, diagonal - first);
         let tile_segments = len - tile_outputs;
 
-        let mut i = thread;
-        while i < tile_segments {
+        for i in strided(thread, tile_segments, THREADS) {
             let begin = self.offsets.load(first_segment + i) - first as u64;
             // Segments behind the tile's last output may begin far away: clamped to 32 bits.
             begins.store(i, if begin < TILE as u64 { begin as u32 } else { TILE as u32 });
-            i += THREADS;
         }
         thread::sync_threads();
         Self::rank_outputs(begins, ranks, tile_outputs, tile_segments);
         thread::sync_threads();
 
-        let mut i = thread;
-        while i < tile_outputs {
+        for i in strided(thread, tile_outputs, THREADS) {
             let rank = ranks.load(i) as usize;
             let segment = first_segment + rank - 1;
             let output = first + i;
@@ -117,7 +112,6 @@ impl Expand<'_> {
             if !self.indices.is_empty() {
                 self.indices.store(output, index);
             }
-            i += THREADS;
         }
     }
 
@@ -136,15 +130,13 @@ impl Expand<'_> {
             let output = split_u32(tile_outputs as u32, tile_segments as u32, diagonal as u32, is_before);
             let mut output = output as usize;
             let mut segment = diagonal - output;
-            let mut step = 0;
-            while step < ITEMS {
+            for _ in 0..ITEMS {
                 if segment < tile_segments && begins.load(segment) as usize <= output {
                     segment += 1;
                 } else if output < tile_outputs {
                     ranks.store(output, segment as u32);
                     output += 1;
                 }
-                step += 1;
             }
         }
     }

@@ -47,15 +47,11 @@ impl<T: Words> Generate<'_, T> {
     unsafe fn run(self, item: impl Fn(u64) -> T) {
         let begin = thread::block_idx_x() as usize * tile_items::<T, ROWS>();
         let mut items = [[T::ZEROS; MAX_WORDS]; ROWS];
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let first = (begin + row_begin::<T, ROWS>(row)) as u64;
-            let mut e = 0;
-            while e < T::PER_16 {
+            for e in 0..T::PER_16 {
                 items[row][e] = item(first + e as u64);
-                e += 1;
             }
-            row += 1;
         }
         tile::store(self.output, begin, items)
     }

@@ -32,10 +32,8 @@ pub unsafe fn primitives_histogram<C: BinnedCoord>(
 #[instances(K = [u32, u64])]
 pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, counts: SliceMut<u64>) {
     Histogram { counts }.run(input, counts.len(), |key, counts| {
-        let mut digit = 0;
-        while digit < size_of::<K>() {
+        for digit in 0..size_of::<K>() {
             count(counts, digit * RADIX + (key.low_bits(digit as u32 * RADIX_BITS) as usize & (RADIX - 1)));
-            digit += 1;
         }
     })
 }
@@ -135,16 +133,12 @@ impl Histogram<'_> {
         let mut begin = thread::block_idx_x() as usize * tile_items::<T, ROWS>();
         while begin < input.len() {
             let items = tile::load::<T, ROWS>(input, begin, T::ZEROS);
-            let mut row = 0;
-            while row < ROWS {
-                let mut e = 0;
-                while e < T::PER_16 {
+            for row in 0..ROWS {
+                for e in 0..T::PER_16 {
                     if begin + row_begin::<T, ROWS>(row) + e < input.len() {
                         visit(items[row][e], counts);
                     }
-                    e += 1;
                 }
-                row += 1;
             }
             begin += stride;
         }

@@ -13,7 +13,6 @@ use crate::thread::order::*;
 use crate::thread::radix_key::{Fold, KeyOrder, RadixKey, SortKey};
 use crate::thread::words::*;
 use crate::warp::search::merge_split;
-use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
 /// The number of threads of a block that merges or sorts a tile.
@@ -44,16 +43,12 @@ pub(super) const fn min_blocks<K: Words, V: Carried, O: Order<K, V>>(blocks: [us
 #[instances(K = [f32, f64], V = [u32], O = [SuperKey])]
 #[instance(Bits128, NoValue, Ascending)]
 pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
-    first: Source<'_, K, V>,
-    second: Source<'_, K, V>,
+    runs: TwoRuns<'_, K, V>,
     splits: SliceMut<u64>,
     tile_items: u64,
-    fold: Fold,
-    lookup: Lookup<'_, K>,
 ) {
     let tile = tile_to_split(splits.len());
-    let pair = Pair::<_, _, O>::new(first, second, fold, lookup);
-    pair.partition(splits, tile, tile * tile_items as usize)
+    runs.partition::<O>(splits, tile, tile * tile_items as usize)
 }
 
 /// Merges two sorted runs; a block per tile of the output. If `splits`, the begins of the tiles, is empty, blocks
@@ -68,16 +63,12 @@ pub unsafe fn primitives_merge_partition<K: Words, V: Carried, O: Order<K, V>>(
 #[instance(f32, u32, SuperKey, 23)]
 #[instance(f64, u32, SuperKey, 13)]
 pub unsafe fn primitives_merge<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
-    first: Source<'_, K, V>,
-    second: Source<'_, K, V>,
+    runs: TwoRuns<'_, K, V>,
     output: Pairs<'_, K, V>,
     splits: Slice<u64>,
-    fold: Fold,
-    lookup: Lookup<'_, K>,
 ) {
     let tile = thread::block_idx_x() as usize;
-    let pair = Pair::<_, _, O>::new(first, second, fold, lookup);
-    pair.merge_tile::<ITEMS>(output, fold, splits, tile, tile * THREADS * ITEMS)
+    runs.merge_tile::<O, ITEMS>(output, runs.fold, splits, tile, tile * THREADS * ITEMS)
 }
 
 /// Orders that have kernels. Numbers are folded to unsigned ones of the same order, so that one kernel serves all types
@@ -124,26 +115,19 @@ merge_numbers! {
 }
 
 /// Two sorted runs that are merged.
-pub(super) struct Pair<'a, K, V, O> {
-    first: Source<'a, K, V>,
-    second: Source<'a, K, V>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct TwoRuns<'a, K, V> {
+    /// The first run.
+    pub first: crate::thread::carried::Source<'a, K, V>,
+    /// The second run.
+    pub second: crate::thread::carried::Source<'a, K, V>,
     /// The folding of keys when they are loaded.
-    fold: Fold,
-    lookup: Lookup<'a, K>,
-    order: PhantomData<O>,
+    pub fold: crate::thread::radix_key::Fold,
+    /// The data that the order looks up.
+    pub lookup: crate::thread::order::Lookup<'a, K>,
 }
 
-impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
-    #[inline(always)]
-    pub(super) fn new(
-        first: Source<'a, K, V>,
-        second: Source<'a, K, V>,
-        fold: Fold,
-        lookup: Lookup<'a, K>,
-    ) -> Self {
-        Self { first, second, fold, lookup, order: PhantomData }
-    }
-
+impl<K: Words, V: Carried> TwoRuns<'_, K, V> {
     /// Returns the number of items of both runs.
     #[inline(always)]
     pub(super) fn len(&self) -> usize {
@@ -153,12 +137,17 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     /// Writes the split of tile `tile`, which begins at item `diagonal` of the merge, if there is such a tile: the
     /// number of items of the first run before it. All lanes of the warp call.
     #[inline(always)]
-    pub(super) unsafe fn partition(&self, splits: SliceMut<'_, u64>, tile: usize, diagonal: usize) {
+    pub(super) unsafe fn partition<O: Order<K, V>>(
+        &self,
+        splits: SliceMut<'_, u64>,
+        tile: usize,
+        diagonal: usize,
+    ) {
         let diagonal = if diagonal < self.len() { diagonal } else { self.len() };
         let split = if splits.len() < MERGE.many_tiles {
-            self.split::<{ MERGE.split_lanes[0] as u32 }>(diagonal)
+            self.split::<O, { MERGE.split_lanes[0] as u32 }>(diagonal)
         } else {
-            self.split::<{ MERGE.split_lanes[1] as u32 }>(diagonal)
+            self.split::<O, { MERGE.split_lanes[1] as u32 }>(diagonal)
         };
         // The first lane of the group writes.
         let lane = warp::lane_id() as usize & (MERGE.split_lanes(splits.len()) - 1);
@@ -170,15 +159,15 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     /// Returns how many items of the first run precede item `diagonal` of the merge. Each group of `LANES` lanes makes
     /// one search.
     #[inline(always)]
-    unsafe fn split<const LANES: u32>(&self, diagonal: usize) -> usize {
+    unsafe fn split<O: Order<K, V>, const LANES: u32>(&self, diagonal: usize) -> usize {
         let (first_len, second_len) = (self.first.keys.len(), self.second.keys.len());
-        merge_split::<LANES>(first_len, second_len, diagonal, |i, j| self.takes_first(i, j))
+        merge_split::<LANES>(first_len, second_len, diagonal, |i, j| self.takes_first::<O>(i, j))
     }
 
     /// Returns true unless item `j` of the second run has to come before item `i` of the first.
     #[inline(always)]
-    unsafe fn takes_first(&self, i: usize, j: usize) -> bool {
-        let key = |run: &Source<'a, K, V>, i: usize| O::loaded(self.fold, run.keys.load(i));
+    unsafe fn takes_first<O: Order<K, V>>(&self, i: usize, j: usize) -> bool {
+        let key = |run: &Source<'_, K, V>, i: usize| O::loaded(self.fold, run.keys.load(i));
         let (mut a, mut b) = ((key(&self.first, i), V::ANY), (key(&self.second, j), V::ANY));
         if O::COMPARES_VALUES {
             (a.1, b.1) = (self.first.values.load(i), self.second.values.load(j));
@@ -189,7 +178,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     /// Merges the tile that begins at item `diagonal` of the merge. `output` begins with the merge; `fold` is undone when
     /// its keys are stored.
     #[inline(always)]
-    pub(super) unsafe fn merge_tile<const ITEMS: usize>(
+    pub(super) unsafe fn merge_tile<O: Order<K, V>, const ITEMS: usize>(
         &self,
         output: Pairs<'_, K, V>,
         fold: Fold,
@@ -199,7 +188,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>> Pair<'a, K, V, O> {
     ) {
         let len = clip(self.len(), diagonal, THREADS * ITEMS);
         let (from, to) = if splits.is_empty() {
-            (self.split::<32>(diagonal), self.split::<32>(diagonal + len))
+            (self.split::<O, 32>(diagonal), self.split::<O, 32>(diagonal + len))
         } else {
             // The next tile may belong to another pair.
             let is_last = diagonal + len == self.len();

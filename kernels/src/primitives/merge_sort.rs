@@ -1,14 +1,14 @@
 //! Stable merge sort: tiles are sorted in shared memory, then runs are merged pairwise until one is left. Keys stay
 //! folded from the first pass to the last; see [`merge`](super::merge).
 
-use super::merge::{Pair, THREADS, merge_min_blocks, min_blocks, tile_to_split};
+use super::merge::{THREADS, TwoRuns, merge_min_blocks, min_blocks, tile_to_split};
 use crate::block::merge::{Tile, TileSmem, clip};
 use crate::policy::{MERGE, PER_ITEM_THREADS};
-use crate::thread::carried::{Pairs, Source};
+use crate::thread::carried::Pairs;
+use crate::thread::items::own_item;
 use crate::thread::order::*;
 use crate::thread::radix_key::Fold;
 use crate::thread::words::*;
-use core::marker::PhantomData;
 use cuda_std::prelude::*;
 
 /// Returns how many blocks of the tile sort a multiprocessor must hold.
@@ -16,9 +16,7 @@ pub const fn sort_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
     min_blocks::<K, V, O>(MERGE.sort_min_blocks)
 }
 
-/// Sorts each tile; a block per tile. The number of items is `count[0]`, or the number of keys if `count` is empty. Keys
-/// are folded by `fold` when they are loaded. `fold_out` is undone when they are stored: it is `fold` if no merge pass
-/// follows, else none.
+/// Sorts each tile; a block per tile.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = sort_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
@@ -27,46 +25,26 @@ pub const fn sort_min_blocks<K: Words, V: Carried, O: Order<K, V>>() -> usize {
 #[instances(K = [u64], V = [NoValue, u32], O = [Ascending], ITEMS = [13])]
 #[instance(Bits128, NoValue, Ascending, 7)]
 pub unsafe fn primitives_sort_tiles<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
-    input: Source<'_, K, V>,
-    output: Pairs<'_, K, V>,
-    count: Slice<u64>,
-    fold: Fold,
-    fold_out: Fold,
-    lookup: Lookup<'_, K>,
+    sort: TileSort<'_, K, V>,
 ) {
-    let len = num_items(count, input.keys.len());
-    let begin = thread::block_idx_x() as usize * THREADS * ITEMS;
-    if begin < len {
-        let len = clip(len, begin, THREADS * ITEMS);
-        let (input, output) = (input.part(begin, len), output.part(begin, len));
-        SortTile::<_, _, O, ITEMS> { input, output, fold, fold_out, lookup, order: PhantomData }.run()
-    }
+    sort.run::<O, ITEMS>()
 }
 
-/// Writes, for each tile of `tile_items` items, how many items of the first run of its pair precede it. Runs have
-/// `width` tiles, a power of two. Otherwise like `primitives_merge_partition`, with a count as in
-/// `primitives_sort_tiles`.
+/// Writes, for each tile of `tile_items` items, how many items of the first run of its pair precede it. Otherwise like
+/// `primitives_merge_partition`.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instances(K = [u32, u64], V = [NoValue, u32], O = [Ascending])]
 #[instance(Bits128, NoValue, Ascending)]
 pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, V>>(
-    input: Source<'_, K, V>,
-    count: Slice<u64>,
-    width: u64,
+    runs: SortedRuns<'_, K, V>,
     splits: SliceMut<u64>,
     tile_items: u64,
-    lookup: Lookup<'_, K>,
 ) {
-    let (len, tile_items) = (num_items(count, input.keys.len()), tile_items as usize);
-    let tile = tile_to_split(splits.len());
-    let first_tile = first_of_pair(tile, width);
-    let runs = Runs { all: input, len, width: width as usize * tile_items };
-    let pair = runs.pair::<O>(first_tile * tile_items, lookup);
-    pair.partition(splits, tile, (tile - first_tile) * tile_items)
+    runs.partition::<O>(splits, tile_items as usize)
 }
 
-/// Merges pairs of sorted runs of `width` tiles, a power of two; a block per tile of the output. `splits` are the
-/// begins of the tiles. Otherwise like `primitives_sort_tiles`.
+/// Merges pairs of sorted runs; a block per tile of the output. `splits` are the begins of the tiles. `fold_out` is undone
+/// when keys are stored.
 #[kernel(
     family = "primitives-merge", block = THREADS, min_blocks = merge_min_blocks::<K, V, O>(),
     shared = TileSmem<K, V, THREADS, ITEMS>, hot
@@ -75,34 +53,21 @@ pub unsafe fn primitives_merge_runs_partition<K: Words, V: Carried, O: Order<K, 
 #[instances(K = [u64], V = [NoValue, u32], O = [Ascending], ITEMS = [13])]
 #[instance(Bits128, NoValue, Ascending, 7)]
 pub unsafe fn primitives_merge_runs<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize>(
-    input: Source<'_, K, V>,
+    runs: SortedRuns<'_, K, V>,
     output: Pairs<'_, K, V>,
-    count: Slice<u64>,
-    width: u64,
     splits: Slice<u64>,
     fold_out: Fold,
-    lookup: Lookup<'_, K>,
 ) {
-    let (len, tile_items) = (num_items(count, input.keys.len()), THREADS * ITEMS);
-    let tile = thread::block_idx_x() as usize;
-    if tile * tile_items < len {
-        let first_tile = first_of_pair(tile, width);
-        let begin = first_tile * tile_items;
-        let pair = Runs { all: input, len, width: width as usize * tile_items }.pair::<O>(begin, lookup);
-        let output = output.part(begin, pair.len());
-        pair.merge_tile::<ITEMS>(output, fold_out, splits, tile, (tile - first_tile) * tile_items)
-    }
+    runs.merge::<O, ITEMS>(output, splits, fold_out)
 }
 
 /// Pairs each point's first coordinate in the order of its super key with its id, the point's index; a thread per point.
 #[kernel(family = "primitives-merge", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
 pub unsafe fn primitives_super_keys<C: Words>(points: Lookup<'_, C>, pairs: Pairs<'_, C, u32>) {
-    let point = thread::index_1d_u64() as usize;
-    if point < pairs.keys.len() {
-        let key = points.coords.load(point * points.dims as usize + points.axis as usize);
-        pairs.store(point, key, point as u32);
-    }
+    let Some(point) = own_item(pairs.keys.len()) else { return };
+    let key = points.coords.load(point * points.dims as usize + points.axis as usize);
+    pairs.store(point, key, point as u32);
 }
 
 /// Returns the number of items.
@@ -112,48 +77,88 @@ unsafe fn num_items(count: Slice<u64>, len: usize) -> usize {
 }
 
 /// Adjacent sorted runs.
-struct Runs<'a, K, V> {
-    all: Source<'a, K, V>,
-    len: usize,
-    /// The items of a run; the last run may have fewer.
-    width: usize,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct SortedRuns<'a, K, V> {
+    /// The items, with folded keys.
+    pub all: crate::thread::carried::Source<'a, K, V>,
+    /// The number of items; empty for all.
+    pub count: Slice<'a, u64>,
+    /// The tiles of a run, a power of two; the last run may have fewer.
+    pub width: u64,
+    /// The data that the order looks up.
+    pub lookup: crate::thread::order::Lookup<'a, K>,
 }
 
-impl<'a, K: Words, V: Carried> Runs<'a, K, V> {
-    /// Returns the pair of runs that begins at `begin`; an empty pair beyond the end.
+impl<'a, K: Words, V: Carried> SortedRuns<'a, K, V> {
+    /// Splits the tiles of all pairs of runs.
     #[inline(always)]
-    unsafe fn pair<O: Order<K, V>>(&self, begin: usize, lookup: Lookup<'a, K>) -> Pair<'a, K, V, O> {
-        let begin = if begin < self.len { begin } else { self.len };
-        let first = self.all.part(begin, clip(self.len, begin, self.width));
+    pub(super) unsafe fn partition<O: Order<K, V>>(&self, splits: SliceMut<'_, u64>, tile_items: usize) {
+        let tile = tile_to_split(splits.len());
+        let (first_tile, pair) = self.pair(tile, tile_items);
+        pair.partition::<O>(splits, tile, (tile - first_tile) * tile_items)
+    }
+
+    /// Merges the tile of the block.
+    #[inline(always)]
+    pub(super) unsafe fn merge<O: Order<K, V>, const ITEMS: usize>(
+        &self,
+        output: Pairs<'_, K, V>,
+        splits: Slice<'_, u64>,
+        fold_out: Fold,
+    ) {
+        let (tile, tile_items) = (thread::block_idx_x() as usize, THREADS * ITEMS);
+        if tile * tile_items < num_items(self.count, self.all.keys.len()) {
+            let (first_tile, pair) = self.pair(tile, tile_items);
+            let output = output.part(first_tile * tile_items, pair.len());
+            pair.merge_tile::<O, ITEMS>(output, fold_out, splits, tile, (tile - first_tile) * tile_items)
+        }
+    }
+
+    /// Returns the pair of runs that contains tile `tile`, and its first tile; an empty pair beyond the end.
+    #[inline(always)]
+    unsafe fn pair(&self, tile: usize, tile_items: usize) -> (usize, TwoRuns<'a, K, V>) {
+        let len = num_items(self.count, self.all.keys.len());
+        let (first_tile, run_len) = (tile & !(2 * self.width as usize - 1), self.width as usize * tile_items);
+        let begin = first_tile * tile_items;
+        let begin = if begin < len { begin } else { len };
+        let first = self.all.part(begin, clip(len, begin, run_len));
         let second_begin = begin + first.keys.len();
-        let second = self.all.part(second_begin, clip(self.len, second_begin, self.width));
+        let second = self.all.part(second_begin, clip(len, second_begin, run_len));
         // Keys were folded when the tiles were sorted.
-        Pair::new(first, second, Fold::NONE, lookup)
+        (first_tile, TwoRuns { first, second, fold: Fold::NONE, lookup: self.lookup })
     }
 }
 
-/// Returns the first tile of the pair of runs of `width` tiles that contains `tile`.
-#[inline(always)]
-const fn first_of_pair(tile: usize, width: u64) -> usize {
-    tile & !(2 * width as usize - 1)
+/// The sort of tiles.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct TileSort<'a, K, V> {
+    /// The input.
+    pub input: crate::thread::carried::Source<'a, K, V>,
+    /// The output.
+    pub output: crate::thread::carried::Pairs<'a, K, V>,
+    /// The number of items; empty for all.
+    pub count: Slice<'a, u64>,
+    /// The folding of keys when they are loaded.
+    pub fold: crate::thread::radix_key::Fold,
+    /// The folding that is undone when keys are stored: `fold` if no merge pass follows, else none.
+    pub fold_out: crate::thread::radix_key::Fold,
+    /// The data that the order looks up.
+    pub lookup: crate::thread::order::Lookup<'a, K>,
 }
 
-/// The sort of one tile.
-struct SortTile<'a, K, V, O, const ITEMS: usize> {
-    input: Source<'a, K, V>,
-    output: Pairs<'a, K, V>,
-    fold: Fold,
-    fold_out: Fold,
-    lookup: Lookup<'a, K>,
-    order: PhantomData<O>,
-}
-
-impl<K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> SortTile<'_, K, V, O, ITEMS> {
+impl<K: Words, V: Carried> TileSort<'_, K, V> {
+    /// Sorts the tile of the block.
     #[inline(always)]
-    unsafe fn run(self) {
+    pub(super) unsafe fn run<O: Order<K, V>, const ITEMS: usize>(self) {
+        let Self { fold, fold_out, .. } = self;
+        let len = num_items(self.count, self.input.keys.len());
+        let begin = thread::block_idx_x() as usize * THREADS * ITEMS;
+        if begin >= len {
+            return;
+        }
+        let len = clip(len, begin, THREADS * ITEMS);
+        let (input, output) = (self.input.part(begin, len), self.output.part(begin, len));
         let tile = Tile::<K, V, O, ITEMS>::new(shared_mem::<TileSmem<K, V, THREADS, ITEMS>>(), self.lookup);
-        let Self { input, output, fold, fold_out, .. } = self;
-        let len = input.keys.len();
         let load = |i: u32, distance: usize| {
             let i = i as usize + distance;
             (O::loaded(fold, input.keys.load(i)), input.value(i))

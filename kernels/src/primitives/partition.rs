@@ -7,6 +7,7 @@
 
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::{PARTITION_ITEMS, TILE_THREADS as THREADS, partition_min_blocks};
+use crate::thread::items::strided;
 use crate::thread::operator::{Counts, Operator, Sum};
 use crate::thread::ranks::{Ranks, num_words};
 use crate::thread::segments::segment_of;
@@ -24,16 +25,10 @@ pub const TILE_WORDS: usize = THREADS;
 /// Classes that a lane of the first pass loads at once.
 const MARK_BATCH: usize = 16;
 
-/// Computes the ranks of the classes. `bits` and `before` have two planes of [`num_words`] words, for the classes 0 and
-/// 1. `words` are zeros: the ticket, then the words of the look-back.
+/// Computes the ranks of the classes; a block per tile.
 #[kernel(family = "primitives-select", block = THREADS, shared = MarkSmem, hot)]
-pub unsafe fn primitives_partition_mark(
-    classes: Slice<u8>,
-    bits: SliceMut<u32>,
-    before: SliceMut<u64>,
-    words: SliceMut<u64>,
-) {
-    Mark { classes, bits, before, words }.run()
+pub unsafe fn primitives_partition_mark(mark: Mark<'_>) {
+    mark.run()
 }
 
 /// Moves the items of every segment by the ranks of their classes. Segments begin at `offsets`.
@@ -99,12 +94,17 @@ pub struct MarkSmem {
     ticket: [u64; 1],
 }
 
-/// The first pass for one tile.
-struct Mark<'a> {
-    classes: Slice<'a, u8>,
-    bits: SliceMut<'a, u32>,
-    before: SliceMut<'a, u64>,
-    words: SliceMut<'a, u64>,
+/// The first pass, of which each block handles one tile.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Mark<'a> {
+    /// The class of each item.
+    pub classes: Slice<'a, u8>,
+    /// The bits of class 0, then those of class 1: two planes of [`num_words`] words.
+    pub bits: SliceMut<'a, u32>,
+    /// The prefix counts of the bits, in planes as well.
+    pub before: SliceMut<'a, u64>,
+    /// Zeros: the ticket, then the words of the look-back.
+    pub words: SliceMut<'a, u64>,
 }
 
 impl Mark<'_> {
@@ -154,18 +154,14 @@ impl Mark<'_> {
         }
         let item = |round: u32| (warp_word + round as usize) * 32 + lane as usize;
         let (mut first, mut second) = (0, 0);
-        let mut begin = 0;
-        while begin < 32 {
+        for begin in strided(0, 32, MARK_BATCH as u32) {
             // All loads of a batch are in flight before the first one is used. Loads beyond the last item repeat it.
             let mut classes = [0; MARK_BATCH];
-            let mut j = 0;
-            while j < MARK_BATCH {
+            for j in 0..MARK_BATCH {
                 let i = item(begin + j as u32);
                 classes[j] = computed(u32::from(self.classes.load(if i < len { i } else { len - 1 })));
-                j += 1;
             }
-            let mut j = 0;
-            while j < MARK_BATCH {
+            for j in 0..MARK_BATCH {
                 let round = begin + j as u32;
                 let exists = item(round) < len;
                 let is_first = warp::warp_vote_ballot(warp::FULL_MASK, exists && classes[j] == 0);
@@ -173,9 +169,7 @@ impl Mark<'_> {
                 if lane == round {
                     (first, second) = (is_first, is_second);
                 }
-                j += 1;
             }
-            begin += MARK_BATCH as u32;
         }
         (first, second)
     }
@@ -219,20 +213,16 @@ impl<T: Words> Move<'_, T> {
         // All loads are in flight before the first item is written. Loads beyond the last item repeat it.
         let mut items = [T::ZEROS; PARTITION_ITEMS];
         let mut targets = [0; PARTITION_ITEMS];
-        let mut j = 0;
-        while j < PARTITION_ITEMS {
+        for j in 0..PARTITION_ITEMS {
             let i = if item(j) < num_items { item(j) } else { num_items - 1 };
             items[j] = computed(self.input.load(i as usize));
             targets[j] = computed(segment(i).target(&self.planes, i));
-            j += 1;
         }
-        let mut j = 0;
-        while j < PARTITION_ITEMS {
+        for j in 0..PARTITION_ITEMS {
             // Only offsets that do not ascend can give a target beyond the items.
             if item(j) < num_items && targets[j] < num_items {
                 self.output.store(targets[j] as usize, items[j]);
             }
-            j += 1;
         }
     }
 

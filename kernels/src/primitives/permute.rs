@@ -81,12 +81,10 @@ impl<P: Words> Permute<'_, P> {
             let piece = |j: usize| first + (j * PER_ITEM_THREADS) as u32;
             let item = |j: usize| divisor.quotient(piece(j));
             let mut index = [u32::MAX; BATCH];
-            let mut j = 0;
-            while j < BATCH {
+            for j in 0..BATCH {
                 if IS_FULL || piece(j) < num_pieces {
                     index[j] = computed(indices.load(item(j) as usize));
                 }
-                j += 1;
             }
             let is_moved =
                 |j: usize| (IS_FULL || piece(j) < num_pieces) && u64::from(index[j]) < self.num_indexed;
@@ -96,19 +94,15 @@ impl<P: Words> Permute<'_, P> {
                 addresses(index[j] as usize * pieces as usize + within, in_order)
             };
             let mut moved = [P::ZEROS; BATCH];
-            let mut j = 0;
-            while j < BATCH {
+            for j in 0..BATCH {
                 if is_moved(j) {
                     moved[j] = computed(self.input.load(address(j).0));
                 }
-                j += 1;
             }
-            let mut j = 0;
-            while j < BATCH {
+            for j in 0..BATCH {
                 if is_moved(j) {
                     self.output.store(address(j).1, moved[j]);
                 }
-                j += 1;
             }
             batch += 1;
         }

@@ -83,18 +83,14 @@ impl<T: Words> Reduce<'_, T> {
             } else {
                 self.load_last_rows(first + row * row_items::<T>(), O::IDENTITY)
             };
-            let mut r = 0;
-            while r < ROWS {
+            for r in 0..ROWS {
                 let mut row_sum = items[r][0];
-                let mut e = 1;
-                while e < T::PER_16 {
+                for e in 1..T::PER_16 {
                     row_sum = O::combine(row_sum, items[r][e]);
-                    e += 1;
                 }
                 // Rows and lanes combine in the order of the items, unless the operator commutes.
                 let row_sum = if O::COMMUTATIVE { row_sum } else { reduce::<T, O>(row_sum) };
                 sum = O::combine(sum, row_sum);
-                r += 1;
             }
             row += ROWS;
         }
@@ -104,10 +100,8 @@ impl<T: Words> Reduce<'_, T> {
     #[inline(always)]
     unsafe fn load_rows(&self, first: usize) -> Items<T, ROWS> {
         let mut items = [[T::ZEROS; 4]; ROWS];
-        let mut r = 0;
-        while r < ROWS {
+        for r in 0..ROWS {
             items[r] = load_16(self.input, first + r * row_items::<T>());
-            r += 1;
         }
         items
     }
@@ -115,17 +109,13 @@ impl<T: Words> Reduce<'_, T> {
     #[inline(always)]
     unsafe fn load_last_rows(&self, first: usize, pad: T) -> Items<T, ROWS> {
         let mut items = [[pad; 4]; ROWS];
-        let mut r = 0;
-        while r < ROWS {
-            let mut e = 0;
-            while e < T::PER_16 {
+        for r in 0..ROWS {
+            for e in 0..T::PER_16 {
                 let i = first + r * row_items::<T>() + e;
                 if i < self.input.len() {
                     items[r][e] = self.input.load(i);
                 }
-                e += 1;
             }
-            r += 1;
         }
         items
     }

@@ -92,14 +92,10 @@ impl<T: Words> Scan<'_, T> {
         // Reloaded: the items leave few registers for other values.
         let begin = ticket.load(0) as usize * tile_items::<T, ROWS>();
         let before = O::combine(before.load(0), warps_before);
-        let mut row = 0;
-        while row < ROWS {
-            let mut e = 0;
-            while e < T::PER_16 {
+        for row in 0..ROWS {
+            for e in 0..T::PER_16 {
                 items[row][e] = O::combine(before, items[row][e]);
-                e += 1;
             }
-            row += 1;
         }
         tile::store(self.output, begin, items);
     }
@@ -110,25 +106,19 @@ impl<T: Words> Scan<'_, T> {
     unsafe fn scan_warp<O: Operator<T>>(&self, items: Items<T, ROWS>) -> (Items<T, ROWS>, T) {
         let mut scanned = items;
         let mut warp_sum = O::IDENTITY;
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let mut sum = items[row][0];
-            let mut e = 1;
-            while e < T::PER_16 {
+            for e in 1..T::PER_16 {
                 sum = O::combine(sum, items[row][e]);
-                e += 1;
             }
             let (lanes_before, row_sum) = exclusive_of::<T, O>(inclusive::<T, O>(sum));
             let mut sum = O::combine(warp_sum, lanes_before);
-            let mut e = 0;
-            while e < T::PER_16 {
+            for e in 0..T::PER_16 {
                 let with_item = computed(O::combine(sum, items[row][e]));
                 scanned[row][e] = computed(if self.exclusive { sum } else { with_item });
                 sum = with_item;
-                e += 1;
             }
             warp_sum = O::combine(warp_sum, row_sum);
-            row += 1;
         }
         (scanned, warp_sum)
     }

@@ -1,6 +1,7 @@
 //! Binary search for queries in a sorted array.
 
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use crate::thread::radix_key::SortKey;
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
@@ -15,17 +16,15 @@ pub unsafe fn primitives_search<T: SortKey>(
     lower: SliceMut<u64>,
     upper: SliceMut<u64>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < queries.len() {
-        let search = Search { sorted, query: queries.load(i).folded() };
-        let mut low = 0;
-        if !lower.is_empty() {
-            low = search.lower();
-            lower.store(i, low as u64);
-        }
-        if !upper.is_empty() {
-            upper.store(i, search.upper(low) as u64);
-        }
+    let Some(i) = own_item(queries.len()) else { return };
+    let search = Search { sorted, query: queries.load(i).folded() };
+    let mut low = 0;
+    if !lower.is_empty() {
+        low = search.lower();
+        lower.store(i, low as u64);
+    }
+    if !upper.is_empty() {
+        upper.store(i, search.upper(low) as u64);
     }
 }
 

@@ -5,6 +5,7 @@ use super::select::flag_bits;
 use crate::block::scan::exclusive_over_warps;
 use crate::block::tile::{self, Items, THREADS, WARPS, row_begin, row_items, tile_items};
 use crate::policy::{PER_ITEM_THREADS, SEGMENTED_MIN_BLOCKS, SEGMENTED_ROWS as ROWS};
+use crate::thread::items::own_item;
 use crate::thread::operator::*;
 use crate::thread::segments::segment_of;
 use crate::thread::words::{MAX_WORDS, Words, computed};
@@ -63,14 +64,12 @@ pub unsafe fn primitives_segmented_reduce<T: Words, O: Operator<T>, L: LookBack>
 /// Marks the first item of every segment in `heads`; a thread per segment.
 #[kernel(family = "primitives-segmented", block = PER_ITEM_THREADS)]
 pub unsafe fn primitives_segment_heads(offsets: Slice<u64>, heads: SliceMut<u8>) {
-    let segment = thread::index_1d_u64() as usize;
-    if segment < offsets.len() {
-        let begin = offsets.load(segment);
-        // Of segments with the same begin, only the last one writes: each byte has one writer.
-        let is_last = segment + 1 == offsets.len() || offsets.load(segment + 1) != begin;
-        if is_last && begin < heads.len() as u64 {
-            heads.store(begin as usize, 1);
-        }
+    let Some(segment) = own_item(offsets.len()) else { return };
+    let begin = offsets.load(segment);
+    // Of segments with the same begin, only the last one writes: each byte has one writer.
+    let is_last = segment + 1 == offsets.len() || offsets.load(segment + 1) != begin;
+    if is_last && begin < heads.len() as u64 {
+        heads.store(begin as usize, 1);
     }
 }
 

@@ -106,30 +106,24 @@ pub(super) unsafe fn flag_bits<T: Words, const ROWS: usize>(
         let first = (begin + row_begin::<T, ROWS>(0)) / T::PER_16;
         let mut bytes = [0; ROWS];
         // All loads are in flight before the first one is used.
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let i = first + 32 * row;
             bytes[row] = match T::PER_16 {
                 4 => Slice::<u32>::from_raw_parts(flags.as_ptr().cast(), len / 4).load(i),
                 2 => Slice::<u16>::from_raw_parts(flags.as_ptr().cast(), len / 2).load(i).into(),
                 _ => flags.load(i).into(),
             };
-            row += 1;
         }
         return tile::bits::<T, ROWS>(|row, e| bytes[row] >> (8 * e) & 0xFF != 0);
     }
     let mut set = 0;
-    let mut row = 0;
-    while row < ROWS {
+    for row in 0..ROWS {
         let first = begin + row_begin::<T, ROWS>(row);
-        let mut e = 0;
-        while e < T::PER_16 {
+        for e in 0..T::PER_16 {
             if first + e < len && flags.load(first + e) != 0 {
                 set |= 1 << (row * T::PER_16 + e);
             }
-            e += 1;
         }
-        row += 1;
     }
     set
 }

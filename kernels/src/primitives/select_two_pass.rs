@@ -2,6 +2,7 @@
 //! of the earlier warps and moves its items behind theirs.
 
 use crate::block::tile::THREADS;
+use crate::thread::items::strided;
 use crate::thread::operator::Sum;
 use crate::thread::words::*;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
@@ -66,13 +67,11 @@ impl<T: Words> Pieces<'_, T> {
         let output = self.compacted.part(begin, len);
         let mut buffer = CoalescingBuffer { segments: own, output, len: 0 };
         let lane = warp::lane_id() as usize;
-        let mut round = 0;
-        while round < len {
+        for round in strided(0, len, 32) {
             let is_item = round + lane < len;
             // Lanes beyond the end load the last item: a value out of a branch would go through local memory.
             let i = begin + if is_item { round + lane } else { len - 1 };
             buffer.push(is_item && self.flags.load(i) != 0, self.input.load(i));
-            round += 32;
         }
         if lane == 0 {
             self.counts.store(warp, buffer.len as u64);
@@ -105,20 +104,16 @@ impl<T: Words> CloseGaps<'_, T> {
         }
         let lane = warp::lane_id() as usize;
         let mut before = 0;
-        let mut other = lane;
-        while other < warp {
+        for other in strided(lane, warp, 32) {
             before += self.counts.load(other);
-            other += 32;
         }
         let before = reduce::<u64, Sum>(before) as usize;
         let own = self.counts.load(warp) as usize;
         if lane == 0 && warp + 1 == self.counts.len() {
             self.count.store(0, (before + own) as u64);
         }
-        let mut i = lane;
-        while i < own {
+        for i in strided(lane, own, 32) {
             self.kept.store(before + i, self.compacted.load(warp * self.piece as usize + i));
-            i += 32;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Unique: the first item of every run of equal items, in one pass.
 
-use super::select::{Choice, Select, Selected};
+use super::select::{Choice, Select};
 use crate::block::compact::CompactSmem;
 use crate::block::tile::{self, Items, THREADS, row_begin};
 use crate::policy::{SELECT_MIN_BLOCKS, SELECT_ROWS as ROWS};
@@ -14,15 +14,8 @@ use cuda_std::prelude::*;
 #[kernel(family = "primitives-select", block = THREADS, min_blocks = SELECT_MIN_BLOCKS, shared = CompactSmem, hot)]
 #[instances(T = [u32, u64, Bits128], R = [EqualBits])]
 #[instance(u64, EqualHigh)]
-pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(
-    input: Slice<T>,
-    kept: SliceMut<T>,
-    others: SliceMut<T>,
-    count: SliceMut<u64>,
-    words: SliceMut<u64>,
-) {
-    let to = Selected { kept, others, count };
-    Select { input, to, words }.run(Heads::<T, R> { input, run: PhantomData })
+pub unsafe fn primitives_unique<T: Words, R: SameRun<T>>(select: Select<'_, T>) {
+    select.run(Heads::<T, R> { input: select.input, run: PhantomData })
 }
 
 /// Comparisons that have kernels.
@@ -52,21 +45,17 @@ impl<T: Words, R: SameRun<T>> Choice<T> for Heads<'_, T, R> {
         }
         // The first item of the input is a head.
         let mut heads = u32::from(first == 0);
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             // The item before the lane's first one is in the lane below. What lane 0 receives precedes its first item
             // of the next row.
             let below = shuffle_idx(items[row][T::PER_16 - 1], warp::lane_id().wrapping_sub(1) & 31);
             let mut previous = if warp::lane_id() == 0 { before } else { below };
             before = below;
-            let mut e = 0;
-            while e < T::PER_16 {
+            for e in 0..T::PER_16 {
                 heads |= u32::from(!R::same(previous, items[row][e])) << (row * T::PER_16 + e);
                 previous = items[row][e];
-                e += 1;
             }
             heads = computed(heads);
-            row += 1;
         }
         heads & tile::valid_bits::<T, ROWS>(begin, len)
     }

@@ -10,6 +10,7 @@ pub mod splits;
 use super::frame::Frame;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::point::load_point;
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
@@ -24,12 +25,10 @@ pub unsafe fn quadtree_codes<C: Coord, const D: usize>(
     keys: SliceMut<u32>,
     ids: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < keys.len() {
-        let frame = Frame::<D>::load(frame);
-        keys.store(i, frame.code(frame.unit(load_point(coords, i, D)), 0, num_levels));
-        ids.store(i, i as u32);
-    }
+    let Some(i) = own_item(keys.len()) else { return };
+    let frame = Frame::<D>::load(frame);
+    keys.store(i, frame.code(frame.unit(load_point(coords, i, D)), 0, num_levels));
+    ids.store(i, i as u32);
 }
 
 /// The roots of a round.
@@ -75,15 +74,13 @@ pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     keys: SliceMut<u64>,
     round_ids: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < keys.len() {
-        let (frame, root) = (Frame::<D>::load(frame), roots.root(i));
-        let id = ids.load(roots.tree_index(root, i) as usize);
-        let unit = frame.unit(load_point::<C, D>(coords, id as usize, D));
-        let code = frame.long_code(unit, level, num_levels);
-        keys.store(i, (root as u64) << (num_levels * D as u32) | code);
-        round_ids.store(i, id);
-    }
+    let Some(i) = own_item(keys.len()) else { return };
+    let (frame, root) = (Frame::<D>::load(frame), roots.root(i));
+    let id = ids.load(roots.tree_index(root, i) as usize);
+    let unit = frame.unit(load_point::<C, D>(coords, id as usize, D));
+    let code = frame.long_code(unit, level, num_levels);
+    keys.store(i, (root as u64) << (num_levels * D as u32) | code);
+    round_ids.store(i, id);
 }
 
 /// Writes the sorted ids of a later round to their root's range in tree order. One thread per id. The low `code_bits` bits of a key are its
@@ -96,9 +93,7 @@ pub unsafe fn quadtree_place(
     roots: Roots<'_>,
     ids: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < keys.len() {
-        let root = (keys.load(i) >> code_bits) as usize;
-        ids.store(roots.tree_index(root, i) as usize, round_ids.load(i));
-    }
+    let Some(i) = own_item(keys.len()) else { return };
+    let root = (keys.load(i) >> code_bits) as usize;
+    ids.store(roots.tree_index(root, i) as usize, round_ids.load(i));
 }

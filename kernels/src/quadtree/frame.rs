@@ -52,11 +52,10 @@ impl<const D: usize> Frame<D> {
     /// Returns the unit numbers of a point near the root.
     #[inline(always)]
     fn unit_numbers<C: Coord>(&self, point: [C; D]) -> [i64; D] {
-        let (mut numbers, mut axis) = ([0; D], 0);
-        while axis < D {
+        let mut numbers = [0; D];
+        for axis in 0..D {
             let x = point[axis].to_f64();
             numbers[axis] = unit_number(x, x * self.per_length);
-            axis += 1;
         }
         numbers
     }
@@ -64,10 +63,9 @@ impl<const D: usize> Frame<D> {
     /// Returns the unit of a point in the root, relative to the root's low corner.
     #[inline(always)]
     pub fn unit<C: Coord>(&self, point: [C; D]) -> [u32; D] {
-        let (mut unit, mut axis) = (self.unit_numbers(point), 0);
-        while axis < D {
+        let mut unit = self.unit_numbers(point);
+        for axis in 0..D {
             unit[axis] = unit[axis].wrapping_sub(self.origin[axis]);
-            axis += 1;
         }
         unit.map(|number| number as u32)
     }
@@ -76,14 +74,13 @@ impl<const D: usize> Frame<D> {
     /// where it is above.
     #[inline(always)]
     pub fn unit_of_any<C: Coord>(&self, point: [C; D]) -> [i64; D] {
-        let (mut unit, above, mut axis) = ([0; D], 1 << self.levels, 0);
-        while axis < D {
+        let (mut unit, above) = ([0; D], 1 << self.levels);
+        for axis in 0..D {
             let x = point[axis].to_f64();
             // Clamped beyond any root, so that the conversion to an integer does not overflow.
             let in_root = unit_number(x, (x * self.per_length).clamp(-FAR, FAR)) - self.origin[axis];
             unit[axis] = if in_root < -1 { -1 } else { in_root };
             unit[axis] = if in_root < above { unit[axis] } else { above };
-            axis += 1;
         }
         unit
     }
@@ -91,10 +88,9 @@ impl<const D: usize> Frame<D> {
     /// Returns true if a point is in the root.
     #[inline(always)]
     pub fn contains<C: Coord>(&self, point: [C; D]) -> bool {
-        let (unit, mut is_inside, mut axis) = (self.unit_of_any(point), true, 0);
-        while axis < D {
+        let (unit, mut is_inside) = (self.unit_of_any(point), true);
+        for axis in 0..D {
             is_inside &= unit[axis] >= 0 && unit[axis] < 1 << self.levels;
-            axis += 1;
         }
         is_inside
     }
@@ -109,12 +105,11 @@ impl<const D: usize> Frame<D> {
     /// Returns the [code](Self::code) of as many levels as fit in 64 bits.
     #[inline(always)]
     pub fn long_code(&self, unit: [u32; D], level: u32, num_levels: u32) -> u64 {
-        let (mut part, mut axis) = ([0; D], 0);
-        while axis < D {
+        let mut part = [0; D];
+        for axis in 0..D {
             // 64 bits, since the shift may be 32.
             let below = u64::from(unit[axis]) >> (self.levels - level - num_levels);
             part[axis] = (below & ((1 << num_levels) - 1)) as u32;
-            axis += 1;
         }
         Curve::ZOrder.code(part, D, num_levels)
     }
@@ -122,11 +117,10 @@ impl<const D: usize> Frame<D> {
     /// Returns the squared distance, in units, between a point and a position relative to the root's low corner. The result is rounded.
     #[inline(always)]
     pub fn dist2_in_units<C: Coord>(&self, point: [C; D], position: [f64; D]) -> f64 {
-        let (mut sum, mut axis) = (0.0, 0);
-        while axis < D {
+        let mut sum = 0.0;
+        for axis in 0..D {
             let units = point[axis].to_f64() * self.per_length - self.origin[axis] as f64;
             sum += (units - position[axis]) * (units - position[axis]);
-            axis += 1;
         }
         sum
     }
@@ -167,10 +161,9 @@ impl<const D: usize> Frame<D> {
     /// The words encode a frame of `D` dimensions.
     #[inline(always)]
     pub(super) unsafe fn load(words: Slice<'_, u64>) -> Self {
-        let (mut origin, mut axis) = ([0; D], 0);
-        while axis < D {
+        let mut origin = [0; D];
+        for axis in 0..D {
             origin[axis] = words.load(2 + axis) as i64;
-            axis += 1;
         }
         Self { per_length: f64::from_bits(words.load(0)), origin, levels: words.load(1) as u32 }
     }

@@ -8,6 +8,7 @@ use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
 use crate::query::buckets::BucketLayout;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::point::load_point;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
@@ -18,12 +19,10 @@ pub const NO_NODE: u32 = u32::MAX;
 /// Writes the parent of each group of siblings, in the order of the groups. One thread per node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_parents(nodes: Slice<Bits128>, dims: u32, parents: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < nodes.len() {
-        let node = Node::from_bits(nodes.load(i));
-        if !node.is_leaf() {
-            parents.store(((node.first_child - 1) >> dims) as usize, i as u32);
-        }
+    let Some(i) = own_item(nodes.len()) else { return };
+    let node = Node::from_bits(nodes.load(i));
+    if !node.is_leaf() {
+        parents.store(((node.first_child - 1) >> dims) as usize, i as u32);
     }
 }
 
@@ -51,12 +50,10 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     queries: Slice<C>,
     leaves: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < leaves.len() {
-        let (frame, query) = (Frame::<D>::load(frame), load_point::<C, D>(queries, i, D));
-        let leaf = if frame.contains(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
-        leaves.store(i, leaf);
-    }
+    let Some(i) = own_item(leaves.len()) else { return };
+    let (frame, query) = (Frame::<D>::load(frame), load_point::<C, D>(queries, i, D));
+    let leaf = if frame.contains(query) { leaf_of(&frame, nodes, frame.unit(query)).0 } else { NO_NODE };
+    leaves.store(i, leaf);
 }
 
 /// Writes the start [bucket](crate::query::buckets) of each query, and the query's index. The start bucket has the first point of the
@@ -71,20 +68,18 @@ pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
     buckets: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < numbers.len() {
-        let frame = Frame::<D>::load(frame);
-        let (any, mut unit, mut axis) = (frame.unit_of_any(load_point::<C, D>(queries, i, D)), [0; D], 0);
-        while axis < D {
-            unit[axis] = any[axis].max(0).min((1 << frame.levels) - 1) as u32;
-            axis += 1;
-        }
-        let (_, leaf) = leaf_of(&frame, nodes, unit);
-        // An empty leaf may begin after the last point.
-        let point = if leaf.start < num_points { leaf.start } else { num_points - 1 };
-        buckets.store(i, BucketLayout::left_balanced(num_points).bucket_of(point));
-        numbers.store(i, i as u32);
+    let Some(i) = own_item(numbers.len()) else { return };
+    let frame = Frame::<D>::load(frame);
+    let (any, mut unit, mut axis) = (frame.unit_of_any(load_point::<C, D>(queries, i, D)), [0; D], 0);
+    while axis < D {
+        unit[axis] = any[axis].max(0).min((1 << frame.levels) - 1) as u32;
+        axis += 1;
     }
+    let (_, leaf) = leaf_of(&frame, nodes, unit);
+    // An empty leaf may begin after the last point.
+    let point = if leaf.start < num_points { leaf.start } else { num_points - 1 };
+    buckets.store(i, BucketLayout::left_balanced(num_points).bucket_of(point));
+    numbers.store(i, i as u32);
 }
 
 /// A tree with parents, for traversals.
@@ -174,12 +169,10 @@ pub unsafe fn quadtree_count_adjacent<const D: usize>(
     targets: Slice<u32>,
     counts: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < counts.len() {
-        let mut count = 0;
-        tree.for_each_adjacent_leaf::<D>(targets.load(i), |_| count += 1);
-        counts.store(i, count);
-    }
+    let Some(i) = own_item(counts.len()) else { return };
+    let mut count = 0;
+    tree.for_each_adjacent_leaf::<D>(targets.load(i), |_| count += 1);
+    counts.store(i, count);
 }
 
 /// Writes the leaves adjacent to each node in depth-first order, from the node's offset on. One thread per node.

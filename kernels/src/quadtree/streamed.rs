@@ -3,6 +3,7 @@
 use super::frame::Frame;
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
 use crate::thread::point::load_point;
 use cuda_std::prelude::*;
 
@@ -45,11 +46,9 @@ pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
     ranks: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < ranks.len() {
-        let frame = Frame::<D>::load(frame);
-        let cell = frame.code(frame.unit(load_point(coords, i, D)), level, num_levels);
-        ranks.store(i, cell_ranks.load(cell as usize));
-        numbers.store(i, i as u32);
-    }
+    let Some(i) = own_item(ranks.len()) else { return };
+    let frame = Frame::<D>::load(frame);
+    let cell = frame.code(frame.unit(load_point(coords, i, D)), level, num_levels);
+    ranks.store(i, cell_ranks.load(cell as usize));
+    numbers.store(i, i as u32);
 }

@@ -83,14 +83,14 @@ impl Axes<'_> {
         AxisCycle::of_varying(mask, self.dims)
     }
 
-    /// Returns the axis of a node; any axis if it has no children.
+    /// Returns the axis of a node, given [`cycle`](Self::cycle); any axis if it has no children.
     ///
     /// # Safety
     /// None beyond those of views of device memory.
     #[inline(always)]
-    pub unsafe fn of(&self, node: u32) -> usize {
+    pub unsafe fn of(&self, node: u32, cycle: AxisCycle) -> usize {
         if self.axes.is_empty() {
-            self.cycle().of_level(level(node), self.dims)
+            cycle.of_level(level(node), self.dims)
         } else if (node as usize) < self.axes.len() {
             self.axes.load(node as usize) as usize
         } else {

@@ -13,6 +13,7 @@ use super::traversal::GROUP;
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::items::{own_item, strided};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
 use cuda_std::prelude::*;
@@ -166,10 +167,8 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
             return load_group(self.coords, first);
         }
         let mut points = [[C::ZERO; D]; GROUP];
-        let mut i = 0;
-        while i < GROUP {
+        for i in 0..GROUP {
             points[i] = self.point(first + i);
-            i += 1;
         }
         points
     }
@@ -191,10 +190,8 @@ pub(super) unsafe fn load_group<C: Coord, const D: usize>(
     let mut i = 0;
     while i < GROUP * D {
         let loaded = load_16(coords, first * D + i);
-        let mut e = 0;
-        while e < C::PER_16 {
+        for e in 0..C::PER_16 {
             points[(i + e) / D][(i + e) % D] = loaded[e];
-            e += 1;
         }
         i += C::PER_16;
     }
@@ -218,26 +215,21 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
         let (begin, len) = buckets.run(bucket, buckets.levels);
         let node = full_tree(buckets.levels) + bucket;
         let to = child_box(boxes, node, buckets.dims);
-        let (mut least_id, mut i) = (NO_POINT, 0);
-        while i < len as usize {
+        let mut least_id = NO_POINT;
+        for i in 0..len as usize {
             let id = ids.load(begin + i);
             least_id = if id < least_id { id } else { least_id };
-            i += 1;
         }
         least_ids.store(node as usize, least_id);
-        let mut axis = 0;
-        while axis < buckets.dims {
+        for axis in 0..buckets.dims {
             let first = coords.load(begin * buckets.dims + axis);
             let (mut low, mut high) = (first, first);
-            let mut i = 1;
-            while i < len as usize {
+            for i in 1..len as usize {
                 let coord = coords.load((begin + i) * buckets.dims + axis);
                 (low, high) = (low.min(coord), high.max(coord));
-                i += 1;
             }
             to.store(axis, low);
             to.store(buckets.dims + axis, high);
-            axis += 1;
         }
     }
 }
@@ -259,8 +251,7 @@ pub unsafe fn query_inner_boxes<C: Coord>(
         level -= 1;
         let depth = level - root_level;
         let first = full_tree(level) + (thread::block_idx_x() << depth);
-        let mut i = thread::thread_idx_x() as usize;
-        while i < dims << depth {
+        for i in strided(thread::thread_idx_x() as usize, dims << depth, PER_ITEM_THREADS) {
             let (node, axis) = (first + (i / dims) as u32, i % dims);
             let from = boxes.part(4 * dims * node as usize, 4 * dims);
             let low = from.load(axis).min(from.load(2 * dims + axis));
@@ -272,7 +263,6 @@ pub unsafe fn query_inner_boxes<C: Coord>(
                 let [left, right] = [1, 2].map(|child| least_ids.load(2 * node as usize + child));
                 least_ids.store(node as usize, if left < right { left } else { right });
             }
-            i += PER_ITEM_THREADS;
         }
         thread::sync_threads();
     }
@@ -295,15 +285,14 @@ pub unsafe fn query_splits<C: Coord>(
     bucket_len: u32,
     splits: SliceMut<C>,
 ) {
-    let (node, dims) = (thread::index_1d_u64() as usize, axes.dims);
-    if node < splits.len() {
-        let axis = axes.of(node as u32);
-        let (buckets, level) = (BucketPoints::new(coords, ids, dims, bucket_len), level(node as u32));
-        // A node's point follows those of its left subtree.
-        let right = 2 * (node as u32 - full_tree(level)) + 1;
-        let slot = buckets.run(right, level + 1).0 - 1;
-        splits.store(node, coords.load(slot * dims as usize + axis));
-    }
+    let dims = axes.dims;
+    let Some(node) = own_item(splits.len()) else { return };
+    let axis = axes.of(node as u32, axes.cycle());
+    let (buckets, level) = (BucketPoints::new(coords, ids, dims, bucket_len), level(node as u32));
+    // A node's point follows those of its left subtree.
+    let right = 2 * (node as u32 - full_tree(level)) + 1;
+    let slot = buckets.run(right, level + 1).0 - 1;
+    splits.store(node, coords.load(slot * dims as usize + axis));
 }
 
 /// Writes the start bucket of each query, and the number of the query; one thread per query.
@@ -317,20 +306,18 @@ pub unsafe fn query_buckets<C: Coord>(
     buckets: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let (i, dims) = (thread::index_1d_u64() as usize, axes.dims as usize);
-    if i < numbers.len() {
-        let cycle = axes.cycle();
-        let (mut node, mut axis, mut depth) = (0_usize, cycle.first(), 0);
-        while depth < levels {
-            if !axes.axes.is_empty() {
-                axis = axes.axes.load(node) as usize;
-            }
-            let is_right = queries.load(i * dims + axis) > splits.load(node);
-            node = 2 * node + 1 + usize::from(is_right);
-            axis = cycle.next(axis);
-            depth += 1;
+    let dims = axes.dims as usize;
+    let Some(i) = own_item(numbers.len()) else { return };
+    let cycle = axes.cycle();
+    let (mut node, mut axis) = (0_usize, cycle.first());
+    for _ in 0..levels {
+        if !axes.axes.is_empty() {
+            axis = axes.axes.load(node) as usize;
         }
-        buckets.store(i, node as u32 - full_tree(levels));
-        numbers.store(i, i as u32);
+        let is_right = queries.load(i * dims + axis) > splits.load(node);
+        node = 2 * node + 1 + usize::from(is_right);
+        axis = cycle.next(axis);
     }
+    buckets.store(i, node as u32 - full_tree(levels));
+    numbers.store(i, i as u32);
 }

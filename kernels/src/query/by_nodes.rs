@@ -9,8 +9,7 @@
 //! At most one child per level is pending, and in an implicit tree its number follows from the path: the stacks hold distances only.
 
 use super::axes::AxisCycle;
-use super::left_balanced::{in_order_rank, level};
-use super::nearest::ResultRows;
+use super::left_balanced::in_order_rank;
 use crate::policy::{WALK_MIN_BLOCKS, WALK_STACK_MIN_BLOCKS, WALK_THREADS};
 use crate::thread::best_k::BestK;
 use crate::thread::coord::{Coord, dist2};
@@ -31,13 +30,39 @@ pub struct Nodes<'a, C> {
     pub axes: crate::query::axes::Axes<'a>,
 }
 
-/// The queries of a launch.
+/// The arguments of the kernels.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct NodeQueries<'a, C> {
+    /// The tree.
+    pub nodes: crate::query::by_nodes::Nodes<'a, C>,
     /// The coordinates, query after query.
     pub coords: Slice<'a, C>,
     /// The result row of each query; empty if that is the order of the queries.
     pub rows: Slice<'a, u32>,
+    /// The result.
+    pub result: crate::query::nearest::ResultRows<'a, C>,
+}
+
+impl<'a, C: Coord> NodeQueries<'a, C> {
+    /// Returns the traversal of the thread's query, if it has one. The number of dimensions is a constant unless `D` is [`MAX_DIMS`].
+    #[inline(always)]
+    unsafe fn traversal<const D: usize>(self) -> Option<NodeTraversal<'a, C, D>> {
+        let Self { mut nodes, coords, rows, result } = self;
+        nodes.axes.dims = if D == MAX_DIMS { nodes.axes.dims } else { D as u32 };
+        let i = thread::index_1d_u64() as usize;
+        if i * nodes.dims() >= coords.len() {
+            return None;
+        }
+        let row = if rows.is_empty() { i } else { rows.load(i) as usize };
+        // `rows` may hold anything while another stream builds the tree.
+        if row >= result.ids.len() / result.k() {
+            return None;
+        }
+        let row = result.row(row);
+        let best = BestK::new(row.dist2, row.ids, C::INFINITY);
+        let query = load_point(coords, i, nodes.dims());
+        Some(NodeTraversal { nodes, cycle: nodes.axes.cycle(), query, best })
+    }
 }
 
 /// Writes the `k` nearest points of each query by stack-free traversal; one thread per query. The number of dimensions is `D`, or any
@@ -45,12 +70,8 @@ pub struct NodeQueries<'a, C> {
 #[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
-pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
-    nodes: Nodes<'_, C>,
-    queries: NodeQueries<'_, C>,
-    result: ResultRows<'_, C>,
-) {
-    if let Some(traversal) = NodeTraversal::<C, D>::new(nodes, queries, result) {
+pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(queries: NodeQueries<'_, C>) {
+    if let Some(traversal) = queries.traversal::<D>() {
         traversal.run_stack_free()
     }
 }
@@ -60,12 +81,8 @@ pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(
 #[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
-pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
-    nodes: Nodes<'_, C>,
-    queries: NodeQueries<'_, C>,
-    result: ResultRows<'_, C>,
-) {
-    if let Some(traversal) = NodeTraversal::<C, D>::new(nodes, queries, result) {
+pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(queries: NodeQueries<'_, C>) {
+    if let Some(traversal) = queries.traversal::<D>() {
         traversal.run_with_stack(shared_mem::<StackSmem<C, 1>>())
     }
 }
@@ -75,12 +92,8 @@ pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(
 #[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
-pub unsafe fn query_nearest_closest_corner<C: Coord, const D: usize>(
-    nodes: Nodes<'_, C>,
-    queries: NodeQueries<'_, C>,
-    result: ResultRows<'_, C>,
-) {
-    if let Some(traversal) = NodeTraversal::<C, D>::new(nodes, queries, result) {
+pub unsafe fn query_nearest_closest_corner<C: Coord, const D: usize>(queries: NodeQueries<'_, C>) {
+    if let Some(traversal) = queries.traversal::<D>() {
         traversal.run_with_stack(shared_mem::<StackSmem<C, 2>>())
     }
 }
@@ -93,6 +106,11 @@ pub struct StackSmem<C, const NUMBERS: usize> {
 }
 
 impl<C: Coord> Nodes<'_, C> {
+    #[inline(always)]
+    fn dims(&self) -> usize {
+        self.axes.dims as usize
+    }
+
     /// True if the tree has a node with this path code, 1 for the root. The code is 64-bit because children of the last level may lie
     /// beyond 2^32.
     #[inline(always)]
@@ -116,35 +134,7 @@ struct NodeTraversal<'a, C, const D: usize> {
     best: BestK<'a, C>,
 }
 
-impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
-    /// Returns the traversal of the thread's query, if it has one.
-    #[inline(always)]
-    unsafe fn new(
-        nodes: Nodes<'a, C>,
-        queries: NodeQueries<'a, C>,
-        result: ResultRows<'a, C>,
-    ) -> Option<Self> {
-        let dims = Self::dims(&nodes);
-        let i = thread::index_1d_u64() as usize;
-        if i * dims >= queries.coords.len() {
-            return None;
-        }
-        let row = if queries.rows.is_empty() { i } else { queries.rows.load(i) as usize };
-        // `rows` may hold anything while another stream builds the tree.
-        if row >= result.ids.len() / result.k() {
-            return None;
-        }
-        let row = result.row(row);
-        let best = BestK::new(row.dist2, row.ids, C::INFINITY);
-        Some(Self { nodes, cycle: nodes.axes.cycle(), query: load_point(queries.coords, i, dims), best })
-    }
-
-    /// Returns the number of dimensions, a constant unless `D` is [`MAX_DIMS`].
-    #[inline(always)]
-    fn dims(nodes: &Nodes<'_, C>) -> usize {
-        if D == MAX_DIMS { nodes.axes.dims as usize } else { D }
-    }
-
+impl<C: Coord, const D: usize> NodeTraversal<'_, C, D> {
     #[inline(always)]
     unsafe fn run_stack_free(mut self) {
         let (mut code, mut previous) = (1_u64, 0_u64);
@@ -234,24 +224,19 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
     /// Returns the split axis of a node.
     #[inline(always)]
     unsafe fn axis(&self, code: u64) -> usize {
-        let node = (code - 1) as u32;
-        if self.nodes.axes.axes.is_empty() {
-            self.cycle.of_level(level(node), Self::dims(&self.nodes) as u32)
-        } else {
-            self.nodes.axes.of(node)
-        }
+        self.nodes.axes.of((code - 1) as u32, self.cycle)
     }
 
     /// Returns the split axis of a node, and the signed distance of the query from the split plane.
     #[inline(always)]
     unsafe fn offset(&self, code: u64, slot: usize) -> (usize, C) {
         let axis = self.axis(code);
-        (axis, get(&self.query, axis) - self.nodes.coords.load(slot * Self::dims(&self.nodes) + axis))
+        (axis, get(&self.query, axis) - self.nodes.coords.load(slot * self.nodes.dims() + axis))
     }
 
     #[inline(always)]
     unsafe fn offer(&mut self, slot: usize) {
-        let point = load_point::<C, D>(self.nodes.coords, slot, Self::dims(&self.nodes));
+        let point = load_point::<C, D>(self.nodes.coords, slot, self.nodes.dims());
         let distance = dist2(D, |axis| self.query[axis], |axis| point[axis]);
         // Most candidates are too far: reject them without reading the id.
         if distance <= self.best.bound() {
@@ -264,12 +249,10 @@ impl<'a, C: Coord, const D: usize> NodeTraversal<'a, C, D> {
 #[inline(always)]
 fn get<C: Coord, const D: usize>(coords: &[C; D], axis: usize) -> C {
     let mut coord = coords[0];
-    let mut other = 1;
-    while other < D {
+    for other in 1..D {
         if other == axis {
             coord = coords[other];
         }
-        other += 1;
     }
     coord
 }
@@ -277,11 +260,9 @@ fn get<C: Coord, const D: usize>(coords: &[C; D], axis: usize) -> C {
 /// Sets a coordinate by a run-time index; the array stays in registers.
 #[inline(always)]
 fn set<C: Coord, const D: usize>(coords: &mut [C; D], axis: usize, coord: C) {
-    let mut other = 0;
-    while other < D {
+    for other in 0..D {
         if other == axis {
             coords[other] = coord;
         }
-        other += 1;
     }
 }

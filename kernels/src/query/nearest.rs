@@ -14,8 +14,6 @@ mod list;
 mod one;
 mod queue;
 
-use super::buckets::Index;
-use super::queries::Queries;
 use super::traversal::{THREADS, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
@@ -69,11 +67,15 @@ trait KeepBest<C>: Visitor<C> {
     unsafe fn write(self, row: ResultRows<'_, C>);
 }
 
-/// The parameters of a launch.
-struct Nearest<'a, C> {
-    index: Index<'a, C>,
-    queries: Queries<'a, C>,
-    result: ResultRows<'a, C>,
+/// The arguments of the kernels.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Nearest<'a, C> {
+    /// The index.
+    pub index: crate::query::buckets::Index<'a, C>,
+    /// The queries.
+    pub queries: crate::query::queries::Queries<'a, C>,
+    /// The result.
+    pub result: crate::query::nearest::ResultRows<'a, C>,
 }
 
 impl<'a, C: Coord> Nearest<'a, C> {
@@ -113,12 +115,7 @@ fn worst<C: Coord>(bound: C) -> C::Ranked {
 #[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
-    index: Index<'_, C>,
-    queries: Queries<'_, C>,
-    result: ResultRows<'_, C>,
-) {
-    let nearest = Nearest { index, queries, result };
+pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
 }
 
@@ -131,11 +128,8 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(
 #[instances(C = [f32], D = [2, 3, 4], K = [32], B = [16])]
 #[instances(C = [f64], D = [2, 3], K = [8], B = [8])]
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
-    index: Index<'_, C>,
-    queries: Queries<'_, C>,
-    result: ResultRows<'_, C>,
+    nearest: Nearest<'_, C>,
 ) {
-    let nearest = Nearest { index, queries, result };
     let smem = shared_mem::<ListSmem<C, B>>();
     let traversal = &raw mut (*smem).traversal;
     nearest.run::<D, _>(thread::index_1d_u64(), traversal, |bound, row| {
@@ -149,12 +143,7 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
 #[instances(C = [f64], D = [8, 2, 3], T = [1])]
 #[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
-pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
-    index: Index<'_, C>,
-    queries: Queries<'_, C>,
-    result: ResultRows<'_, C>,
-) {
-    let nearest = Nearest { index, queries, result };
+pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
         Queue::<C, T>::new(bound, row.k())
     });
@@ -164,11 +153,6 @@ pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 8])]
 #[instance(f32, 4)]
-pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(
-    index: Index<'_, C>,
-    queries: Queries<'_, C>,
-    result: ResultRows<'_, C>,
-) {
-    let nearest = Nearest { index, queries, result };
+pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);
 }

@@ -1,7 +1,7 @@
 //! The queries of a launch, and the traversal of each.
 
 use super::buckets::Index;
-use super::traversal::{Filter, Traversal, TraversalAndRow, TraversalSmem};
+use super::traversal::{BucketTraversal, Filter, TraversalAndRow, TraversalSmem};
 use crate::thread::coord::Coord;
 use crate::thread::measure::Norm;
 use crate::thread::point::load_point;
@@ -85,7 +85,7 @@ impl<'a, C: Coord> Queries<'a, C> {
             start_bucket = 1 << buckets.levels | self.start_buckets.load(i);
         }
         let filter = Filter { mask: self.mask, excluded };
-        let traversal = Traversal {
+        let traversal = BucketTraversal {
             buckets,
             boxes: index.boxes,
             least_ids: index.least_ids,

@@ -87,7 +87,7 @@ impl Filter<'_> {
 
 /// The traversal of one query.
 #[derive(Clone, Copy)]
-pub struct Traversal<'a, C, R, const D: usize> {
+pub struct BucketTraversal<'a, C, R, const D: usize> {
     /// The points in their buckets.
     pub buckets: BucketPoints<'a, C>,
     /// The bounding boxes of both children of each node above the buckets.
@@ -105,7 +105,8 @@ pub struct Traversal<'a, C, R, const D: usize> {
 }
 
 /// A lane's traversal and the result row of its query, if the lane has one; `None` if no lane of the warp has a query.
-pub(super) type TraversalAndRow<'a, C, R, const D: usize> = Option<(Traversal<'a, C, R, D>, Option<usize>)>;
+pub(super) type TraversalAndRow<'a, C, R, const D: usize> =
+    Option<(BucketTraversal<'a, C, R, D>, Option<usize>)>;
 
 /// Shared memory: the distance of the pending child for each level and thread.
 #[repr(C, align(16))]
@@ -124,7 +125,7 @@ struct Position {
     is_done: bool,
 }
 
-impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
+impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
     /// Offers the visitor every point within its bound.
     ///
     /// # Safety
@@ -284,10 +285,8 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
         let mut i = 0;
         while i < 4 * D {
             let coords = load_16(self.boxes, node as usize * 4 * D + i);
-            let mut e = 0;
-            while e < C::PER_16 {
+            for e in 0..C::PER_16 {
                 corners[(i + e) / D][(i + e) % D] = coords[e];
-                e += 1;
             }
             i += C::PER_16;
         }
@@ -301,13 +300,11 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
         let dims = if D == MAX_DIMS { self.buckets.dims } else { D };
         let corners = self.boxes.part((2 * node + is_right) as usize * 2 * dims, 2 * dims);
         let (mut low, mut high) = ([C::ZERO; D], [C::ZERO; D]);
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             if D < MAX_DIMS || axis < dims {
                 low[axis] = corners.load(axis);
                 high[axis] = corners.load(dims + axis);
             }
-            axis += 1;
         }
         self.distances_to_box(low, high)
     }
@@ -350,14 +347,12 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
             let mut nearest = C::NAN;
             if has_points {
                 let points = self.buckets.group::<D>(aligned + first as usize);
-                let mut i = 0;
-                while i < GROUP {
+                for i in 0..GROUP {
                     let distance = self.region.to_point(points[i]);
                     // Positions before the run wrap around. NaN is within no bound.
                     let is_inside = (first + i as u32).wrapping_sub(before) < len;
                     distances[i] = if is_inside { distance } else { C::NAN };
                     nearest = nearest.min(distances[i]);
-                    i += 1;
                 }
             }
             if warp::warp_vote_any(warp::FULL_MASK, nearest <= visitor.bound()) {
@@ -371,15 +366,13 @@ impl<C: Coord, R: Region<C, D>, const D: usize> Traversal<'_, C, R, D> {
     /// Offers a group of points with their distances.
     #[inline(always)]
     unsafe fn offer_group<V: Visitor<C>>(&self, first: usize, distances: [C; GROUP], visitor: &mut V) {
-        let mut i = 0;
-        while i < GROUP {
+        for i in 0..GROUP {
             let is_near = distances[i] <= visitor.bound();
             let mut id = 0;
             if is_near {
                 id = self.buckets.ids.load(first + i);
             }
             visitor.offer(is_near && self.filter.accepts(id), distances[i], id);
-            i += 1;
         }
     }
 }

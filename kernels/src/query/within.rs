@@ -3,7 +3,7 @@
 
 use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
-use super::traversal::{Filter, THREADS, Traversal, TraversalAndRow, TraversalSmem, Visitor};
+use super::traversal::{BucketTraversal, Filter, THREADS, TraversalAndRow, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::Coord;
 use crate::thread::measure::MAX_DIMS;
@@ -117,17 +117,15 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     let dims = buckets.dims;
     let (mut low, high) =
         (load_point(corners, 2 * own_box, dims), load_point(corners, 2 * own_box + 1, dims));
-    let mut axis = 0;
-    while axis < D {
+    for axis in 0..D {
         // NaN would exclude nothing: make the box empty.
         if low[axis].is_nan() || high[axis].is_nan() {
             low[axis] = C::INFINITY;
         }
-        axis += 1;
     }
     let filter = Filter { mask, excluded: u32::MAX };
     Some((
-        Traversal {
+        BucketTraversal {
             buckets,
             boxes: index.boxes,
             least_ids: index.least_ids,

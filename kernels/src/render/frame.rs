@@ -4,15 +4,14 @@ use super::shading::{FrameParams, V3, byte_entry};
 use crate::policy::PER_ITEM_THREADS;
 use crate::sah::ray::Ray;
 use crate::sah::triangle::Hit;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Writes the camera ray of each pixel.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
 pub unsafe fn render_rays(frame: Slice<FrameParams>, rays: SliceMut<Ray>) {
-    let pixel = thread::index_1d_u64() as usize;
-    if pixel < rays.len() {
-        rays.store(pixel, frame.load(0).ray(pixel as u32));
-    }
+    let Some(pixel) = own_item(rays.len()) else { return };
+    rays.store(pixel, frame.load(0).ray(pixel as u32));
 }
 
 /// The hits of camera rays.
@@ -51,14 +50,12 @@ pub unsafe fn render_shadow_rays(
     hits: CameraHits<'_>,
     shadow_rays: SliceMut<Ray>,
 ) {
-    let pixel = thread::index_1d_u64() as usize;
-    if pixel < shadow_rays.len() {
-        let to_sun = match hits.at(pixel) {
-            (ray, Some((hit, corners))) => frame.load(0).shadow_ray(&ray, &hit, corners),
-            (ray, None) => Ray::new(ray.origin, [0.0; 3]),
-        };
-        shadow_rays.store(pixel, to_sun);
-    }
+    let Some(pixel) = own_item(shadow_rays.len()) else { return };
+    let to_sun = match hits.at(pixel) {
+        (ray, Some((hit, corners))) => frame.load(0).shadow_ray(&ray, &hit, corners),
+        (ray, None) => Ray::new(ray.origin, [0.0; 3]),
+    };
+    shadow_rays.store(pixel, to_sun);
 }
 
 /// Writes red, green and blue of each pixel. If `are_occluded` is empty nothing is in shadow.
@@ -70,10 +67,7 @@ pub unsafe fn render_shade(
     are_occluded: Slice<u8>,
     pixels: SliceMut<u8>,
 ) {
-    let pixel = thread::index_1d_u64() as usize;
-    if pixel >= hits.rays.len() {
-        return;
-    }
+    let Some(pixel) = own_item(hits.rays.len()) else { return };
     let params = frame.load(0);
     let [red, green, blue] = match hits.at(pixel) {
         (ray, Some((hit, corners))) => {

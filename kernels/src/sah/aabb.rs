@@ -125,13 +125,11 @@ impl Aabb {
     #[inline(always)]
     pub fn split_at(self, axis: u32, plane: f32) -> [Self; 2] {
         let (mut below, mut above) = (self, self);
-        let mut i = 0;
-        while i < 3 {
+        for i in 0..3 {
             if axis == i as u32 {
                 below.high[i] = plane;
                 above.low[i] = plane;
             }
-            i += 1;
         }
         [below, above]
     }

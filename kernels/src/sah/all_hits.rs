@@ -101,14 +101,13 @@ unsafe fn for_each_distinct(
     end: usize,
     mut visit: impl FnMut(usize, u64),
 ) {
-    let (mut i, mut last) = (begin, u64::MAX);
-    while i < end {
+    let mut last = u64::MAX;
+    for i in begin..end {
         let key = keys.load(i);
         if key != last {
             visit(i, key);
         }
         last = key;
-        i += 1;
     }
 }
 

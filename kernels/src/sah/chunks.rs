@@ -112,13 +112,11 @@ pub(super) unsafe fn block_min_keys<const WORDS: usize>(
     smem: *mut ChunkSmem,
 ) -> u32 {
     let (keys, thread) = (shared_field!(smem, keys), thread::thread_idx_x() as usize);
-    let mut i = 0;
-    while i < WORDS {
+    for i in 0..WORDS {
         let min_key = warp::warp_reduce(warp::FULL_MASK, thread_keys[i], WarpReductionOp::Min);
         if warp::lane_id() == 0 {
             keys.store(i * WARPS + thread / 32, min_key);
         }
-        i += 1;
     }
     thread::sync_threads();
     let (mut min_key, mut warp) = (u32::MAX, 0);

@@ -11,8 +11,7 @@ use super::aabb::{Aabb, Side, component};
 pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, side: Side) -> Aabb {
     let half = known.split_at(axis, plane)[side as usize];
     let mut part = Aabb::EMPTY;
-    let mut i = 0;
-    while i < 3 {
+    for i in 0..3 {
         let (p, q) = match i {
             0 => (corners[0], corners[1]),
             1 => (corners[1], corners[2]),
@@ -27,7 +26,6 @@ pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, side:
             let part_of_edge = (f64::from(plane) - f64::from(from)) / (f64::from(to) - f64::from(from));
             part = part.union(place_on(p, q, part_of_edge));
         }
-        i += 1;
     }
     part.intersection(half)
 }
@@ -36,14 +34,12 @@ pub fn clipped(corners: [[f32; 3]; 3], known: Aabb, axis: u32, plane: f32, side:
 #[inline(always)]
 fn place_on(p: [f32; 3], q: [f32; 3], part: f64) -> Aabb {
     let mut union = Aabb::EMPTY;
-    let mut axis = 0;
-    while axis < 3 {
+    for axis in 0..3 {
         let (from, to) = (f64::from(p[axis]), f64::from(q[axis]));
         let at = from + (to - from) * part;
         // More than four rounding errors of an `f64`.
         let slack = (from.abs() + to.abs()) * (f64::EPSILON * 4.0);
         (union.low[axis], union.high[axis]) = (not_above(at - slack), not_below(at + slack));
-        axis += 1;
     }
     union
 }

@@ -77,8 +77,7 @@ pub fn reaches_above(high: f32, plane: f32) -> bool {
 #[inline(always)]
 pub fn cut_empty_space(node: Aabb, references_box: Aabb, least: f32) -> (u32, Aabb) {
     let (mut sides, mut rest, extents) = (0, node, node.extents());
-    let mut axis = 0;
-    while axis < 3 {
+    for axis in 0..3 {
         let (low, high) = (references_box.low[axis], references_box.high[axis]);
         if low - node.low[axis] > least * extents[axis] {
             sides |= 1 << (2 * axis);
@@ -88,7 +87,6 @@ pub fn cut_empty_space(node: Aabb, references_box: Aabb, least: f32) -> (u32, Aa
             sides |= 2 << (2 * axis);
             rest.high[axis] = high;
         }
-        axis += 1;
     }
     (sides, rest)
 }
@@ -99,17 +97,13 @@ pub fn cut_empty_space(node: Aabb, references_box: Aabb, least: f32) -> (u32, Aa
 pub fn spatial_median(bounds: Aabb, tried_axes: u32) -> Option<(u32, f32)> {
     let mut sides = bounds.extents();
     let mut axis = largest_axis(sides);
-    let mut i = 0;
-    while i < tried_axes {
-        let mut k = 0;
-        while k < 3 {
+    for _ in 0..tried_axes {
+        for k in 0..3 {
             if axis == k as u32 {
                 sides[k] = -1.0;
             }
-            k += 1;
         }
         axis = largest_axis(sides);
-        i += 1;
     }
     let (low, high) = (component(bounds.low, axis), component(bounds.high, axis));
     let plane = low + (high - low) * 0.5;

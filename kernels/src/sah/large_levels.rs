@@ -8,6 +8,7 @@ use super::small_roots::SmallRoot;
 use super::top_nodes::{Child, TopNode};
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use crate::thread::operator::Sum;
 use crate::thread::search::partition_point;
 use crate::warp::scan::{exclusive_of, inclusive};
@@ -57,26 +58,19 @@ pub struct LevelSums<'a> {
 /// there are at least as many chunks as nodes.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_chunk_nodes(nodes: Slice<LargeNode>, chunk_nodes: SliceMut<u32>, sums: LevelSums<'_>) {
-    let chunk = thread::index_1d_u64() as usize;
-    if chunk >= chunk_nodes.len() {
-        return;
-    }
+    let Some(chunk) = own_item(chunk_nodes.len()) else { return };
     let node = partition_point(0, nodes.len(), |node| nodes.load(node).first_chunk as usize <= chunk) - 1;
     chunk_nodes.store(chunk, node as u32);
     if chunk < nodes.len() {
-        let mut i = 0;
-        while i < BOX_WORDS {
+        for i in 0..BOX_WORDS {
             sums.keys.store(i * nodes.len() + chunk, u32::MAX);
-            i += 1;
         }
         sums.counts.store(chunk, 0);
         sums.counts.store(nodes.len() + chunk, 0);
     }
     if chunk == 0 {
-        let mut i = 0;
-        while i < sums.totals.len() {
+        for i in 0..sums.totals.len() {
             sums.totals.store(i, 0);
-            i += 1;
         }
     }
 }
@@ -154,15 +148,14 @@ impl ProcessedNode {
     /// Returns the node's share of the totals `LARGE` and `SMALL` ([`totals`]).
     #[inline(always)]
     fn totals(&self) -> [u64; 2] {
-        let (mut large, mut small, mut i) = (0, 0, 0);
-        while i < 2 {
+        let (mut large, mut small) = (0, 0);
+        for i in 0..2 {
             let len = self.lens[i];
             if self.is_large(i) {
                 large += totals::pack(1, len.div_ceil(CHUNK_TRIANGLES));
             } else if len > 0 {
                 small += totals::pack(1, len);
             }
-            i += 1;
         }
         [large, small]
     }
@@ -195,15 +188,14 @@ pub unsafe fn sah_level(level: LevelNodes<'_>, next: NextLevel<'_>) {
     let own_totals = if exists { processed.totals() } else { [0; 2] };
     let smem = shared_mem::<LevelSmem>();
     let (sums, bases) = (shared_field!(smem, warp_sums), shared_field!(smem, bases));
-    let (mut before, mut all, mut i) = ([0; 2], [0; 2], 0);
-    while i < 2 {
+    let (mut before, mut all) = ([0; 2], [0; 2]);
+    for i in 0..2 {
         let (before_in_warp, warp_sum) = exclusive_of::<u64, Sum>(inclusive::<u64, Sum>(own_totals[i]));
         let (warps_before, block_sum) = exclusive_over_warps::<u64, Sum>(
             warp_sum,
             sums.part(i * (PER_ITEM_THREADS / 32), PER_ITEM_THREADS / 32),
         );
         (before[i], all[i]) = (before_in_warp + warps_before, block_sum);
-        i += 1;
     }
     let thread = thread::thread_idx_x() as usize;
     if thread < 2 {
@@ -222,8 +214,8 @@ pub unsafe fn sah_level(level: LevelNodes<'_>, next: NextLevel<'_>) {
     let (mut small_number, mut small_references) = totals::unpack(bases.load(1) + before[1]);
     let ProcessedNode { large, plan, outcome, lens } = processed;
     let boxes = plan.remainder.split_at(plan.axis, plan.plane);
-    let (mut children, mut i) = ([Child::EMPTY, Child::EMPTY], 0);
-    while i < 2 {
+    let mut children = [Child::EMPTY, Child::EMPTY];
+    for i in 0..2 {
         let side = if i == 1 { Side::Above } else { Side::Below };
         let (len, child_chunk) = (lens[i], large.child_chunk(side));
         let bounds = if outcome == Outcome::Split { boxes[i] } else { plan.remainder };
@@ -253,7 +245,6 @@ pub unsafe fn sah_level(level: LevelNodes<'_>, next: NextLevel<'_>) {
             small_number += 1;
             small_references += len;
         }
-        i += 1;
     }
     let above = if outcome == Outcome::Split { children[1] } else { Child::NONE };
     next.top_nodes.store(node, TopNode { plan, below: children[0], above });

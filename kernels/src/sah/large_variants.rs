@@ -10,6 +10,7 @@ use super::large_nodes::LargeNode;
 use super::partition::{LevelSplits, Ranks, SplitReference, min_by_atomics, store_by_atomics};
 use crate::block::scan::exclusive_sum;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Shared memory of a block that processes a chunk, without shuffles or with them.
@@ -26,20 +27,16 @@ unsafe fn min_keys<const LANES: usize>(thread_keys: [u32; BOX_WORDS], smem: *mut
         return block_min_keys(thread_keys, &raw mut (*smem).chunk);
     }
     let (keys, thread) = (shared_field!(smem, keys), thread::thread_idx_x() as usize);
-    let mut i = 0;
-    while i < BOX_WORDS {
+    for i in 0..BOX_WORDS {
         keys.store(i * THREADS + thread, thread_keys[i]);
-        i += 1;
     }
     thread::sync_threads();
     let mut half = THREADS / 2;
     while half > 0 {
         if thread < half {
-            let mut i = 0;
-            while i < BOX_WORDS {
+            for i in 0..BOX_WORDS {
                 let at = i * THREADS + thread;
                 keys.store(at, keys.load(at).min(keys.load(at + half)));
-                i += 1;
             }
         }
         thread::sync_threads();
@@ -143,14 +140,12 @@ pub unsafe fn sah_chunk_heads(
     heads: SliceMut<u8>,
     offsets: SliceMut<u64>,
 ) {
-    let chunk = thread::index_1d_u64() as usize;
-    if chunk < chunk_nodes.len() {
-        let node = chunk_nodes.load(chunk) as usize;
-        let is_first = nodes.load(node).first_chunk as usize == chunk;
-        heads.store(chunk, is_first.into());
-        if is_first {
-            offsets.store(node, chunk as u64);
-        }
+    let Some(chunk) = own_item(chunk_nodes.len()) else { return };
+    let node = chunk_nodes.load(chunk) as usize;
+    let is_first = nodes.load(node).first_chunk as usize == chunk;
+    heads.store(chunk, is_first.into());
+    if is_first {
+        offsets.store(node, chunk as u64);
     }
 }
 
@@ -163,15 +158,11 @@ pub unsafe fn sah_node_counts(
     before_chunks: Slice<u32>,
     node_counts: SliceMut<u32>,
 ) {
-    let node = thread::index_1d_u64() as usize;
-    if node < nodes.len() {
-        let large = nodes.load(node);
-        let last = (large.first_chunk + large.num_chunks() - 1) as usize;
-        let mut side = 0;
-        while side < 2 {
-            let at = side * (counts.len() / 2) + last;
-            node_counts.store(side * nodes.len() + node, before_chunks.load(at) + counts.load(at));
-            side += 1;
-        }
+    let Some(node) = own_item(nodes.len()) else { return };
+    let large = nodes.load(node);
+    let last = (large.first_chunk + large.num_chunks() - 1) as usize;
+    for side in 0..2 {
+        let at = side * (counts.len() / 2) + last;
+        node_counts.store(side * nodes.len() + node, before_chunks.load(at) + counts.load(at));
     }
 }

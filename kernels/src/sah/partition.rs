@@ -74,14 +74,12 @@ impl ReferenceListMut<'_> {
     /// Stores a reference on each side where it exists, given the number of the node's references before it on both sides.
     #[inline(always)]
     pub(super) unsafe fn store_sides(&self, split: &SplitReference, before: [u32; 2]) {
-        let mut side = 0;
-        while side < 2 {
+        for side in 0..2 {
             if split.exists[side] {
                 let child = if side == 1 { Side::Above } else { Side::Below };
                 let begin = split.reference.large.child_chunk(child) as usize * THREADS;
                 self.store(begin + before[side] as usize, split.reference.triangle, split.parts[side]);
             }
-            side += 1;
         }
     }
 }

@@ -127,8 +127,7 @@ impl TreeMut<'_> {
     unsafe fn cut_off(&self, plan: &SplitPlan, mut position: SubtreeSize, size: SubtreeSize) -> SubtreeSize {
         // Empty leaves above their planes follow the remainder, the leaf of the first cut last.
         let (mut end, end_references) = (position.nodes + size.nodes, position.references + size.references);
-        let mut side = 0;
-        while side < SIDES {
+        for side in 0..SIDES {
             if plan.cut_sides >> side & 1 == 1 {
                 let axis = side / 2;
                 let (index, is_low) = (position.nodes, side % 2 == 0);
@@ -144,7 +143,6 @@ impl TreeMut<'_> {
                     position.nodes += 1;
                 }
             }
-            side += 1;
         }
         position
     }

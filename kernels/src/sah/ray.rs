@@ -100,13 +100,11 @@ impl PlaneRay {
         let greatest = component(d, largest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
         let scale = to_one(greatest);
         let mut inverse = [0.0; 3];
-        let mut i = 0;
-        while i < 3 {
+        for i in 0..3 {
             d[i] *= scale;
             // A ray that moves less across an axis stays within the error of a plane: no inverse needs to be infinite.
             let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
             inverse[i] = 1.0 / d[i].abs().max(least).copysign(d[i]);
-            i += 1;
         }
         let least_error = 16.0 * (ROUNDING * extent.longest + LEAST);
         Self { origin: ray.origin, inverse, least_error, length: 1.0 / scale }
@@ -158,21 +156,17 @@ impl PlaneRay {
     #[inline(always)]
     pub fn clip_to(&self, bounds: Aabb, t_range: Interval) -> Interval {
         let mut farthest = 0.0f32;
-        let mut i = 0;
-        while i < 3 {
+        for i in 0..3 {
             let (low, high) = (bounds.low[i] - self.origin[i], bounds.high[i] - self.origin[i]);
             farthest = farthest.max(low.abs()).max(high.abs());
-            i += 1;
         }
         let error = 16.0 * (ROUNDING * farthest + LEAST);
         let mut interval = t_range;
-        let mut i = 0;
-        while i < 3 {
+        for i in 0..3 {
             let [low, high] = [bounds.low, bounds.high].map(|of| self.widened(i, of[i as usize], error));
             let (near, far) = if self.goes_up(i) { (low, high) } else { (high, low) };
             interval.begin = interval.begin.max(near.begin);
             interval.end = interval.end.min(far.end);
-            i += 1;
         }
         interval
     }

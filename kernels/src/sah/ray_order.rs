@@ -6,6 +6,7 @@ use super::extent::Extent;
 use super::ray::Ray;
 use crate::join::curve::Curve;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Bits of a key: the sign of the direction on each axis, then the Morton code of the origin, then that of the direction.
@@ -19,13 +20,12 @@ const DIRECTION_BITS: u32 = 4;
 pub fn sort_key(ray: &Ray, bounds: Aabb) -> u32 {
     let d = ray.direction;
     let length = d[0].abs() + d[1].abs() + d[2].abs();
-    let (mut signs, mut origin, mut direction, mut axis) = (0, [0; 3], [0; 3], 0);
-    while axis < 3 {
+    let (mut signs, mut origin, mut direction) = (0, [0; 3], [0; 3]);
+    for axis in 0..3 {
         signs |= u32::from(d[axis] < 0.0) << axis;
         let (low, extent) = (bounds.low[axis], bounds.high[axis] - bounds.low[axis]);
         origin[axis] = quantized((ray.origin[axis] - low) / extent, ORIGIN_BITS);
         direction[axis] = quantized(d[axis].abs() / length, DIRECTION_BITS);
-        axis += 1;
     }
     let origin_code = Curve::ZOrder.code(origin, 3, ORIGIN_BITS) as u32;
     let direction_code = Curve::ZOrder.code(direction, 3, DIRECTION_BITS) as u32;
@@ -47,9 +47,7 @@ pub unsafe fn sah_ray_keys(
     keys: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < rays.len() {
-        keys.store(i, sort_key(&rays.load(i), extent.load(0).bounds));
-        numbers.store(i, i as u32);
-    }
+    let Some(i) = own_item(rays.len()) else { return };
+    keys.store(i, sort_key(&rays.load(i), extent.load(0).bounds));
+    numbers.store(i, i as u32);
 }

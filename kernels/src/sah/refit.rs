@@ -5,6 +5,7 @@ use super::cost::{reaches_above, reaches_below};
 use super::extent::Extent;
 use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Moves the plane of a node to the same relative position in the new box. Rounding is monotonic, so planes never change
@@ -51,10 +52,8 @@ pub fn each_leaf(node: impl Fn(u32) -> Node, bounds: Aabb, mut visit: impl FnMut
 /// Writes the nodes with their planes moved to the new box; one thread per node.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_move_planes(nodes: Slice<u64>, old: Slice<Extent>, new: Slice<Extent>, to: SliceMut<u64>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < to.len() {
-        to.store(i, refit_node(Node(nodes.load(i)), old.load(0).bounds, new.load(0).bounds).0);
-    }
+    let Some(i) = own_item(to.len()) else { return };
+    to.store(i, refit_node(Node(nodes.load(i)), old.load(0).bounds, new.load(0).bounds).0);
 }
 
 /// Visits the leaves that the bounding box of the thread's triangle reaches, with the triangle and the leaf.
@@ -64,11 +63,9 @@ unsafe fn each_leaf_of_thread(
     boxes: Slice<'_, Aabb>,
     mut visit: impl FnMut(u32, usize),
 ) {
-    let i = thread::index_1d_u64() as usize;
-    if i < boxes.len() {
-        let node = |node: u32| Node(nodes.load(node as usize));
-        each_leaf(node, boxes.load(i), |leaf| visit(i as u32, leaf as usize));
-    }
+    let Some(i) = own_item(boxes.len()) else { return };
+    let node = |node: u32| Node(nodes.load(node as usize));
+    each_leaf(node, boxes.load(i), |leaf| visit(i as u32, leaf as usize));
 }
 
 /// Counts the references of each leaf; one thread per triangle. `counts` has an element for each node.

@@ -13,6 +13,7 @@ use super::preorder::{SubtreeSize, TreeMut};
 use super::small_roots::{SmallRoot, SmallRoots};
 use crate::plain::plain;
 use crate::policy::{PER_ITEM_THREADS, SAH_CANDIDATE_THREADS};
+use crate::thread::items::{own_item, strided};
 use crate::thread::words::{Bits128, computed, join, split};
 use crate::warp::shuffle::shuffle_xor;
 use cuda_std::float::{f32_from_key, f32_to_key};
@@ -122,8 +123,7 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
         }
     }
     thread::sync_threads();
-    let mut candidate = thread;
-    while candidate < NUM_CANDIDATES {
+    for candidate in strided(thread, NUM_CANDIDATES, SAH_CANDIDATE_THREADS as u32) {
         let (axis, triangle, end) = decode(candidate);
         let low_row = (axis * SMALL_TRIANGLES) as usize;
         let high_row = low_row + 3 * SMALL_TRIANGLES as usize;
@@ -137,21 +137,18 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
             }
         }
         candidates.store::<ARRAYS>((block * NUM_CANDIDATES + candidate) as usize, plane, both);
-        candidate += SAH_CANDIDATE_THREADS as u32;
     }
 }
 
 /// Writes small roots as nodes; one thread per root. The mask of an overflow leaf is empty.
 #[kernel(family = "research-sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_nodes(roots: Slice<SmallRoot>, nodes: SliceMut<SmallNode>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < roots.len() {
-        let root = roots.load(i);
-        let mask = if root.len > SMALL_TRIANGLES { 0 } else { u64::MAX >> (SMALL_TRIANGLES - root.len) };
-        // By words, which keeps the box out of local memory.
-        let bounds = Aabb::from_words(root.bounds.to_words());
-        nodes.store(i, SmallNode { mask, bounds, depth: root.depth, root: i as u32 });
-    }
+    let Some(i) = own_item(roots.len()) else { return };
+    let root = roots.load(i);
+    let mask = if root.len > SMALL_TRIANGLES { 0 } else { u64::MAX >> (SMALL_TRIANGLES - root.len) };
+    // By words, which keeps the box out of local memory.
+    let bounds = Aabb::from_words(root.bounds.to_words());
+    nodes.store(i, SmallNode { mask, bounds, depth: root.depth, root: i as u32 });
 }
 
 /// All small nodes.

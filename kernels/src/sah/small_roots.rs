@@ -6,6 +6,7 @@ use super::large_nodes::{CHUNK_TRIANGLES, SMALL_TRIANGLES};
 use super::preorder::SubtreeSize;
 use crate::plain::plain;
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::{own_item, strided};
 use cuda_std::prelude::*;
 
 /// A root of the second stage: a node with at most 64 references, a bit each, or an overflow leaf, which has more.
@@ -53,14 +54,12 @@ pub unsafe fn sah_keep(
     let root = roots.load(root);
     let from = root.source_chunk as usize * CHUNK_TRIANGLES as usize;
     let source = if root.from_current_level != 0 { current_level } else { next_level };
-    let mut i = warp::lane_id();
-    while i < root.len {
+    for i in strided(warp::lane_id(), root.len, 32) {
         let (at, to) = (from + i as usize, (root.begin + i) as usize);
         kept.triangles.store(to, source.triangles.load(at));
         if !kept.boxes.is_empty() {
             kept.boxes.store(to, source.boxes.load(at));
         }
-        i += 32;
     }
 }
 
@@ -84,8 +83,6 @@ pub unsafe fn sah_long_leaves(
 /// Writes the offsets of the references of all small roots; one thread per offset.
 #[kernel(family = "sah", block = PER_ITEM_THREADS)]
 pub unsafe fn sah_small_offsets(roots: Slice<SmallRoot>, num_kept: u32, offsets: SliceMut<u64>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < offsets.len() {
-        offsets.store(i, if i < roots.len() { roots.load(i).begin } else { num_kept }.into());
-    }
+    let Some(i) = own_item(offsets.len()) else { return };
+    offsets.store(i, if i < roots.len() { roots.load(i).begin } else { num_kept }.into());
 }

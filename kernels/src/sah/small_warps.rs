@@ -114,15 +114,12 @@ impl Root<'_> {
         while i < self.len {
             let id = self.ids.load(i as usize);
             let words = list.bounds(begin + i as usize, id).to_words();
-            let (mut rank, mut k) = (0, 0);
-            while k < self.len {
+            let mut rank = 0;
+            for k in 0..self.len {
                 rank += usize::from(self.ids.load(k as usize) < id);
-                k += 1;
             }
-            let mut word = 0;
-            while word < 6 {
+            for word in 0..6 {
                 self.words.store(word * MAX_REFERENCES + rank, words[word]);
-                word += 1;
             }
             self.members.store(rank, id);
             i += 32;
@@ -142,24 +139,21 @@ impl Root<'_> {
     unsafe fn compute_masks(&self) {
         let mut triangle = warp::lane_id();
         while triangle < self.len {
-            let mut axis = 0;
-            while axis < 3 {
+            for axis in 0..3 {
                 let (lows, highs) = (axis * MAX_REFERENCES, (axis + 3) * MAX_REFERENCES);
                 let planes =
                     [self.words.load(lows + triangle as usize), self.words.load(highs + triangle as usize)];
-                let (mut at_low, mut at_high, mut i) = (SideMasks::NONE, SideMasks::NONE, 0);
-                while i < self.len {
+                let (mut at_low, mut at_high) = (SideMasks::NONE, SideMasks::NONE);
+                for i in 0..self.len {
                     let (low, high) =
                         (self.words.load(lows + i as usize), self.words.load(highs + i as usize));
                     at_low.add(i, low, high, planes[0]);
                     at_high.add(i, low, high, planes[1]);
-                    i += 1;
                 }
                 self.below.store(lows + triangle as usize, at_low.below);
                 self.above.store(lows + triangle as usize, at_low.above);
                 self.below.store(highs + triangle as usize, at_high.below);
                 self.above.store(highs + triangle as usize, at_high.above);
-                axis += 1;
             }
             triangle = computed(triangle + 32);
         }
@@ -183,7 +177,8 @@ impl Root<'_> {
             self.members.store(rank as usize, lane + 32);
         }
         warp::sync_warp(warp::FULL_MASK);
-        let (model, mut best, mut i) = (SplitCost::new(node.bounds, step_cost), Choice::NONE, lane);
+        let (model, mut best) = (SplitCost::new(node.bounds, step_cost), Choice::NONE);
+        let mut i = lane;
         while i < 6 * num {
             let (triangle, kind) = (self.members.load((i / 6) as usize), i % 6);
             let (axis, end) = (kind / 2, kind % 2);
@@ -232,10 +227,8 @@ impl Root<'_> {
             put(0, low);
             put(1, high);
             let words = node.bounds.to_words();
-            let mut i = 0;
-            while i < 6 {
+            for i in 0..6 {
                 put(2 + i, words[i].to_bits());
-                i += 1;
             }
             put(8, node.depth);
             put(9, word);

@@ -66,11 +66,9 @@ impl<const STACK: usize> ShortStack<STACK> {
             return None;
         }
         let top = (self.nodes[0], self.spans[0]);
-        let mut i = 1;
-        while i < STACK {
+        for i in 1..STACK {
             self.nodes[i - 1] = self.nodes[i];
             self.spans[i - 1] = self.spans[i];
-            i += 1;
         }
         self.len -= 1;
         Some(top)

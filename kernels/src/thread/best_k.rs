@@ -70,10 +70,8 @@ impl<'a, C: Coord> BestK<'a, C> {
             self.put(end, self.dist2.load(0), self.ids.load(0));
             self.sift_down(end, dist2, id);
         }
-        let mut i = self.len;
-        while i < self.ids.len() {
+        for i in self.len..self.ids.len() {
             self.put(i, C::INFINITY, u32::MAX);
-            i += 1;
         }
     }
 

@@ -62,116 +62,73 @@ pub trait Coord:
     fn from_f64(x: f64) -> Self;
 }
 
-impl Coord for f32 {
-    type Key = u32;
-    type Ranked = u64;
-    type Min = operator::Min;
-    type Max = operator::Max;
-    const ZERO: Self = 0.0;
-    const INFINITY: Self = f32::INFINITY;
-    const NAN: Self = f32::NAN;
-    const LIMIT: Self = (1u64 << 61) as f32;
-    const NAME: &'static str = "f32";
+macro_rules! coords {
+    ($($t:ident: $key:ty, $ranked:ty, $limit:expr, $to_key:ident, $from_key:ident;)*) => { $(
+        impl Coord for $t {
+            type Key = $key;
+            type Ranked = $ranked;
+            type Min = operator::Min;
+            type Max = operator::Max;
+            const ZERO: Self = 0.0;
+            const INFINITY: Self = $t::INFINITY;
+            const NAN: Self = $t::NAN;
+            const LIMIT: Self = $limit;
+            const NAME: &'static str = stringify!($t);
 
-    #[inline(always)]
-    fn key(self) -> u32 {
-        // -0.0 + 0.0 is 0.0, so that equal coordinates have equal keys.
-        f32_to_key(self + 0.0)
-    }
-    #[inline(always)]
-    fn from_key(key: u32) -> Self {
-        f32_from_key(key)
-    }
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        f32::min(self, other)
-    }
-    #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        f32::max(self, other)
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        f32::is_finite(self)
-    }
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        f32::is_nan(self)
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        f32::abs(self)
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        f64::from(self)
-    }
-    #[inline(always)]
-    fn from_f64(x: f64) -> Self {
-        x as f32
-    }
+            #[inline(always)]
+            fn key(self) -> $key {
+                // -0.0 + 0.0 is 0.0, so that equal coordinates have equal keys.
+                $to_key(self + 0.0)
+            }
+            #[inline(always)]
+            fn from_key(key: $key) -> Self {
+                $from_key(key)
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                $t::min(self, other)
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                $t::max(self, other)
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                $t::is_finite(self)
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                $t::is_nan(self)
+            }
+            #[inline(always)]
+            fn abs(self) -> Self {
+                $t::abs(self)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.into()
+            }
+            #[inline(always)]
+            fn from_f64(x: f64) -> Self {
+                x as $t
+            }
+        }
+    )* };
 }
-
-impl Coord for f64 {
-    type Key = u64;
-    type Ranked = Bits128;
-    type Min = operator::Min;
-    type Max = operator::Max;
-    const ZERO: Self = 0.0;
-    const INFINITY: Self = f64::INFINITY;
-    const NAN: Self = f64::NAN;
+coords! {
+    f32: u32, u64, (1u64 << 61) as f32, f32_to_key, f32_from_key;
     // 2^509, exactly.
-    const LIMIT: Self = f64::from_bits((509 + 1023) << 52);
-    const NAME: &'static str = "f64";
-
-    #[inline(always)]
-    fn key(self) -> u64 {
-        f64_to_key(self + 0.0)
-    }
-    #[inline(always)]
-    fn from_key(key: u64) -> Self {
-        f64_from_key(key)
-    }
-    #[inline(always)]
-    fn min(self, other: Self) -> Self {
-        f64::min(self, other)
-    }
-    #[inline(always)]
-    fn max(self, other: Self) -> Self {
-        f64::max(self, other)
-    }
-    #[inline(always)]
-    fn is_finite(self) -> bool {
-        f64::is_finite(self)
-    }
-    #[inline(always)]
-    fn is_nan(self) -> bool {
-        f64::is_nan(self)
-    }
-    #[inline(always)]
-    fn abs(self) -> Self {
-        f64::abs(self)
-    }
-    #[inline(always)]
-    fn to_f64(self) -> f64 {
-        self
-    }
-    #[inline(always)]
-    fn from_f64(x: f64) -> Self {
-        x
-    }
+    f64: u64, Bits128, f64::from_bits((509 + 1023) << 52), f64_to_key, f64_from_key;
 }
 
 /// Returns the squared Euclidean distance, (dx*dx + dy*dy) + …, in axis order and without contraction.
 #[inline(always)]
 pub fn dist2<C: Coord>(dims: usize, a: impl Fn(usize) -> C, b: impl Fn(usize) -> C) -> C {
     let mut sum = C::ZERO;
-    let mut axis = 0;
-    while axis < dims {
+    for axis in 0..dims {
         let d = a(axis) - b(axis);
         // 0.0 + d*d is d*d exactly, so starting from zero does not change the result.
         sum = sum + d * d;
-        axis += 1;
     }
     sum
 }

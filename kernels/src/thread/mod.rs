@@ -4,6 +4,7 @@ pub mod best_k;
 pub mod carried;
 pub mod coord;
 pub mod divisor;
+pub mod items;
 pub mod measure;
 pub mod merge_path;
 pub mod network;

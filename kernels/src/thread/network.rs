@@ -16,12 +16,10 @@ fn exchange<R: Ranked, const N: usize>(items: &mut [R; N], first: usize, second:
 pub fn merge_bitonic<R: Ranked, const N: usize>(items: &mut [R; N]) {
     let mut stride = N / 2;
     while stride > 0 {
-        let mut i = 0;
-        while i < N {
+        for i in 0..N {
             if i & stride == 0 {
                 exchange(items, i, i + stride);
             }
-            i += 1;
         }
         stride /= 2;
     }
@@ -34,8 +32,7 @@ pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
     while size <= N {
         let mut stride = size / 2;
         while stride > 0 {
-            let mut i = 0;
-            while i < N {
+            for i in 0..N {
                 if i & stride == 0 {
                     let descends = i & size != 0;
                     exchange(
@@ -44,7 +41,6 @@ pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
                         if descends { i } else { i + stride },
                     );
                 }
-                i += 1;
             }
             stride /= 2;
         }
@@ -57,11 +53,9 @@ pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
 #[inline(always)]
 pub fn keep_first<R: Ranked, const K: usize, const N: usize>(best: &mut [R; K], mut items: [R; N]) {
     sort(&mut items);
-    let mut i = 0;
-    while i < N {
+    for i in 0..N {
         let last = best[K - 1 - i];
         best[K - 1 - i] = if items[i].is_before(last) { items[i] } else { last };
-        i += 1;
     }
     merge_bitonic(best);
 }

@@ -25,12 +25,10 @@ pub unsafe fn load_point_up_to<C: Coord, const D: usize, const MAX: usize>(
     dims: usize,
 ) -> [C; D] {
     let mut point = [C::ZERO; D];
-    let mut axis = 0;
-    while axis < D {
+    for axis in 0..D {
         if D < MAX || axis < dims {
             point[axis] = coords.load(i * dims + axis);
         }
-        axis += 1;
     }
     point
 }

@@ -1,5 +1,6 @@
 //! Predicates of one item, and comparisons of adjacent items, as types.
 
+use super::radix_key::RadixKey;
 use super::words::{Bits128, Words};
 
 /// Decides whether an item is selected, given a bound.
@@ -44,16 +45,9 @@ pub struct EqualBits;
 #[derive(Clone, Copy, Debug)]
 pub struct EqualHigh;
 
-impl SameRun<u32> for EqualBits {
+impl<T: RadixKey> SameRun<T> for EqualBits {
     #[inline(always)]
-    fn same(before: u32, item: u32) -> bool {
-        before == item
-    }
-}
-
-impl SameRun<u64> for EqualBits {
-    #[inline(always)]
-    fn same(before: u64, item: u64) -> bool {
+    fn same(before: T, item: T) -> bool {
         before == item
     }
 }

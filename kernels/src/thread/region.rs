@@ -43,12 +43,10 @@ impl<C: Coord, const D: usize> Region<C, D> for Range<C, D> {
     #[inline(always)]
     unsafe fn to_box(&self, low: [C; D], high: [C; D]) -> C {
         let mut farthest = C::ZERO;
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             if D < MAX_DIMS || axis < self.dims {
                 farthest = farthest.max(self.low[axis] - high[axis]).max(low[axis] - self.high[axis]);
             }
-            axis += 1;
         }
         farthest
     }
@@ -98,13 +96,11 @@ impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
             return Norm::Euclidean.put_together(D, |axis| along(axis, C::ZERO));
         }
         let mut sum = C::ZERO;
-        let mut axis = 0;
-        while axis < D {
+        for axis in 0..D {
             if axis < self.dims {
                 let period = if self.periods.is_empty() { C::ZERO } else { self.periods.load(axis) };
                 sum = self.norm.and(sum, along(axis, period));
             }
-            axis += 1;
         }
         sum
     }

@@ -95,10 +95,8 @@ unsafe impl Words for Bits128 {
 #[inline(always)]
 pub fn computed<T: Words>(value: T) -> T {
     let mut words = value.to_words();
-    let mut word = 0;
-    while word < T::WORDS {
+    for word in 0..T::WORDS {
         words[word] = cuda_std::misc::computed(words[word]);
-        word += 1;
     }
     T::from_words(words)
 }

@@ -83,11 +83,9 @@ impl<'a> Published<'a> {
 
     #[inline(always)]
     unsafe fn publish<T: Words>(&self, i: usize, value: T, state: u32) {
-        let mut word = 0;
-        while word < T::PUBLISHED_WORDS {
+        for word in 0..T::PUBLISHED_WORDS {
             let published = value.to_published(word) | u64::from(state);
             self.words.atomic_store(word * self.len + i, published, Ordering::Relaxed, Scope::Device);
-            word += 1;
         }
     }
 
@@ -97,13 +95,11 @@ impl<'a> Published<'a> {
     unsafe fn read<T: Words>(&self, i: usize) -> (T, u32) {
         let mut words = [0; MAX_WORDS];
         let mut state = INVALID;
-        let mut word = 0;
-        while word < T::PUBLISHED_WORDS {
+        for word in 0..T::PUBLISHED_WORDS {
             words[word] = self.words.atomic_load(word * self.len + i, Ordering::Relaxed, Scope::Device);
             let word_state = words[word] as u32 & STATE_MASK;
             // A value that is being replaced shows two states for a moment.
             state = if word == 0 || word_state == state { word_state } else { INVALID };
-            word += 1;
         }
         (T::from_published(words), state)
     }
@@ -135,10 +131,8 @@ impl Decoupled {
         let window_sum =
             |window: usize| if O::COMMUTATIVE { values[window] } else { reduce::<T, O>(values[window]) };
         let mut sum = window_sum(0);
-        let mut window = 1;
-        while window < Self::num_windows::<T>() {
+        for window in 1..Self::num_windows::<T>() {
             sum = O::combine(window_sum(window), sum);
-            window += 1;
         }
         if O::COMMUTATIVE { reduce::<T, O>(sum) } else { sum }
     }
@@ -177,16 +171,13 @@ unsafe impl LookBack for Decoupled {
             // A window's lanes are the tiles end - 32 .. end, so that the order of lanes is the order of tiles.
             let distance = |window: usize| 32 * (window + 1) - lane;
             let mut read = [(O::IDENTITY, INCLUSIVE); MAX_WINDOWS];
-            let mut window = 0;
-            while window < num_windows {
+            for window in 0..num_windows {
                 if distance(window) <= end {
                     read[window] = tiles.read(end - distance(window));
                 }
-                window += 1;
             }
             let mut values = [O::IDENTITY; MAX_WINDOWS];
-            let mut window = 0;
-            while window < num_windows {
+            for window in 0..num_windows {
                 // The vote is outside of any branch: a vote in a branch may be duplicated by the compiler.
                 let (mut value, mut state) = read[window];
                 if !is_done {
@@ -199,7 +190,6 @@ unsafe impl LookBack for Decoupled {
                     values[window] = value;
                 }
                 is_done = is_done || inclusive != 0;
-                window += 1;
             }
             before = O::combine(Self::sum_of_windows::<T, O>(values), before);
             end = end.wrapping_sub(32 * num_windows);

@@ -12,12 +12,10 @@ pub unsafe fn lanes_with_digit(digit: u32) -> u32 {
     // Collects the lanes that differ in some bit. In this form one predicate serves the vote and the selection, and a
     // bit takes four instructions.
     let mut others = 0;
-    let mut bit = 0;
-    while bit < RADIX_BITS {
+    for bit in 0..RADIX_BITS {
         let is_clear = digit & (1 << bit) == 0;
         let clear = warp::warp_vote_ballot(warp::FULL_MASK, is_clear);
         others |= clear ^ if is_clear { warp::FULL_MASK } else { 0 };
-        bit += 1;
     }
     !others
 }

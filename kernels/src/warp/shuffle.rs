@@ -13,10 +13,8 @@ macro_rules! shuffles {
         pub unsafe fn $name<T: Words>(value: T, $by: u32) -> T {
             let own = value.to_words();
             let mut words = [0; MAX_WORDS];
-            let mut word = 0;
-            while word < T::WORDS {
+            for word in 0..T::WORDS {
                 words[word] = warp::$name(warp::FULL_MASK, own[word], $by);
-                word += 1;
             }
             T::from_words(words)
         }

@@ -3,7 +3,7 @@
 use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::render::{Camera, Frames, RenderOptions};
-use kauri::research::sah::{StagesOptions, Traversal};
+use kauri::research::sah::{RayTraversal, StagesOptions};
 use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::rays::{Scene, check, check_moved, rays};
@@ -393,7 +393,7 @@ fn hits_are_at_a_finite_t() {
     };
     for device in devices_for(5) {
         let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
-        for traversal in [Traversal::Restart, Traversal::ShortStack] {
+        for traversal in [RayTraversal::Restart, RayTraversal::ShortStack] {
             let options = RayOptions::default().traversal(traversal);
             let closest = tree.closest_hits_with(&rays, &options).unwrap();
             let any = tree.any_hits_with(&rays, &options).unwrap();

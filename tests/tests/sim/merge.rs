@@ -11,7 +11,7 @@ use kauri::primitives::radix_sort::SortKey;
 use kauri::primitives::{cpu, merge, merge_sort};
 use kauri::research::primitives as research;
 use kauri_kernels::policy::MERGE;
-use kauri_kernels::primitives::merge::primitives_merge_partition;
+use kauri_kernels::primitives::merge::{TwoRuns, primitives_merge_partition};
 use kauri_kernels::thread::carried::Source;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::merge_path::split;
@@ -232,7 +232,8 @@ fn splits_of_many_tiles() {
         let found = unsafe {
             let lookup = Lookup { coords: Slice::from_raw_parts(dangling(), 0), dims: 0, axis: 0 };
             let [first, second] = [0, 1].map(|run| Source::of_keys(keys[run].slice()));
-            let args = (first, second, splits.slice_mut(), tile_items as u64, Fold::NONE, lookup);
+            let runs = TwoRuns { first, second, fold: Fold::NONE, lookup };
+            let args = (runs, splits.slice_mut(), tile_items as u64);
             stream.launch_items::<primitives_merge_partition<K, NoValue, Ascending>>(lanes, args).unwrap();
             splits.to_vec(stream).unwrap()
         };

@@ -110,14 +110,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "histogram: no barrier after clearing the counts",
         kernel: HISTOGRAM,
-        from: "            i += HISTOGRAM_THREADS;\n        }\n        thread::sync_threads();\n\n        let mut tile",
-        to: "            i += HISTOGRAM_THREADS;\n        }\n\n        let mut tile",
+        from: "            counts.store(i, 0);\n        }\n        thread::sync_threads();",
+        to: "            counts.store(i, 0);\n        }",
     },
     Mutant {
         what: "histogram: no barrier after counting",
         kernel: HISTOGRAM,
-        from: "        thread::sync_threads();\n\n        let mut i = t;\n        while i < num_counts {",
-        to: "        let mut i = t;\n        while i < num_counts {",
+        from: "        thread::sync_threads();\n\n        for i in strided(t, num_counts, ",
+        to: "        for i in strided(t, num_counts, ",
     },
     Mutant {
         what: "histogram: the counter of finished blocks does not wait for the block's additions",
@@ -140,14 +140,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "histogram: one key too many",
         kernel: HISTOGRAM,
-        from: "            while i < self.keys.len() {\n                self.count",
-        to: "            while i <= self.keys.len() {\n                self.count",
+        from: "strided(first, self.keys.len(), ",
+        to: "strided(first, self.keys.len() + 1, ",
     },
     Mutant {
         what: "histogram: forgets a copy of the counters",
         kernel: HISTOGRAM,
-        from: "            let mut copy = 0;\n",
-        to: "            let mut copy = 1;\n",
+        from: "for copy in 0..HISTOGRAM_COPIES",
+        to: "for copy in 1..HISTOGRAM_COPIES",
     },
     Mutant {
         what: "look-back: takes a partial sum for an inclusive one",
@@ -230,8 +230,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "radix rank: no warp barrier between two leaders",
         kernel: RANK,
-        from: "            warp::sync_warp(warp::FULL_MASK);\n            item += 1;",
-        to: "            item += 1;",
+        from: "            warp::sync_warp(warp::FULL_MASK);\n        }\n        ranks",
+        to: "        }\n        ranks",
     },
     Mutant {
         what: "radix rank: counts the lane itself as below it",
@@ -314,8 +314,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "digit match: forgets a bit",
         kernel: WARP_RANK,
-        from: "while bit < RADIX_BITS",
-        to: "while bit + 1 < RADIX_BITS",
+        from: "for bit in 0..RADIX_BITS",
+        to: "for bit in 0..RADIX_BITS - 1",
     },
     Mutant {
         what: "tags: skips the first point of the level",
@@ -332,8 +332,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "place: one point too many",
         kernel: TAGS,
-        from: "    if i < ids.len() {\n        let (node, id)",
-        to: "    if i <= ids.len() {\n        let (node, id)",
+        from: "own_item(ids.len()) else { return };\n    let rank",
+        to: "own_item(ids.len() + 1) else { return };\n    let rank",
     },
     Mutant {
         what: "stack-free: does not look for ties on the far side",
@@ -344,8 +344,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "stack-free: one query too many",
         kernel: STACK_FREE,
-        from: "if i * dims >= queries.coords.len()",
-        to: "if i * dims > queries.coords.len()",
+        from: "if i * nodes.dims() >= coords.len()",
+        to: "if i * nodes.dims() > coords.len()",
     },
     Mutant {
         what: "traversal: a child at the distance of the bound is skipped",
@@ -398,8 +398,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "boxes: a level is made of boxes that are not there yet",
         kernel: BUCKETS,
-        from: "            i += PER_ITEM_THREADS;\n        }\n        thread::sync_threads();",
-        to: "            i += PER_ITEM_THREADS;\n        }",
+        from: "            }\n        }\n        thread::sync_threads();",
+        to: "            }\n        }",
     },
     Mutant {
         what: "boxes: the least of the left child alone",
@@ -422,8 +422,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "k best: pads one entry too few",
         kernel: BEST_K,
-        from: "let mut i = self.len;",
-        to: "let mut i = self.len + 1;",
+        from: "for i in self.len..",
+        to: "for i in self.len + 1..",
     },
     Mutant {
         what: "verify: takes the right side for the left",
@@ -512,8 +512,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "swaps: points of a tile are written before all are read",
         kernel: SWAPS,
-        from: "                row += 1;\n            }\n            thread::sync_threads();",
-        to: "                row += 1;\n            }",
+        from: "                }\n            }\n            thread::sync_threads();",
+        to: "                }\n            }",
     },
     Mutant {
         what: "axes in turn: only the last axis on which points differ",
@@ -669,8 +669,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "merge: a tile that finds its own splits ends where it begins in the first run",
         kernel: MERGE,
-        from: "self.split::<32>(diagonal + len)",
-        to: "self.split::<32>(diagonal)",
+        from: "self.split::<O, 32>(diagonal + len)",
+        to: "self.split::<O, 32>(diagonal)",
     },
     Mutant {
         what: "merge sort: the last tile of a pair ends where the next pair begins",
@@ -789,8 +789,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before sorted points are stored",
         kernel: QUADTREE_LEVELS,
-        from: "                ranks.add(child);\n            }\n            j += 1;\n        }\n        thread::sync_threads();",
-        to: "                ranks.add(child);\n            }\n            j += 1;\n        }",
+        from: "                ranks.add(child);\n            }\n        }\n        thread::sync_threads();",
+        to: "                ranks.add(child);\n            }\n        }",
     },
     Mutant {
         what: "quadtree: level by level, the threads before have no points",
@@ -801,8 +801,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "quadtree: level by level, no barrier before points are with their threads",
         kernel: QUADTREE_LEVELS,
-        from: "        thread::sync_threads();\n        let (first, mut counts, mut j) =",
-        to: "        let (first, mut counts, mut j) =",
+        from: "        thread::sync_threads();\n        let (first, mut counts) =",
+        to: "        let (first, mut counts) =",
     },
     Mutant {
         what: "SAH: references above a plane overwrite those below",
@@ -861,8 +861,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "SAH: a root's subtree, no barrier before the triangles of a node are known",
         kernel: SAH_SMALL_WARPS,
-        from: "        warp::sync_warp(warp::FULL_MASK);\n        let (model, mut best, mut i)",
-        to: "        let (model, mut best, mut i)",
+        from: "        warp::sync_warp(warp::FULL_MASK);\n        let (model, mut best)",
+        to: "        let (model, mut best)",
     },
     Mutant {
         what: "SAH: a root's subtree, no barrier before a node is taken from the stack",

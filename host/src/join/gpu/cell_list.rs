@@ -3,7 +3,7 @@
 use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
-use crate::primitives::select::Select;
+use crate::primitives::select::{Select, Selected};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cell_list::join_cells;
 use kauri_kernels::primitives::unique::primitives_unique;
@@ -33,12 +33,12 @@ impl CellListPlan {
         codes: Slice<'_, u64>,
     ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
         let (cells, begins) = (temp.view(self.cells), temp.view(self.begins));
-        let num_tiles = self.select.prepare::<u64>(temp, codes.len())?;
+        let to = Selected { kept: cells, others: empty_view(), count: temp.view(self.count) };
+        let (num_tiles, select) = self.select.prepare(temp, codes, to)?;
         // SAFETY: passed on to the caller; the arrays have an element for each point.
         unsafe {
             temp.stream.fill_bytes(cells, 0xFF)?;
-            let args = (codes, cells, empty_view(), temp.view(self.count), self.select.words(temp));
-            temp.stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, args)?;
+            temp.stream.launch::<primitives_unique<u64, EqualBits>>(num_tiles, (select,))?;
             let args = (codes, cells.read_only(), begins);
             temp.stream.launch_items::<join_cells>(begins.len() as u64, args)?;
         }

@@ -186,7 +186,7 @@ impl<C: Coord> Selection<C> {
                 }
             }
             let (top_coords, top_ids) = (small.view(self.small.top_coords), small.view(self.small.top_ids));
-            let args = (top_coords.read_only(), top_ids.read_only(), dims, nodes.coords, nodes.ids);
+            let args = (top_coords.read_only(), top_ids.read_only(), dims, nodes);
             temp.stream.launch_items::<kdtree_place_top<C>>(top_ids.len() as u64, args)
         }
     }

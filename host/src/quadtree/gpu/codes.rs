@@ -14,11 +14,12 @@ use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::reduce::Reduce;
 use crate::primitives::scan::{Scan, ScanKind};
+use crate::primitives::segmented_sort::SegmentedSort;
 use crate::quadtree::gpu::build::Build;
 use crate::quadtree::node::check_num_nodes;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::policy::{QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
-use kauri_kernels::quadtree::codes::children::{NextRoots, Splits, quadtree_children};
+use kauri_kernels::quadtree::codes::children::{NextRoots, SplitRound, Splits, quadtree_children};
 use kauri_kernels::quadtree::codes::order::quadtree_order;
 use kauri_kernels::quadtree::codes::splits::{Keys, quadtree_count, quadtree_rows, quadtree_splits};
 use kauri_kernels::quadtree::codes::{Roots, quadtree_codes, quadtree_deep_codes, quadtree_place};
@@ -172,8 +173,9 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
             let from = pairs[1].read_only();
             let [sorted, free] = match sort {
                 LaterSort::Segments(listed) => {
-                    let (by, to) = (SortBy::low_bits(code_bits), pairs[0]);
-                    listed.sort(&temp, from, offsets.slice(), to, by, largest as usize)?;
+                    let (offsets, by) = (offsets.slice(), SortBy::low_bits(code_bits));
+                    let sort = SegmentedSort { source: from, offsets, target: pairs[0], by };
+                    listed.sort(&temp, sort, largest as usize)?;
                     pairs
                 }
                 LaterSort::All(sort) => {
@@ -240,7 +242,8 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
                 starts: next.starts.slice_mut(),
                 lens: next.lens.slice_mut(),
             };
-            let args = (keys, splits, roots, level, frame_levels, first_node, nodes.view(), next_roots);
+            let round = SplitRound { keys, splits, roots, level, frame_levels, first_node };
+            let args = (round, nodes.view(), next_roots);
             let num_threads = u64::from(num_splits).next_multiple_of(32);
             stream.launch_items::<quadtree_children<K, D>>(num_threads, args)?;
             Ok((num_next > 0).then_some(next))
@@ -266,8 +269,9 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
             stream.launch_items::<quadtree_order>(nodes.len().next_multiple_of(32) as u64, args)?;
             if max_listed[0] > 0 {
                 let by = SortBy::numbers_below(num);
-                let (from, to) = (Source::of_keys(from), Pairs::of_keys(to));
-                listed.sort_listed(&temp, from, offsets.read_only(), to, by, leaf_points as usize)?;
+                let (source, target) = (Source::of_keys(from), Pairs::of_keys(to));
+                let sort = SegmentedSort { source, offsets: offsets.read_only(), target, by };
+                listed.sort_listed(&temp, sort, leaf_points as usize)?;
             }
             Ok(())
         }

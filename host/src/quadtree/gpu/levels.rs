@@ -13,7 +13,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::quadtree::codes::children::NodesMut;
 use kauri_kernels::quadtree::codes::quadtree_codes;
 use kauri_kernels::quadtree::levels::blocks::quadtree_level_by_block;
-use kauri_kernels::quadtree::levels::children::ChildWriter;
+use kauri_kernels::quadtree::levels::children::{ChildWriter, LevelSplit};
 use kauri_kernels::quadtree::levels::points::{LevelPoints, PointTargets};
 use kauri_kernels::quadtree::levels::threads::quadtree_level_by_thread;
 use kauri_kernels::quadtree::levels::tiles::{
@@ -218,11 +218,12 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
                 let args = (children, tiles.begins, from);
                 stream.launch_items::<quadtree_level_children<D>>(num_children as u64, args)?;
             } else if level.max_points <= options.thread_points {
-                let args = (points, to, children);
-                stream.launch_items::<quadtree_level_by_thread<D>>(num_parents, args)?;
+                let level = LevelSplit { points, to, children };
+                stream.launch_items::<quadtree_level_by_thread<D>>(num_parents, (level,))?;
             } else {
                 with_threads!(options.threads_for(level.max_points, D), T => {
-                    stream.launch::<quadtree_level_by_block<D, T>>(num_parents, (points, to, children))
+                    let level = LevelSplit { points, to, children };
+                    stream.launch::<quadtree_level_by_block<D, T>>(num_parents, (level,))
                 })?;
             }
             let next_parents = temp.view(plan.parents[(depth as usize + 1) % 2]).part(0, num_children);

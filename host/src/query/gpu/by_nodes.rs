@@ -44,7 +44,7 @@ pub(super) unsafe fn launch<C: Coord>(
 ) -> Result<()> {
     let (num_queries, traversal) = (queries.len(tree.dims) as u64, options.validated.traversal);
     let nodes = Nodes { coords: tree.coords(), ids: tree.ids.slice(), axes: tree.split_axes() };
-    let args = (nodes, NodeQueries { coords: queries.coords, rows: queries.rows }, rows);
+    let args = (NodeQueries { nodes, coords: queries.coords, rows: queries.rows, result: rows },);
     // SAFETY: passed on to the caller.
     unsafe {
         match (tree.dims, size_of::<C>()) {
@@ -55,9 +55,6 @@ pub(super) unsafe fn launch<C: Coord>(
     }
 }
 
-/// The arguments of the kernels.
-type Args<'a, C> = (Nodes<'a, C>, NodeQueries<'a, C>, ResultRows<'a, C>);
-
 /// Launches a traversal for up to `D` dimensions.
 ///
 /// # Safety
@@ -66,7 +63,7 @@ unsafe fn launch_for<C: Coord, const D: usize>(
     stream: &Stream,
     traversal: Traversal,
     num_queries: u64,
-    args: Args<'_, C>,
+    args: (NodeQueries<'_, C>,),
 ) -> Result<()> {
     // SAFETY: passed on to the caller.
     unsafe {

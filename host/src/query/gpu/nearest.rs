@@ -8,7 +8,7 @@ use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::QueryOrderPlan;
 use kauri_kernels::query::buckets::Index;
 use kauri_kernels::query::nearest::{
-    ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
+    Nearest, ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
 };
 use kauri_kernels::query::queries::Queries;
 use kauri_kernels::thread::coord::Coord;
@@ -60,9 +60,9 @@ unsafe fn launch<C: Coord, const D: usize>(
     // Lists in the registers of a lane need few dimensions, and long lists short coordinates; otherwise a warp shares a list.
     let has_short_lists = D < MAX_DIMS;
     let has_lists = has_short_lists && size_of::<C>() == 4;
-    let args = (index, queries, rows);
     let num_queries = queries.len(index.dims as usize) as u64;
     let (lanes, warps) = (num_queries, 32 * num_queries);
+    let args = (Nearest { index, queries, result: rows },);
     // SAFETY: passed on to the caller.
     unsafe {
         match rows.k {

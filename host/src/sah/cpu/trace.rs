@@ -6,7 +6,7 @@ use crate::parallel;
 use crate::rows::Rows;
 use crate::sah::hits::Hits;
 use crate::sah::host_tree::HostTree;
-use crate::sah::options::{RayOptions, Traversal};
+use crate::sah::options::{RayOptions, RayTraversal};
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
 use kauri_kernels::sah::traversal::{HitVisitor, traverse};
@@ -24,9 +24,9 @@ fn trace(tree: &HostTree, ray: &Ray, visitor: &mut impl HitVisitor, options: &Ra
     // SAFETY: the tree is in host memory, and its reads are bounds-checked.
     unsafe {
         match options.traversal {
-            Traversal::ShortStack => traverse::<_, _, STACK>(&tree, ray, visitor),
+            RayTraversal::ShortStack => traverse::<_, _, STACK>(&tree, ray, visitor),
             #[cfg(feature = "research")]
-            Traversal::Restart => traverse::<_, _, 0>(&tree, ray, visitor),
+            RayTraversal::Restart => traverse::<_, _, 0>(&tree, ray, visitor),
         }
     }
 }

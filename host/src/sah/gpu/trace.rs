@@ -6,7 +6,7 @@ use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
 use crate::sah::hits::{DeviceHits, Hits};
-use crate::sah::options::{RayOptions, Traversal};
+use crate::sah::options::{RayOptions, RayTraversal};
 use cuda_std::kernel::Kernel;
 use kauri_kernels::sah::ray::Ray;
 use kauri_kernels::sah::trace::{TreeRays, sah_any, sah_any_restart, sah_closest, sah_closest_restart};
@@ -28,9 +28,9 @@ where
     // SAFETY: passed on to the caller.
     unsafe {
         match options.traversal {
-            Traversal::ShortStack => stream.launch_items::<ShortStack>(num_rays as u64, args),
+            RayTraversal::ShortStack => stream.launch_items::<ShortStack>(num_rays as u64, args),
             #[cfg(feature = "research")]
-            Traversal::Restart => stream.launch_items::<Restart>(num_rays as u64, args),
+            RayTraversal::Restart => stream.launch_items::<Restart>(num_rays as u64, args),
         }
     }
 }

@@ -7,6 +7,7 @@
 use crate::balanced::{Run, is_before};
 use crate::block::tile::THREADS;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::operator::Sum;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
 use crate::warp::scan::reduce;
@@ -86,14 +87,12 @@ impl<'a> Halves<'a> {
         median: u32,
     ) {
         let lane = warp::lane_id() as usize;
-        let mut round = begin;
-        while round < end {
+        for round in strided(begin, end, 32) {
             let is_item = round + lane < end;
             let id = from.load(if is_item { round + lane } else { end - 1 });
             let (less, greater) = level.sides(id, median);
             self.less.push(is_item && less, id);
             self.greater.push(is_item && greater, id);
-            round += 32;
         }
     }
 }
@@ -170,11 +169,9 @@ pub unsafe fn balanced_partition_close_gaps(
         let lane = warp::lane_id();
         let first = warp - piece.number;
         let mut before = [0, 0];
-        let mut other = first + lane;
-        while other < warp {
+        for other in strided(first + lane, warp, 32) {
             before[0] += counts.load(2 * other as usize);
             before[1] += counts.load(2 * other as usize + 1);
-            other += 32;
         }
         let count = |half: usize| counts.load(2 * warp as usize + half);
         let less_to = piece.run.begin + reduce::<u32, Sum>(before[0]);
@@ -187,10 +184,8 @@ pub unsafe fn balanced_partition_close_gaps(
 /// Copies a slice with one warp.
 #[inline(always)]
 unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
-    let mut i = warp::lane_id() as usize;
-    while i < from.len() {
+    for i in strided(warp::lane_id() as usize, from.len(), 32) {
         to.store(begin + i, from.load(i));
-        i += 32;
     }
 }
 

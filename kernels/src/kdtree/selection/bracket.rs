@@ -5,6 +5,7 @@ use crate::block::bitonic;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
@@ -58,14 +59,12 @@ impl<C: Coord> Bracket<'_, C> {
         if self.remaining.len == 0 {
             return;
         }
-        let mut i = thread::thread_idx_x();
-        while i < num_samples {
+        for i in strided(thread::thread_idx_x(), num_samples, THREADS as u32) {
             // Scales a random number of 32 bits to the range: the upper half of the product.
             let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(i)) >> 32;
             let sample = (random * u64::from(self.remaining.len)) >> 32;
             let point = self.points.ranked(self.remaining.position(sample as u32), self.axis);
             self.samples.store(i as usize, point);
-            i += THREADS as u32;
         }
         thread::sync_threads();
         bitonic::sort(self.samples, num_samples);

@@ -225,8 +225,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
         }
         thread::sync_threads();
         let subtrees = shared_field!(self.smem, phases.levels.subtrees);
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let i = thread + (row * THREADS) as u32;
             if i < self.run.len {
                 let code = nodes.load(i as usize);
@@ -248,7 +247,6 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
                 }
                 sides.store(point, side);
             }
-            row += 1;
         }
         thread::sync_threads();
         let mut axis = 0;
@@ -295,8 +293,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
 
         // The point at each position of the thread, with its side in the upper half word.
         let mut points = [u32::from(FINISHED) << 16; ROWS];
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let i = thread as usize + row * THREADS;
             if i < self.run.len as usize {
                 let point = order.load(i);
@@ -309,7 +306,6 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
                 bits.store(row * WARPS + warp, left);
                 bits.store(words + row * WARPS + warp, right);
             }
-            row += 1;
         }
         thread::sync_threads();
         // One warp per side computes the prefix sums of the bit counts.
@@ -332,8 +328,7 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
             let word = side as usize * words + (i / 32) as usize;
             before.load(word) + (bits.load(word) & ((1 << (i % 32)) - 1)).count_ones()
         };
-        let mut row = 0;
-        while row < ROWS {
+        for row in 0..ROWS {
             let i = thread + (row * THREADS) as u32;
             let side = (points[row] >> 16) as u8;
             if side != FINISHED {
@@ -346,7 +341,6 @@ impl<C: Coord, const DIMS: usize, const ROWS: usize, const ITEMS: usize, const P
                     if side == IS_PIVOT { pivot } else { first + rank(right, i) - rank(right, begin) };
                 order.store(target as usize, points[row] as u16);
             }
-            row += 1;
         }
         thread::sync_threads();
     }

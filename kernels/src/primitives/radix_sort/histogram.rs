@@ -1,6 +1,7 @@
 //! Histograms of all digits in one pass over the keys, and the exclusive sums of each digit's counts.
 
 use crate::policy::{HISTOGRAM_COPIES, HISTOGRAM_ITEMS, HISTOGRAM_THREADS, histogram_tile};
+use crate::thread::items::strided;
 use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, SortBy, digit_mask};
 use cuda_std::prelude::*;
 
@@ -47,32 +48,28 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         let (counts, is_last) = (shared_field!(smem, counts), shared_field!(smem, is_last));
         let t = thread::thread_idx_x() as usize;
         let num_counts = self.digit_begins.len();
-        let mut i = t;
-        while i < num_counts * HISTOGRAM_COPIES {
+        for i in strided(t, num_counts * HISTOGRAM_COPIES, HISTOGRAM_THREADS) {
             counts.store(i, 0);
-            i += HISTOGRAM_THREADS;
         }
         thread::sync_threads();
 
-        let mut tile = thread::block_idx_x() as usize * Self::TILE;
-        while tile < self.keys.len() {
+        for tile in strided(
+            thread::block_idx_x() as usize * Self::TILE,
+            self.keys.len(),
+            thread::grid_dim_x() as usize * Self::TILE,
+        ) {
             self.count_tile(tile + t, counts);
-            tile += thread::grid_dim_x() as usize * Self::TILE;
         }
         thread::sync_threads();
 
-        let mut i = t;
-        while i < num_counts {
+        for i in strided(t, num_counts, HISTOGRAM_THREADS) {
             let mut count = 0;
-            let mut copy = 0;
-            while copy < HISTOGRAM_COPIES {
+            for copy in 0..HISTOGRAM_COPIES {
                 count += counts.load(i * HISTOGRAM_COPIES + copy);
-                copy += 1;
             }
             if count != 0 {
                 self.digit_begins.atomic_add(i, count.into(), Ordering::Relaxed, Scope::Device);
             }
-            i += HISTOGRAM_THREADS;
         }
         thread::sync_threads();
 
@@ -98,21 +95,15 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
         if last < self.keys.len() {
             // All loads are in flight before the first key is counted.
             let mut keys = [K::ZERO; HISTOGRAM_ITEMS];
-            let mut item = 0;
-            while item < Self::ITEMS {
+            for item in 0..Self::ITEMS {
                 keys[item] = self.keys.load(first + item * HISTOGRAM_THREADS);
-                item += 1;
             }
-            let mut item = 0;
-            while item < Self::ITEMS {
+            for item in 0..Self::ITEMS {
                 self.count(keys[item], counts);
-                item += 1;
             }
         } else {
-            let mut i = first;
-            while i < self.keys.len() {
+            for i in strided(first, self.keys.len(), HISTOGRAM_THREADS) {
                 self.count(self.keys.load(i), counts);
-                i += HISTOGRAM_THREADS;
             }
         }
     }
@@ -121,15 +112,13 @@ impl<K: RadixKey, const FOLDED: bool> Histogram<'_, K, FOLDED> {
     unsafe fn count(&self, key: K, counts: SharedSlice<'_, u32>) {
         let key = self.reader.loaded(key);
         let copy = thread::thread_idx_x() as usize % HISTOGRAM_COPIES;
-        let mut pass = 0;
-        while pass < Self::DIGITS {
+        for pass in 0..Self::DIGITS {
             let shift = self.by.begin_bit + pass as u32 * RADIX_BITS;
             if shift < self.by.end_bit {
                 let digit = self.reader.digit(key, shift, digit_mask(self.by.end_bit - shift)) as usize;
                 let count = (pass * RADIX + digit) * HISTOGRAM_COPIES + copy;
                 counts.atomic_add(count, 1, Ordering::Relaxed, Scope::Block);
             }
-            pass += 1;
         }
     }
 }
@@ -141,11 +130,9 @@ unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
     let lane = warp::lane_id() as usize;
     let mut before_digit = [0; LANE_DIGITS];
     let mut sum = 0u64;
-    let mut i = 0;
-    while i < LANE_DIGITS {
+    for i in 0..LANE_DIGITS {
         before_digit[i] = sum;
         sum += counts.load(lane * LANE_DIGITS + i);
-        i += 1;
     }
     let mut before = sum;
     let mut delta = 1;
@@ -156,9 +143,7 @@ unsafe fn exclusive_sums(counts: SliceMut<'_, u64>) {
         }
         delta *= 2;
     }
-    let mut i = 0;
-    while i < LANE_DIGITS {
+    for i in 0..LANE_DIGITS {
         counts.store(lane * LANE_DIGITS + i, before - sum + before_digit[i]);
-        i += 1;
     }
 }

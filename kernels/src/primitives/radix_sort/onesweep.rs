@@ -165,10 +165,8 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     unsafe fn load_keys(&self, tile: u32, len: u32) -> [K; ITEMS] {
         // Padding has the largest key and the last positions, so it ranks behind every item.
         let mut keys = self.load(self.pass.source.keys, tile, len, self.reader.padding());
-        let mut item = 0;
-        while item < ITEMS {
+        for item in 0..ITEMS {
             keys[item] = self.reader.loaded(keys[item]);
-            item += 1;
         }
         keys
     }
@@ -222,8 +220,7 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     unsafe fn write_items<const FULL: bool>(&self, len: u32) {
         let (keys, values) = (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
         let offsets = shared_field!(self.smem, offsets);
-        let mut item = 0;
-        while item < ITEMS {
+        for item in 0..ITEMS {
             let rank = (item * Self::THREADS) as u32 + thread::thread_idx_x();
             if FULL || rank < len {
                 let key = keys.load(rank as usize);
@@ -231,7 +228,6 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
                 let value = if V::IS_CARRIED { values.load(rank as usize) } else { V::ANY };
                 self.pass.target.store(index, self.reader.stored(key), value);
             }
-            item += 1;
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Sorts of segments of up to 32 items, several per warp; longer segments are put on lists.
 
-use super::segment;
+use super::SegmentedSort;
 use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
 use crate::thread::carried::*;
-use crate::thread::radix_key::{DigitReader, RadixKey, SortBy};
+use crate::thread::radix_key::{DigitReader, RadixKey};
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
@@ -13,13 +13,10 @@ use cuda_std::warp::WarpReductionOp;
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
 #[instances(K = [u32, u64], V = [NoValue, u32, u64])]
 pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
-    source: Source<'_, K, V>,
-    offsets: Slice<u64>,
-    target: Pairs<'_, K, V>,
+    sort: SegmentedSort<'_, K, V>,
     lists: Lists<'_>,
-    by: SortBy,
 ) {
-    Warps { source, target, by, reader: DigitReader::new(by.order) }.run(offsets, &lists)
+    Warps { sort, reader: DigitReader::new(sort.by.order) }.run(&lists)
 }
 
 /// The lists of segments that are too long for a warp.
@@ -61,21 +58,19 @@ impl Lists<'_> {
 
 /// The state of one warp.
 struct Warps<'a, K, V> {
-    source: Source<'a, K, V>,
-    target: Pairs<'a, K, V>,
-    by: SortBy,
+    sort: SegmentedSort<'a, K, V>,
     reader: DigitReader<K, true>,
 }
 
 impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
     /// Sorts the warp's segments: at a time, as many adjacent ones as have at most 32 items together.
     #[inline(always)]
-    unsafe fn run(self, offsets: Slice<'_, u64>, lists: &Lists<'_>) {
+    unsafe fn run(self, lists: &Lists<'_>) {
         let lane = warp::lane_id() as usize;
         let first = thread::index_1d_u64() as usize / 32 * SEGMENTS_OF_WARP;
         let (mut begin, mut len) = (0, 0);
-        if lane < SEGMENTS_OF_WARP && first + lane + 1 < offsets.len() {
-            (begin, len) = segment(offsets, first + lane, self.source.keys.len());
+        if lane < SEGMENTS_OF_WARP && first + lane + 1 < self.sort.offsets.len() {
+            (begin, len) = self.sort.segment(first + lane);
         }
         lists.add(first + lane, len);
 
@@ -112,9 +107,9 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         let i = begin + lane as usize;
         let mut key = K::ZERO;
         if lane < len {
-            key = self.source.keys.load(i);
+            key = self.sort.source.keys.load(i);
         }
-        let compared = self.reader.compared(self.reader.loaded(key), self.by);
+        let compared = self.reader.compared(self.reader.loaded(key), self.sort.by);
         let first = 31 - (begins & warp::lane_mask_le() | 1).leading_zeros();
         let behind = begins & warp::lane_mask_gt();
         let end = if behind == 0 { len } else { behind.trailing_zeros() };
@@ -132,7 +127,7 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         }
         if lane < len {
             let index = begin + (first + rank) as usize;
-            self.target.store(index, key, self.source.value(i));
+            self.sort.target.store(index, key, self.sort.source.value(i));
         }
     }
 }

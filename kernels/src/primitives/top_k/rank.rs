@@ -3,6 +3,7 @@
 pub use crate::block::counting_rank::BLOCK_ITEMS;
 use crate::block::counting_rank::{CountingRankSmem, THREADS, rank_by_counting};
 use crate::policy::{PER_ITEM_THREADS, TOP_K};
+use crate::thread::items::strided;
 use crate::thread::ranked::*;
 use cuda_std::prelude::*;
 
@@ -72,10 +73,8 @@ impl<B: RankBits> Best<'_, B> {
     #[inline(always)]
     unsafe fn pad(&self, num_candidates: usize) {
         let stride = thread::grid_dim_x() as usize * THREADS;
-        let mut i = num_candidates + thread::index_1d_u64() as usize;
-        while i < self.out.ids.len() {
+        for i in strided(num_candidates + thread::index_1d_u64() as usize, self.out.ids.len(), stride) {
             self.store(i, Ranked::LAST);
-            i += stride;
         }
     }
 }

@@ -92,18 +92,14 @@ impl<B: RankBits> Sample<'_, B> {
             // All loads of a batch are in flight before the first one is used. Loads beyond the last one repeat it.
             let mut keys = [B::ZERO; BATCH];
             let mut ids = [0; BATCH];
-            let mut s = 0;
-            while s < BATCH {
+            for s in 0..BATCH {
                 let sample = begin + s as u64;
                 let index = sample_index(first + if sample < last { sample } else { last }, self.keys.len());
                 keys[s] = self.keys.load(index);
                 ids[s] = index as u32;
-                s += 1;
             }
-            let mut s = 0;
-            while s < BATCH {
+            for s in 0..BATCH {
                 best = First::combine(best, B::Ranked::new(self.ranks.rank(keys[s]), ids[s]));
-                s += 1;
             }
             begin += BATCH as u64;
         }
@@ -114,13 +110,11 @@ impl<B: RankBits> Sample<'_, B> {
     unsafe fn choose(&self, n: u64, smem: *mut NthSmem) {
         let thread = thread::thread_idx_x() as usize;
         let mut items = [B::Ranked::LAST; ITEMS];
-        let mut item = 0;
-        while item < ITEMS {
+        for item in 0..ITEMS {
             let i = item * THREADS + thread;
             if i < self.minima.len() {
                 items[item] = self.minima.load(i);
             }
-            item += 1;
         }
         let threshold = nth(items, n, smem);
         if thread == 0 {

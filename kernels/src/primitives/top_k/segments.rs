@@ -178,10 +178,8 @@ impl<B: RankBits> Rows<'_, B> {
                 }
                 thread::sync_threads();
             }
-            let mut item = 0;
-            while item < ROUND_ITEMS {
+            for item in 0..ROUND_ITEMS {
                 self.push(&tile, tile_len, self.item(i + item * THREADS + thread, end), bound);
-                item += 1;
             }
             i += ROUND_ITEMS * THREADS;
         }

@@ -1,8 +1,6 @@
 //! The children of nodes that split.
 
 use super::super::node::Node;
-use super::Roots;
-use super::splits::Keys;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_WARP_POINTS};
 use crate::thread::radix_key::RadixKey;
 use crate::thread::search::partition_point;
@@ -40,35 +38,33 @@ pub struct NextRoots<'a> {
     pub lens: SliceMut<'a, u64>,
 }
 
-/// Writes the children of the nodes of a round that split, from node `first_node` on. Nodes on the level below the round become the roots
-/// of the next. The roots of this round are on level `level` of a tree whose root has 2^`frame_levels` units on a side. A warp takes 32
-/// nodes.
+/// Writes the children of the nodes of a round that split. Nodes on the level below the round become the roots of the next. A warp takes
+/// 32 nodes.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(K = [u32, u64], D = [2, 3])]
 pub unsafe fn quadtree_children<K: RadixKey, const D: usize>(
-    keys: Keys<'_, K>,
-    splits: Splits<'_>,
-    roots: Roots<'_>,
-    level: u32,
-    frame_levels: u32,
-    first_node: u32,
+    round: SplitRound<'_, K, D>,
     to: NodesMut<'_>,
     next: NextRoots<'_>,
 ) {
-    let round = Round::<K, D> { keys, splits, roots, level, frame_levels, first_node };
     round.write(thread::index_1d_u64() as usize, to, next);
 }
 
 /// A round whose splits are known.
-struct Round<'a, K, const D: usize> {
-    keys: Keys<'a, K>,
-    splits: Splits<'a>,
-    roots: Roots<'a>,
+#[derive(Clone, Copy, KernelArgs)]
+pub struct SplitRound<'a, K, const D: usize> {
+    /// The sorted keys.
+    pub keys: crate::quadtree::codes::splits::Keys<'a, K>,
+    /// The nodes that split.
+    pub splits: crate::quadtree::codes::children::Splits<'a>,
+    /// The roots of the round.
+    pub roots: crate::quadtree::codes::Roots<'a>,
     /// The level of the roots.
-    level: u32,
-    frame_levels: u32,
+    pub level: u32,
+    /// The root of the tree has 2^`frame_levels` units on a side.
+    pub frame_levels: u32,
     /// The number of the first child.
-    first_node: u32,
+    pub first_node: u32,
 }
 
 /// A node that splits.
@@ -98,7 +94,7 @@ impl Split {
     }
 }
 
-impl<K: RadixKey, const D: usize> Round<'_, K, D> {
+impl<K: RadixKey, const D: usize> SplitRound<'_, K, D> {
     /// Writes node `k` of the list, one per lane, then the children of all nodes of the warp, one child per lane at a time. All lanes
     /// call.
     #[inline(always)]

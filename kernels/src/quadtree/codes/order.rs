@@ -2,6 +2,7 @@
 
 use super::super::node::Node;
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_COUNTED_POINTS, SEGMENT_SHORT_ITEMS};
+use crate::thread::items::strided;
 use crate::thread::words::Bits128;
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
@@ -44,8 +45,7 @@ pub unsafe fn quadtree_order(
     // The small leaves of the warp, concatenated: lane `i` takes points `i`, `i + 32`, …
     let end = inclusive_sum(len);
     let total = warp::shuffle_idx(warp::FULL_MASK, end, 31);
-    let mut first = 0;
-    while first < total {
+    for first in strided(0, total, 32) {
         let at = first + warp::lane_id();
         // Binary search for the lane whose leaf has the point.
         let (mut leaf, mut step) = (0, 16);
@@ -59,13 +59,11 @@ pub unsafe fn quadtree_order(
         if at < total {
             let points = ids.part(start as usize, len as usize);
             let id = points.load((at + len - end) as usize);
-            let (mut rank, mut other) = (0, 0);
-            while other < len as usize {
+            let mut rank = 0;
+            for other in 0..len as usize {
                 rank += u32::from(points.load(other) < id);
-                other += 1;
             }
             sorted.store((start + rank) as usize, id);
         }
-        first += 32;
     }
 }

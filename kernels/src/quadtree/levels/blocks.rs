@@ -1,11 +1,11 @@
 //! Splits of nodes by blocks: a block splits a whole node.
 
 use super::super::node::Node;
-use super::children::{ChildWriter, Parent};
+use super::children::{LevelSplit, Parent};
 use super::chunk::{Chunk, LevelSmem, min_blocks};
 use super::counts::{MAX_CHILDREN, count_child};
-use super::points::{LevelPoints, PointTargets};
 use crate::policy::QUADTREE_PIECE_POINTS;
+use crate::thread::items::strided;
 use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
@@ -13,23 +13,16 @@ use cuda_std::prelude::*;
 #[kernel(family = "research-quadtree", block = THREADS, min_blocks = min_blocks(D, THREADS), shared = LevelSmem<THREADS>, hot)]
 #[instances(D = [2], THREADS = [32, 64, 128, 4, 8, 16, 256, 512])]
 #[instances(D = [3], THREADS = [32, 64, 128])]
-pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(
-    points: LevelPoints<'_>,
-    to: PointTargets<'_>,
-    children: ChildWriter<'_>,
-) {
-    let parent = children.parent(thread::block_idx_x() as usize);
-    let split = BlockSplit::<D, THREADS> { smem: shared_mem(), parent, points, to, children };
-    split.run();
+pub unsafe fn quadtree_level_by_block<const D: usize, const THREADS: usize>(level: LevelSplit<'_>) {
+    let parent = level.children.parent(thread::block_idx_x() as usize);
+    BlockSplit::<D, THREADS> { smem: shared_mem(), parent, level }.run();
 }
 
 /// The split of a node by a block.
 struct BlockSplit<'a, const D: usize, const THREADS: usize> {
     smem: *mut LevelSmem<THREADS>,
     parent: Parent,
-    points: LevelPoints<'a>,
-    to: PointTargets<'a>,
-    children: ChildWriter<'a>,
+    level: LevelSplit<'a>,
 }
 
 impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
@@ -45,7 +38,7 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
             _ => self.split_by_chunks(),
         }
         if thread::thread_idx_x() == 0 {
-            self.children.write_parent::<D>(&self.parent);
+            self.level.children.write_parent::<D>(&self.parent);
         }
     }
 
@@ -54,16 +47,20 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
     unsafe fn split_at_once<const ITEMS: usize>(&self) {
         let Node { start, .. } = self.parent.node;
         let len = self.parent.node.len();
-        let chunk = Chunk::<D, THREADS, ITEMS>::load::<false>(self.smem, self.points, start as usize, len);
+        let chunk =
+            Chunk::<D, THREADS, ITEMS>::load::<false>(self.smem, self.level.points, start as usize, len);
         let begins = chunk.total.begins();
         let splits = self.splits(|child| chunk.total.get(child as u32));
         chunk.sort::<false>();
-        chunk.store::<false>(splits, self.to, |_| start);
-        let mut child = thread::thread_idx_x();
-        while child < 1 << D {
+        chunk.store::<false>(splits, self.level.to, |_| start);
+        for child in strided(thread::thread_idx_x(), 1 << D, THREADS as u32) {
             let begin = start + begins.get(child);
-            self.children.write::<D>(&self.parent, child as usize, begin, begin + chunk.total.get(child));
-            child += THREADS as u32;
+            self.level.children.write::<D>(
+                &self.parent,
+                child as usize,
+                begin,
+                begin + chunk.total.get(child),
+            );
         }
     }
 
@@ -76,12 +73,11 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
         let (mut at, end) = (node.start as usize, node.end as usize);
         self.count();
         if thread == 0 {
-            let (mut begin, mut child) = (node.start, 0);
-            while child < 1 << D {
+            let mut begin = node.start;
+            for child in 0..1 << D {
                 begins.store(child, begin);
                 next.store(child, begin);
                 begin += rows.load(child * THREADS) as u32;
-                child += 1;
             }
         }
         thread::sync_threads();
@@ -93,36 +89,31 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
             let len = if end - at < max_points { end - at } else { max_points };
             let chunk = Chunk::<D, THREADS, QUADTREE_PIECE_POINTS>::load::<false>(
                 self.smem,
-                self.points,
+                self.level.points,
                 at,
                 len as u32,
             );
-            let mut child = thread;
-            while child < 1 << D {
+            for child in strided(thread, 1 << D, THREADS) {
                 let (begin, number) = (next.load(child), child as u32);
                 bases.store(child, begin.wrapping_sub(chunk.total.begins().get(number)));
                 next.store(child, begin + chunk.total.get(number));
-                child += THREADS;
             }
             chunk.sort::<false>();
             // No barrier: in the next chunk each thread overwrites the entries that it has read here.
-            chunk.store::<false>(splits, self.to, |child| bases.load(child));
+            chunk.store::<false>(splits, self.level.to, |child| bases.load(child));
             at += len;
         }
-        let mut child = thread;
-        while child < 1 << D {
-            self.children.write::<D>(&self.parent, child, begins.load(child), end_of(child));
-            child += THREADS;
+        for child in strided(thread, 1 << D, THREADS) {
+            self.level.children.write::<D>(&self.parent, child, begins.load(child), end_of(child));
         }
     }
 
     /// Returns a bit for each child that splits, given the numbers of points of the children.
     #[inline(always)]
     unsafe fn splits(&self, len: impl Fn(usize) -> u32) -> u32 {
-        let (mut splits, mut child) = (0, 0);
-        while child < 1 << D {
-            splits |= u32::from(len(child) >= self.children.splits_from) << child;
-            child += 1;
+        let mut splits = 0;
+        for child in 0..1 << D {
+            splits |= u32::from(len(child) >= self.level.children.splits_from) << child;
         }
         splits
     }
@@ -133,24 +124,20 @@ impl<const D: usize, const THREADS: usize> BlockSplit<'_, D, THREADS> {
         let (rows, thread) = (shared_field!(self.smem, points), thread::thread_idx_x() as usize);
         let (mut counts, mut i) = ([0; MAX_CHILDREN], self.parent.node.start as usize + thread);
         while i < self.parent.node.end as usize {
-            count_child::<D>(&mut counts, self.points, self.points.codes.load(i));
+            count_child::<D>(&mut counts, self.level.points, self.level.points.codes.load(i));
             i += THREADS;
         }
-        let mut child = 0;
-        while child < 1 << D {
+        for child in 0..1 << D {
             rows.store(child * THREADS + thread, counts[child].into());
-            child += 1;
         }
         thread::sync_threads();
         // Tree reduction.
         let mut half = THREADS as u32 / 2;
         while half > 0 {
             if thread < half as usize {
-                let mut child = 0;
-                while child < 1 << D {
+                for child in 0..1 << D {
                     let at = child * THREADS + thread;
                     rows.store(at, rows.load(at) + rows.load(at + half as usize));
-                    child += 1;
                 }
             }
             thread::sync_threads();

@@ -24,6 +24,17 @@ pub struct ChildWriter<'a> {
     pub flags: SliceMut<'a, u8>,
 }
 
+/// A level whose nodes are split each by a thread or a block.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct LevelSplit<'a> {
+    /// The points of the level.
+    pub points: crate::quadtree::levels::points::LevelPoints<'a>,
+    /// Where the points go.
+    pub to: crate::quadtree::levels::points::PointTargets<'a>,
+    /// The output of the children.
+    pub children: crate::quadtree::levels::children::ChildWriter<'a>,
+}
+
 /// A node that splits.
 pub(super) struct Parent {
     /// Its index in the list of nodes that split.
@@ -48,12 +59,11 @@ impl ChildWriter<'_> {
         let node = Node { start, end, first_child: 0, level };
         let number = self.first_node as usize + at;
         self.nodes.store(number, node.to_bits());
-        let (side, mut axis) = (1 << (self.frame_levels - level), 0);
-        while axis < D {
+        let side = 1 << (self.frame_levels - level);
+        for axis in 0..D {
             let is_upper = (child >> (D - 1 - axis) & 1) as u32;
             let corner = self.cells.load(parent.number as usize * D + axis);
             self.cells.store(number * D + axis, corner + is_upper * side);
-            axis += 1;
         }
         self.numbers.store(at, number as u32);
         self.flags.store(at, u8::from(node.len() >= self.splits_from));

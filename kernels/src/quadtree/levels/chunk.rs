@@ -65,24 +65,21 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
         let none = ChildCounts([0; 2]);
         let mut chunk = Self { smem, points, len, items: [0; ITEMS], before: none, total: none };
         let (shared, thread) = (shared_field!(smem, points), thread::thread_idx_x());
-        let mut j = 0;
-        while j < ITEMS {
+        for j in 0..ITEMS {
             let i = (j * THREADS) as u32 + thread;
             if chunk.has_point::<FULL>(i) {
                 let at = begin + i as usize;
                 let (code, id) = (points.codes.load(at), points.ids.load(at));
                 shared.store(padded(i), u64::from(code) | u64::from(id) << 32);
             }
-            j += 1;
         }
         thread::sync_threads();
-        let (first, mut counts, mut j) = (thread * ITEMS as u32, SmallCounts::<D>([0; 2]), 0);
-        while j < ITEMS {
+        let (first, mut counts) = (thread * ITEMS as u32, SmallCounts::<D>([0; 2]));
+        for j in 0..ITEMS {
             if chunk.has_point::<FULL>(first + j as u32) {
                 chunk.items[j] = shared.load(padded(first + j as u32));
                 counts.add(points.child::<D>(chunk.items[j] as u32));
             }
-            j += 1;
         }
         let counts = counts.widen();
         let (up_to, total) = scan::<D, THREADS>(counts, shared_field!(smem, counts));
@@ -95,14 +92,13 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
     pub(super) unsafe fn sort<const FULL: bool>(&self) {
         let shared = shared_field!(self.smem, points);
         let first = thread::thread_idx_x() * ITEMS as u32;
-        let (mut ranks, mut j) = (self.before.plus(self.total.begins()), 0);
-        while j < ITEMS {
+        let mut ranks = self.before.plus(self.total.begins());
+        for j in 0..ITEMS {
             if self.has_point::<FULL>(first + j as u32) {
                 let child = self.points.child::<D>(self.items[j] as u32);
                 shared.store(padded(ranks.get(child)), self.items[j]);
                 ranks.add(child);
             }
-            j += 1;
         }
         thread::sync_threads();
     }
@@ -117,8 +113,7 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
         base: impl Fn(usize) -> u32,
     ) {
         let (shared, thread) = (shared_field!(self.smem, points), thread::thread_idx_x());
-        let mut j = 0;
-        while j < ITEMS {
+        for j in 0..ITEMS {
             let i = (j * THREADS) as u32 + thread;
             if self.has_point::<FULL>(i) {
                 let point = shared.load(padded(i));
@@ -126,7 +121,6 @@ impl<'a, const D: usize, const THREADS: usize, const ITEMS: usize> Chunk<'a, D, 
                 let index = base(child as usize).wrapping_add(i);
                 to.store(splits >> child & 1 == 1, index, point as u32, (point >> 32) as u32);
             }
-            j += 1;
         }
     }
 }

@@ -122,14 +122,12 @@ pub(super) unsafe fn scan<const D: usize, const THREADS: usize>(
         up_to.store(counts, warp, THREADS);
     }
     thread::sync_threads();
-    let mut other = 0;
-    while other < THREADS / 32 {
+    for other in 0..THREADS / 32 {
         let other_counts = ChildCounts::load(counts, other, THREADS);
         total = total.plus(other_counts);
         if other < warp {
             up_to = up_to.plus(other_counts);
         }
-        other += 1;
     }
     (up_to, total)
 }
@@ -141,9 +139,8 @@ pub(super) fn count_child<const D: usize>(
     points: LevelPoints<'_>,
     code: u32,
 ) {
-    let (point_child, mut child) = (points.child::<D>(code), 0);
-    while child < 1 << D {
+    let point_child = points.child::<D>(code);
+    for child in 0..1 << D {
         counts[child] += u32::from(point_child == child as u32);
-        child += 1;
     }
 }

@@ -1,33 +1,18 @@
 //! Splits of small nodes by threads: a thread splits a whole node.
 
-use super::children::{ChildWriter, Parent};
+use super::children::LevelSplit;
 use super::counts::{MAX_CHILDREN, count_child};
-use super::points::{LevelPoints, PointTargets};
 use crate::policy::PER_ITEM_THREADS;
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Splits nodes: sorts their points by child and writes the children. One thread per node.
 #[kernel(family = "research-quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
-pub unsafe fn quadtree_level_by_thread<const D: usize>(
-    points: LevelPoints<'_>,
-    to: PointTargets<'_>,
-    children: ChildWriter<'_>,
-) {
-    let k = thread::index_1d_u64() as usize;
-    if k < children.parents.len() {
-        split_by_thread::<D>(&children.parent(k), points, to, &children);
-    }
-}
-
-/// Splits a node.
-#[inline(always)]
-unsafe fn split_by_thread<const D: usize>(
-    parent: &Parent,
-    points: LevelPoints<'_>,
-    to: PointTargets<'_>,
-    children: &ChildWriter<'_>,
-) {
+pub unsafe fn quadtree_level_by_thread<const D: usize>(level: LevelSplit<'_>) {
+    let LevelSplit { points, to, children } = level;
+    let Some(k) = own_item(children.parents.len()) else { return };
+    let parent = children.parent(k);
     let node = parent.node;
     let (mut counts, mut i) = ([0; MAX_CHILDREN], node.start);
     while i < node.end {
@@ -37,13 +22,13 @@ unsafe fn split_by_thread<const D: usize>(
     let (mut next, mut splits, mut begin, mut child) = ([0; MAX_CHILDREN], 0, node.start, 0);
     while child < 1 << D {
         let end = begin + counts[child];
-        children.write::<D>(parent, child, begin, end);
+        children.write::<D>(&parent, child, begin, end);
         splits |= u32::from(counts[child] >= children.splits_from) << child;
         next[child] = begin;
         begin = end;
         child += 1;
     }
-    children.write_parent::<D>(parent);
+    children.write_parent::<D>(&parent);
     let mut i = node.start;
     while i < node.end {
         let (code, id) = (points.codes.load(i as usize), points.ids.load(i as usize));

@@ -8,6 +8,7 @@ use super::counts::{ChildCounts, scan};
 use super::points::{LevelPoints, PointTargets};
 use crate::policy::{PER_ITEM_THREADS, QUADTREE_PIECE_POINTS, QUADTREE_TILE_THREADS};
 use crate::thread::coord::Coord;
+use crate::thread::items::{own_item, strided};
 use crate::thread::point::load_point;
 use crate::thread::search::partition_point;
 use crate::thread::words::Bits128;
@@ -68,11 +69,9 @@ pub unsafe fn quadtree_count_tiles(tiles: Slice<u32>, device_counters: SliceMut<
 /// Writes the parent of each tile as its index in the list, given the scanned numbers of tiles. One thread per tile.
 #[kernel(family = "research-quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_tile_parents(tiles: Slice<u32>, tile_parents: SliceMut<u32>) {
-    let i = thread::index_1d_u64() as usize;
-    if i < tile_parents.len() {
-        let k = partition_point(0, tiles.len() - 1, |k| tiles.load(k) as usize <= i) as u32 - 1;
-        tile_parents.store(i, k);
-    }
+    let Some(i) = own_item(tile_parents.len()) else { return };
+    let k = partition_point(0, tiles.len() - 1, |k| tiles.load(k) as usize <= i) as u32 - 1;
+    tile_parents.store(i, k);
 }
 
 /// The tiles of the nodes that split.
@@ -101,11 +100,9 @@ pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     codes: SliceMut<u32>,
 ) {
     let (tile, frame) = (Tile::<D>::new(tiles), Frame::<D>::load(frame));
-    let mut i = tile.begin + thread::thread_idx_x() as usize;
-    while i < tile.end {
+    for i in strided(tile.begin + thread::thread_idx_x() as usize, tile.end, QUADTREE_TILE_THREADS) {
         let unit = frame.unit(load_point::<C, D>(coords, ids.load(i) as usize, D));
         codes.store(i, frame.code(unit, level, num_levels));
-        i += QUADTREE_TILE_THREADS;
     }
 }
 
@@ -234,10 +231,9 @@ impl<const D: usize> Tile<D> {
             bases.store(child, self.begin_of(offsets, child).wrapping_sub(before));
         }
         chunk.sort::<FULL>();
-        let (mut splits, mut child) = (0, 0);
-        while child < 1 << D {
+        let mut splits = 0;
+        for child in 0..1 << D {
             splits |= u32::from(self.len_of(offsets, child) >= splits_from) << child;
-            child += 1;
         }
         chunk.store::<FULL>(splits, to, |child| bases.load(child));
     }

@@ -30,12 +30,10 @@ impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
     #[inline(always)]
     pub(super) unsafe fn new(bound: C, k: usize, smem: *mut ListSmem<C, B>) -> Self {
         let mut best = [worst(bound); K];
-        let mut i = 0;
-        while i < K {
+        for i in 0..K {
             if i < K - k {
                 best[i] = C::Ranked::ZEROS;
             }
-            i += 1;
         }
         Self { best, bound, collected: shared_field!(smem, collected), num_collected: 0 }
     }
@@ -50,12 +48,10 @@ impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
     #[inline(always)]
     unsafe fn merge_collected(&mut self) {
         let mut items = [C::Ranked::LAST; B];
-        let mut i = 0;
-        while i < B {
+        for i in 0..B {
             if (i as u32) < self.num_collected {
                 items[i] = self.collected.load(Self::index(i as u32));
             }
-            i += 1;
         }
         self.num_collected = 0;
         keep_first(&mut self.best, items);
@@ -106,13 +102,11 @@ impl<C: Coord, const K: usize, const B: usize> KeepBest<C> for List<'_, C, K, B>
 
     #[inline(always)]
     unsafe fn write(self, row: ResultRows<'_, C>) {
-        let mut i = 0;
-        while i < K {
+        for i in 0..K {
             let entry = (i + row.k()).wrapping_sub(K);
             if entry < row.k() {
                 row.set(entry, self.best[i]);
             }
-            i += 1;
         }
     }
 }

@@ -22,12 +22,10 @@ impl<C: Coord, const T: usize> Queue<C, T> {
     #[inline(always)]
     pub(super) fn new(bound: C, k: usize) -> Self {
         let mut best = [worst(bound); T];
-        let mut t = 0;
-        while t < T {
+        for t in 0..T {
             if 32 * t + (warp::lane_id() as usize) < 32 * T - k {
                 best[t] = C::Ranked::ZEROS;
             }
-            t += 1;
         }
         Self { best, bound }
     }
@@ -36,10 +34,8 @@ impl<C: Coord, const T: usize> Queue<C, T> {
     #[inline(always)]
     unsafe fn merge(&mut self) {
         network::merge_bitonic(&mut self.best);
-        let mut t = 0;
-        while t < T {
+        for t in 0..T {
             self.best[t] = merge_bitonic(self.best[t]);
-            t += 1;
         }
     }
 }
@@ -77,13 +73,11 @@ impl<C: Coord, const T: usize> Visitor<C> for Queue<C, T> {
 impl<C: Coord, const T: usize> KeepBest<C> for Queue<C, T> {
     #[inline(always)]
     unsafe fn write(self, row: ResultRows<'_, C>) {
-        let mut t = 0;
-        while t < T {
+        for t in 0..T {
             let entry = (32 * t + warp::lane_id() as usize + row.k()).wrapping_sub(32 * T);
             if entry < row.k() {
                 row.set(entry, self.best[t]);
             }
-            t += 1;
         }
     }
 }
