@@ -34,7 +34,7 @@ enum Task {
     Test(test::Test),
     Demo(demo::Demo),
     Bench(bench::Bench),
-    Compare(compare::Compare),
+    Compare(Box<compare::Compare>),
     Doctor(doctor::Doctor),
     Tidy(tidy::Tidy),
     Bundle(bundle::Bundle),

@@ -10,6 +10,8 @@ use std::fmt::Write;
 pub(super) struct Row {
     /// Work, input, size and system, as `kauri-bench` prints them.
     pub(super) key: String,
+    /// True for a row of another system, which no variant changes.
+    pub(super) is_rival: bool,
     /// The values that must be equal in a comparison, with their names: clock, items, bytes.
     units: Vec<(&'static str, String)>,
     pub(super) median_ms: f64,
@@ -43,7 +45,8 @@ pub(super) fn read(report: &Value) -> Vec<Row> {
     let read = |row: &Value| {
         let text = |name: &str| row[name].as_str().unwrap_or_default();
         let mut key = format!("{}  {}  n={}", text("work"), text("input"), row["n"]);
-        if !text("system").is_empty() {
+        let is_rival = !text("system").is_empty();
+        if is_rival {
             write!(key, "  ({})", text("system")).expect("writing to a string");
         }
         let count = seen.entry(key.clone()).or_default();
@@ -56,6 +59,7 @@ pub(super) fn read(report: &Value) -> Vec<Row> {
         let times = timing["times_ms"].as_array().into_iter().flatten();
         Row {
             key,
+            is_rival,
             units: units.map(|(name, value)| (name, value.to_string())).into(),
             median_ms: timing["median_ms"].as_f64().unwrap_or(f64::NAN),
             times_ms: times.filter_map(Value::as_f64).collect(),

@@ -65,7 +65,7 @@ fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
 fn median(sorted: &[f64]) -> Option<f64> {
     let middle = sorted.len() / 2;
     let upper = *sorted.get(middle)?;
-    Some(if sorted.len() % 2 == 0 { (sorted[middle - 1] + upper) / 2.0 } else { upper })
+    Some(if sorted.len().is_multiple_of(2) { (sorted[middle - 1] + upper) / 2.0 } else { upper })
 }
 
 /// Returns the interval of the median between the `r`-th smallest and `r`-th largest value, for the greatest `r` with which it misses

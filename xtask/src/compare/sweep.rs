@@ -48,11 +48,13 @@ pub(super) struct Verdict {
 }
 
 /// Finds the variant that is faster in a row and slower in none, with the least product of ratios. The intervals are those of all
-/// comparisons together, so that chance makes one of them miss with the usual probability at most.
+/// comparisons together, so that chance makes one of them miss with the usual probability at most. Rows of rivals do not count.
 pub(super) fn verdict(variants: &[Rows], row: &str) -> Verdict {
-    let num_rows = rows::matched(variants, row, ALPHA).0.len();
+    let is_ours = |row: &Matched| row.rows.iter().all(|row| !row.is_rival);
+    let num_rows = rows::matched(variants, row, ALPHA).0.into_iter().filter(is_ours).count();
     let level = ALPHA / (num_rows * variants.len().saturating_sub(1)).max(1) as f64;
-    let (matched, _) = rows::matched(variants, row, level);
+    let (mut matched, _) = rows::matched(variants, row, level);
+    matched.retain(is_ours);
     let of_variant =
         |i: usize| matched.iter().filter_map(move |row: &Matched| Some((row, row.ratios[i - 1]?)));
     let is_better = |i: &usize| {
