@@ -8,7 +8,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::{env, thread};
+use std::{env, fs, thread};
 
 /// Stack of a suite's thread, as of a program's first one.
 const STACK_BYTES: usize = 8 << 20;
@@ -49,13 +49,12 @@ pub(super) enum Selected<'a> {
 }
 
 impl Suites {
-    /// Loads the library of a variant, and lets it find its kernels for a device.
+    /// Loads the library of a variant, and lets it find its kernels for a device in a folder.
     ///
     /// Sets an environment variable: no other thread may run.
-    pub(super) fn load(folder: &Path, device: &str) -> Result<Suites> {
-        let path = folder.join(LIBRARY);
+    fn load(path: &Path, folder: &Path, device: &str) -> Result<Suites> {
         // SAFETY: the library has no initializers of its own.
-        let library = unsafe { libloading::Library::new(&path) };
+        let library = unsafe { libloading::Library::new(path) };
         let library = library.with_context(|| format!("cannot load {}", path.display()))?;
         let too_old = || format!("{} was built by another version of this task", path.display());
         // SAFETY: these are the types of the functions in every version.
@@ -261,10 +260,37 @@ impl Outcome {
 
 /// Loads the libraries of variants that run here.
 pub(super) fn load(variants: &[Variant], device: &str) -> Result<Vec<Suites>> {
-    let load = |variant: &Variant| {
-        Suites::load(&variant.folder, device).with_context(|| format!("variant {}", variant.label))
+    map_large_blocks();
+    let load = |(index, variant): (usize, &Variant)| {
+        let library = variant.folder.join(LIBRARY);
+        // The loader gives a file that is open already again, with its statics.
+        let is_loaded = variants[..index].iter().any(|other| other.folder == variant.folder);
+        let copy = env::temp_dir().join(format!("kauri-{}-{index}.so", std::process::id()));
+        if is_loaded {
+            fs::copy(&library, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+        }
+        let suites = Suites::load(if is_loaded { &copy } else { &library }, &variant.folder, device);
+        if is_loaded {
+            let _ = fs::remove_file(&copy);
+        }
+        suites.with_context(|| format!("variant {}", variant.label))
     };
-    variants.iter().map(load).collect()
+    variants.iter().enumerate().map(load).collect()
+}
+
+/// Makes the allocator take every large block from the system and give it back. By default it decides anew for each thread, after what
+/// this thread freed before, so that equal variants with large results on the host would differ.
+fn map_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    {
+        unsafe extern "C" {
+            fn mallopt(parameter: i32, value: i32) -> i32;
+        }
+        /// `M_MMAP_THRESHOLD`.
+        const THRESHOLD: i32 = -3;
+        // SAFETY: glibc's function of this name; a refused value changes nothing.
+        unsafe { mallopt(THRESHOLD, 128 << 10) };
+    }
 }
 
 #[cfg(test)]
