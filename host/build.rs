@@ -6,8 +6,9 @@ use std::env;
 fn main() {
     let has_feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
     let (cuda, research) = (has_feature("CUDA"), has_feature("RESEARCH"));
+    // The kernels of the tests and of the research variants are for this workspace, which turns `research` on.
     let is_wanted =
-        |name: &str| cuda && name.ends_with(".ptx.pack") && (research || !name.starts_with("research."));
+        |name: &str| cuda && name.ends_with(".ptx.pack") && (research || name.starts_with("kernels."));
     if cuda_pack::embed("..", is_wanted) == Some(0) && cuda {
         println!(
             "cargo::warning=this build has no kernels and cannot use a GPU: run `cargo xtask ptx` in the clone of kauri and build again"
