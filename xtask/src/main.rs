@@ -11,6 +11,7 @@ mod coverage;
 mod demo;
 mod doctor;
 mod mutants;
+mod new_kernel;
 mod outside;
 mod pack;
 mod package;
@@ -43,6 +44,7 @@ enum Task {
     Sim(sim::Sim),
     Mutants(mutants::Mutants),
     Coverage(coverage::Coverage),
+    NewKernel(new_kernel::NewKernel),
 }
 
 fn main() -> ExitCode {
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
         Task::Sim(task) => task.run(),
         Task::Mutants(task) => task.run(),
         Task::Coverage(task) => task.run(),
+        Task::NewKernel(task) => task.run(),
     };
     let Err(error) = result else { return ExitCode::SUCCESS };
     // A failed program has printed the reason; the task ends with its exit code.

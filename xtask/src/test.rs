@@ -4,7 +4,7 @@ use crate::cargo::{self, FEATURES, Failed, cargo};
 use crate::ptx::{self, Built};
 use crate::schedules::{self, Schedules};
 use crate::workspace::Workspace;
-use crate::{assemble, consumer, outside, setup};
+use crate::{assemble, consumer, new_kernel, outside, setup};
 use anyhow::Result;
 use cuda_builder::Ptxas;
 use cuda_lazy::Status;
@@ -68,6 +68,14 @@ impl Test {
         parts.run("outside", || match outside::check(&workspace) {
             Ok(summary) => Passed(summary),
             Err(error) => Bad(format!("a crate outside of the workspace: {error:#}")),
+        });
+        parts.run("new kernel", || match &kernels {
+            // The project compiles its kernels.
+            None => Skipped("there is no PTX".to_owned()),
+            Some(_) => match new_kernel::check(&workspace) {
+                Ok(summary) => Passed(summary),
+                Err(error) => Bad(format!("the template of `new-kernel`: {error:#}")),
+            },
         });
         parts.run("packages", || match consumer::check(&workspace, kernels.is_some()) {
             Ok(detail) => Passed(detail),

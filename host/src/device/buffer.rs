@@ -146,8 +146,12 @@ impl<T: DeviceCopy> Buffer<T> {
         unsafe { SliceMut::from_raw_parts(self.address as *mut B, self.len) }
     }
 
-    /// Returns an error unless the buffer belongs to the stream's device and has `expected` items.
-    pub(crate) fn check(&self, stream: &Stream, what: &'static str, expected: usize) -> Result<()> {
+    /// Checks that the buffer belongs to the stream's device and has `expected` items, for functions that launch kernels of your own.
+    /// `what` names the checked size in the error.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`], [`Error::Shape`].
+    pub fn check(&self, stream: &Stream, what: &'static str, expected: usize) -> Result<()> {
         self.check_device(stream)?;
         self.check_items(what, expected)
     }
@@ -173,8 +177,11 @@ impl<T: DeviceCopy> Buffer<T> {
         unsafe { stream.fill_bytes(self.slice_mut(), byte) }
     }
 
-    /// Returns [`Error::WrongDevice`] unless buffer and stream belong to the same device.
-    pub(crate) fn check_device(&self, stream: &Stream) -> Result<()> {
+    /// Checks that buffer and stream belong to the same device.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`].
+    pub fn check_device(&self, stream: &Stream) -> Result<()> {
         self.gpu.check_same(stream.gpu())
     }
 

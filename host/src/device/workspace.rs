@@ -218,11 +218,11 @@ impl<'a> Temp<'a> {
         unsafe { self.stream.upload(to, items) }
     }
 
-    /// Clears a planned array, in stream order.
+    /// Fills a planned array with zero bytes, in stream order: a kernel with a look-back starts from zeros.
     ///
     /// # Errors
     /// Errors of the driver.
-    pub(crate) fn clear<T>(&self, region: Region<T>) -> Result<()> {
+    pub fn clear<T>(&self, region: Region<T>) -> Result<()> {
         // SAFETY: the workspace's memory waits for the device before it is freed.
         unsafe { self.stream.fill_bytes(self.view(region), 0) }
     }

@@ -1,8 +1,6 @@
 //! The primitives on every GPU of this machine and on a simulated one: results equal those of the CPU to the bit on
 //! every run, a second call allocates nothing, errors are typed, and more than 2^32 items work.
 
-use bytemuck::NoUninit;
-use cust_core::DeviceCopy;
 use kauri::device::{Buffer, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
 use kauri::primitives::generate::splitmix64;
 use kauri::primitives::operator::{Affine, Compose, Max, Min, Sum};
@@ -13,6 +11,7 @@ use kauri::primitives::{
 };
 use kauri::{Device, Error, Result};
 use kauri_kernels::thread::words::Words;
+pub(crate) use kauri_test::{bits, uninitialized, upload};
 use rayon::prelude::*;
 
 /// Returns true if every region of a plan is a separate allocation of its exact size.
@@ -31,18 +30,6 @@ pub(crate) fn on_gpus(on_cuda: &[usize], on_sim: &[usize], test: impl Fn(&Gpu, &
         let stream = Stream::new(gpu).unwrap();
         sizes.iter().for_each(|&n| test(gpu, &stream, n));
     }
-}
-
-pub(crate) fn upload<T: DeviceCopy + NoUninit>(stream: &Stream, items: &[T]) -> Buffer<T> {
-    Buffer::from_slice(stream, items, "input").unwrap()
-}
-
-pub(crate) fn uninitialized<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
-    Buffer::uninitialized(stream.gpu(), len, "output").unwrap()
-}
-
-pub(crate) fn bits<T: Words>(items: &[T]) -> Vec<[u32; 4]> {
-    items.iter().map(|item| item.to_words()).collect()
 }
 
 pub(crate) fn noise<T>(n: usize, item: impl Fn(u64) -> T) -> Vec<T> {

@@ -131,7 +131,7 @@ impl Capturable for Primitives {
 
 /// Points with coordinates below 2^24.
 fn coordinates(n: usize, seed: u32) -> Vec<f32> {
-    noise(3 * n, seed).iter().map(|&x| (x >> 8) as f32).collect()
+    noise(3 * n, seed.into()).iter().map(|&x| (x >> 8) as f32).collect()
 }
 
 /// A tree that is rebuilt, and its nearest-neighbor queries.

@@ -3,7 +3,7 @@
 use super::{File, Finding};
 
 /// The modules of `host/src`, foundations first. A module may use the ones before it.
-const MODULES: [&str; 26] = [
+const MODULES: &[&str] = &[
     "error",
     "progress",
     "once",

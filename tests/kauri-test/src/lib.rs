@@ -1,0 +1,148 @@
+#![doc = include_str!("../README.md")]
+
+use bytemuck::NoUninit;
+use cust_core::DeviceCopy;
+use kauri::device::{Buffer, Gpu, Schedule, SimOptions, Stream};
+use kauri::{Device, Error};
+use kauri_kernels::thread::words::Words;
+use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Runs a test on the GPU, if there is one, and on simulated GPUs.
+pub fn on_each_gpu(test: impl Fn(&Gpu, &Stream)) {
+    on_cuda(&test);
+    on_each_schedule(test);
+}
+
+/// Runs a test that needs CUDA: the simulator loads no modules and calls no driver.
+pub fn on_cuda(test: impl Fn(&Gpu, &Stream)) {
+    for device in devices() {
+        if let Some(gpu) = device.gpu() {
+            test(gpu, &Stream::new(gpu).unwrap());
+        }
+    }
+}
+
+/// Runs a test on each simulated device.
+pub fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
+    on_each_schedule_in_turn(1, |gpu, stream, _| test(gpu, stream));
+}
+
+/// Like [`on_each_schedule`], but each device runs one of `cases` in turn: for slow cases. With fewer devices than
+/// cases, as in a replay of one schedule, a device runs several.
+pub fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
+    let devices: Vec<_> = simulated().collect();
+    for (i, device) in devices.iter().cycle().take(devices.len().max(cases)).enumerate() {
+        let gpu = device.gpu().unwrap();
+        test(gpu, &Stream::new(gpu).unwrap(), i % cases);
+    }
+}
+
+/// Returns the CPU and the first GPU, if there is one. All tests share these devices and the kernels loaded on them.
+pub fn devices() -> Vec<Device> {
+    static DEVICES: OnceLock<Vec<Device>> = OnceLock::new();
+    let open = |name: &&str| Device::from_name(name).expect("device_names has opened it");
+    DEVICES.get_or_init(|| device_names().iter().map(open).collect()).clone()
+}
+
+/// Returns the names of [`devices`] for `--device`.
+pub fn device_names() -> &'static [&'static str] {
+    static NAMES: OnceLock<Vec<&str>> = OnceLock::new();
+    NAMES.get_or_init(|| match Device::from_name("cuda") {
+        Ok(device) => {
+            println!("testing on the cpu and on {device}");
+            vec!["cpu", "cuda"]
+        }
+        Err(reason @ (Error::DriverMissing { .. } | Error::NoDevice | Error::CudaDisabled)) => {
+            assert!(std::env::var_os("KAURI_REQUIRE_CUDA").is_none(), "{reason}");
+            println!("skipped on cuda: {reason}");
+            vec!["cpu"]
+        }
+        Err(error) => panic!("the GPU of this machine cannot be used: {error}"),
+    })
+}
+
+/// Returns simulated devices, one for each standard schedule.
+///
+/// The environment variable `KAURI_SIM_ORDERS` sets their number (default: 20); 0 turns the simulator off in all tests.
+/// `KAURI_SIM_FIRST_ORDER` is the number of the first schedule (default: 0); after the last one the first follows.
+/// If `SIM_SEED` or `SIM_ORDER` name a schedule to replay, there is one device, with this schedule.
+pub fn simulated() -> impl Iterator<Item = Device> {
+    let first = number_from_env("KAURI_SIM_FIRST_ORDER").unwrap_or(0);
+    simulated_among(first..first + num_orders())
+}
+
+fn num_orders() -> usize {
+    if Schedule::env_is_set() { 1 } else { number_from_env("KAURI_SIM_ORDERS").unwrap_or(Schedule::ORDERS) }
+}
+
+fn number_from_env(name: &str) -> Option<usize> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{name} is a number, not `{text}`")))
+}
+
+fn simulated_among(orders: Range<usize>) -> impl Iterator<Item = Device> {
+    orders.map(|i| {
+        if Schedule::env_is_set() {
+            Device::from_name("sim").expect("SIM_SEED and SIM_ORDER are valid")
+        } else {
+            Device::sim(SimOptions::nth_order(i, 1)).expect("the simulator is compiled in")
+        }
+    })
+}
+
+/// The largest test, in points or queries, that also runs on the simulator. A larger one would take minutes there.
+const SIM_MOST: usize = 33;
+
+/// Returns the devices for a test with this number of points or queries: the CPU, the first GPU if there is one, and the
+/// simulator for small tests, with another schedule at each call.
+///
+/// # Panics
+/// If a GPU exists but cannot be used, or if there is none and the environment variable `KAURI_REQUIRE_CUDA` is set.
+pub fn devices_for(items: usize) -> Vec<Device> {
+    static SIMULATED: AtomicUsize = AtomicUsize::new(0);
+    let mut devices = devices();
+    if items <= SIM_MOST && num_orders() > 0 {
+        let nth = SIMULATED.fetch_add(1, Relaxed) % Schedule::ORDERS;
+        devices.extend(simulated_among(nth..nth + 1));
+    }
+    devices
+}
+
+/// Returns a zeroed buffer.
+pub fn zeros<T: DeviceCopy + NoUninit + Default>(stream: &Stream, len: usize) -> Buffer<T> {
+    Buffer::from_slice(stream, &vec![T::default(); len], "zeros").unwrap()
+}
+
+/// Returns a buffer with these items.
+pub fn upload<T: DeviceCopy + NoUninit>(stream: &Stream, items: &[T]) -> Buffer<T> {
+    Buffer::from_slice(stream, items, "items").unwrap()
+}
+
+/// Returns a buffer with undefined contents.
+pub fn uninitialized<T: DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T> {
+    Buffer::uninitialized(stream.gpu(), len, "test buffer").unwrap()
+}
+
+/// Returns reproducible pseudorandom numbers.
+pub fn noise(len: usize, seed: u64) -> Vec<u64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+/// Returns the upper halves of [`noise`].
+pub fn noise_u32(len: usize, seed: u64) -> Vec<u32> {
+    noise(len, seed).into_iter().map(|bits| (bits >> 32) as u32).collect()
+}
+
+/// Returns the words of values, so that floats are compared to the bit.
+pub fn bits<T: Words>(values: &[T]) -> Vec<[u32; 4]> {
+    values.iter().map(|value| value.to_words()).collect()
+}
