@@ -103,7 +103,7 @@ const MAX_BYTES: u64 = 30_000_000;
 /// A suite that starts a process for each measurement, which a library cannot.
 const OWN_PROCESSES: &str = "first-call";
 
-/// What is measured: the variants that are built, and saved reports.
+/// The variants that are built, and the saved reports.
 struct Plan {
     variants: Vec<Variant>,
     /// Their places among all variants.
