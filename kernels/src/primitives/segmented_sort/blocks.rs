@@ -1,12 +1,12 @@
 //! Sorts of segments of more than 32 items, by one block each.
 
-use super::SegmentedSort;
+use super::segment;
 use crate::block::radix_rank::RadixRank;
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
 use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
 use crate::thread::carried::*;
-use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, digit_mask};
+use crate::thread::radix_key::{DigitReader, RADIX, RADIX_BITS, RadixKey, SortBy, digit_mask};
 use cuda_std::prelude::*;
 
 /// Sorts the segments of a list of `num_listed[which]` entries, with any number of blocks. `tickets[which]` is zeroed
@@ -21,15 +21,19 @@ pub unsafe fn primitives_segmented_sort_blocks<
     const WARPS: usize,
     const ITEMS: usize,
 >(
-    sort: SegmentedSort<'_, K, V>,
+    source: Source<'_, K, V>,
+    offsets: Slice<u64>,
+    target: Pairs<'_, K, V>,
     scratch: Pairs<'_, K, V>,
     list: Slice<u64>,
     num_listed: Slice<u64>,
     tickets: SliceMut<u64>,
     which: u32,
+    by: SortBy,
 ) {
-    let (reader, smem) = (DigitReader::new(sort.by.order), shared_mem());
-    Blocks::<K, V, WARPS, ITEMS> { sort, scratch, reader, smem }.run(
+    let (reader, smem) = (DigitReader::new(by.order), shared_mem());
+    Blocks::<K, V, WARPS, ITEMS> { source, target, scratch, by, reader, smem }.run(
+        offsets,
         list,
         num_listed.load(which as usize),
         tickets.part(which as usize, 1),
@@ -66,8 +70,10 @@ struct Digit {
 
 /// The state of one block.
 struct Blocks<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> {
-    sort: SegmentedSort<'a, K, V>,
+    source: Source<'a, K, V>,
+    target: Pairs<'a, K, V>,
     scratch: Pairs<'a, K, V>,
+    by: SortBy,
     /// Converts the keys of the input and of the output.
     reader: DigitReader<K, true>,
     smem: *mut BlocksSmem<K, V, WARPS, ITEMS>,
@@ -78,7 +84,13 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     const TILE: usize = Self::THREADS * ITEMS;
 
     #[inline(always)]
-    unsafe fn run(self, list: Slice<'_, u64>, num_listed: u64, next: SliceMut<'_, u64>) {
+    unsafe fn run(
+        self,
+        offsets: Slice<'_, u64>,
+        list: Slice<'_, u64>,
+        num_listed: u64,
+        next: SliceMut<'_, u64>,
+    ) {
         let ticket = shared_field!(self.smem, ticket);
         loop {
             if thread::thread_idx_x() == 0 {
@@ -90,7 +102,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             if entry >= num_listed || entry >= list.len() as u64 {
                 break;
             }
-            let (begin, len) = self.sort.segment(list.load(entry as usize) as usize);
+            let (begin, len) = segment(offsets, list.load(entry as usize) as usize, self.source.keys.len());
             // Every segment of the short list fits in a tile.
             if Self::TILE <= SEGMENT_SHORT_ITEMS || len <= Self::TILE {
                 self.sort_tile(begin, len as u32);
@@ -124,17 +136,16 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         let (keys_smem, values_smem) =
             (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
         // Padding has the largest key and the last positions, so it stays last.
-        let mut keys =
-            load_warp_striped::<K, ITEMS, false>(self.sort.source.keys, begin, len, reader.padding());
+        let mut keys = load_warp_striped::<K, ITEMS, false>(self.source.keys, begin, len, reader.padding());
         let mut item = 0;
         while item < ITEMS {
             keys[item] = reader.loaded(keys[item]);
             item += 1;
         }
-        let mut values = self.load_values(self.sort.source.values, begin, len);
-        let mut shift = self.sort.by.begin_bit;
+        let mut values = self.load_values(self.source.values, begin, len);
+        let mut shift = self.by.begin_bit;
         loop {
-            let mask = digit_mask(self.sort.by.end_bit - shift);
+            let mask = digit_mask(self.by.end_bit - shift);
             let digit = |item: usize| reader.digit(keys[item], shift, mask);
             let rank = self.rank();
             rank.clear();
@@ -150,7 +161,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             }
             thread::sync_threads();
             shift += RADIX_BITS;
-            if shift >= self.sort.by.end_bit {
+            if shift >= self.by.end_bit {
                 break;
             }
             keys = gather_warp_striped(keys_smem, K::ZERO);
@@ -163,7 +174,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         while rank < len {
             let i = begin + rank as usize;
             let value = if V::IS_CARRIED { values_smem.load(rank as usize) } else { V::ANY };
-            self.sort.target.store(i, reader.stored(keys_smem.load(rank as usize)), value);
+            self.target.store(i, reader.stored(keys_smem.load(rank as usize)), value);
             rank += Self::THREADS as u32;
         }
     }
@@ -172,18 +183,18 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
     /// buffer.
     #[inline(always)]
     unsafe fn sort_by_tiles(&self, begin: usize, len: usize) {
-        let num_passes = (self.sort.by.end_bit - self.sort.by.begin_bit).div_ceil(RADIX_BITS);
+        let num_passes = (self.by.end_bit - self.by.begin_bit).div_ceil(RADIX_BITS);
         let mut pass = 0;
         while pass < num_passes {
             // The last pass writes to the output, the one before it to the scratch buffer.
             let to_target = (num_passes - pass) % 2 == 1;
             let source = match (pass, to_target) {
-                (0, _) => self.sort.source,
+                (0, _) => self.source,
                 (_, true) => self.scratch.read_only(),
-                _ => self.sort.target.read_only(),
+                _ => self.target.read_only(),
             };
-            let target = if to_target { self.sort.target } else { self.scratch };
-            self.sort_by_digit(source, target, begin, len, self.sort.by.begin_bit + pass * RADIX_BITS);
+            let target = if to_target { self.target } else { self.scratch };
+            self.sort_by_digit(source, target, begin, len, self.by.begin_bit + pass * RADIX_BITS);
             pass += 1;
         }
     }
@@ -203,7 +214,7 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         len: usize,
         shift: u32,
     ) {
-        let digit = Digit { shift, mask: digit_mask(self.sort.by.end_bit - shift) };
+        let digit = Digit { shift, mask: digit_mask(self.by.end_bit - shift) };
         self.count_digits(source.keys, begin, len, digit);
         let mut done = 0;
         while done < len {

@@ -22,12 +22,17 @@ pub struct SegmentedSort<'a, K, V> {
 }
 
 impl<K: Copy, V> SegmentedSort<'_, K, V> {
-    /// Returns the begin and length of segment `s`, never beyond the items, whatever the offsets are.
+    /// Returns the begin and length of segment `s`.
     #[inline(always)]
     unsafe fn segment(&self, s: usize) -> (usize, usize) {
-        let num_items = self.source.keys.len();
-        let within = |offset: u64| if offset < num_items as u64 { offset as usize } else { num_items };
-        let (begin, end) = (within(self.offsets.load(s)), within(self.offsets.load(s + 1)));
-        (begin, end.saturating_sub(begin))
+        segment(self.offsets, s, self.source.keys.len())
     }
+}
+
+/// Returns the begin and length of segment `s`, never beyond `num_items`, whatever the offsets are.
+#[inline(always)]
+unsafe fn segment(offsets: Slice<'_, u64>, s: usize, num_items: usize) -> (usize, usize) {
+    let within = |offset: u64| if offset < num_items as u64 { offset as usize } else { num_items };
+    let (begin, end) = (within(offsets.load(s)), within(offsets.load(s + 1)));
+    (begin, end.saturating_sub(begin))
 }
