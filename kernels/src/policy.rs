@@ -100,7 +100,7 @@ pub const LOOK_BACK_WINDOW: usize = 4;
 /// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 
-/// The threads of a block of joins by cells. Untuned.
+/// The threads of a block of joins by cells. Top 16 pairs of 1M x 1M points within 0.001, in ms: 64: 0.395, 128: 0.386, 256: 0.404.
 pub const JOIN_THREADS: usize = 128;
 
 /// The minimum of blocks of joins by cells. Without it ptxas aims higher and spills.
