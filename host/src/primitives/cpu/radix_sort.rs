@@ -9,7 +9,7 @@ use rayon::prelude::*;
 /// Sorts `keys` into `sorted`. Takes 16 bytes of temporary memory per key.
 ///
 /// # Errors
-/// [`Shape`](Error::Shape) if the lengths differ, [`InvalidBits`](Error::InvalidBits), [`OutOfMemory`](Error::OutOfMemory).
+/// [`Shape`](crate::Error::Shape) if the lengths differ, [`InvalidBits`](crate::Error::InvalidBits), [`OutOfMemory`](crate::Error::OutOfMemory).
 pub fn sort_keys<K: SortKey>(keys: &[K], sorted: &mut [K], options: &RadixSortOptions) -> Result<()> {
     check_len("sorted keys", keys.len(), sorted.len())?;
     write_in_order(&ranked(keys, options)?, keys, sorted);
