@@ -15,6 +15,19 @@ pub type Version = extern "C" fn() -> u32;
 /// A function of the library. It returns false after [`Moment::Error`]. The text is valid during the call.
 pub type Call = unsafe extern "C" fn(Text, Caller) -> bool;
 
+/// Parses a number of points on the command line of either program, such as 100000 or 1e5.
+///
+/// # Errors
+/// A sentence, if it is no count.
+pub fn size(text: &str) -> Result<usize, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= 0.0 && number <= u32::MAX.into() && number.fract() == 0.0 => {
+            Ok(number as usize)
+        }
+        _ => Err("not a count such as 100000 or 1e5".to_owned()),
+    }
+}
+
 /// A text that is valid during a call.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use clap::Parser;
 use kauri::Device;
 use kauri_benches::hardware::Hardware;
+use kauri_benches::interface::size;
 use kauri_benches::measure::Effort;
 use kauri_benches::plots;
 use kauri_benches::report::Report;
@@ -96,14 +97,4 @@ fn main() -> Result<()> {
         std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(result?)
-}
-
-/// A count such as 100000 or 1e5.
-fn size(text: &str) -> Result<usize, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number >= 0.0 && number <= u32::MAX.into() && number.fract() == 0.0 => {
-            Ok(number as usize)
-        }
-        _ => Err("not a count such as 100000 or 1e5".to_owned()),
-    }
 }

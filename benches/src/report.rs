@@ -285,7 +285,7 @@ impl Row {
         self.system.is_empty()
     }
 
-    /// Returns the text that names the row among those of a report.
+    /// Returns the text that identifies the row in a report.
     fn key(&self) -> String {
         let system = if self.is_kauri() { String::new() } else { format!("  ({})", self.system) };
         format!("{}  {}  n={}{system}", self.work, self.input, self.n)

@@ -37,14 +37,14 @@ pub(crate) struct Compare {
     /// kernels/src/policy.rs; a report FILE.json of `cargo xtask bench --out`
     #[arg(value_name = "VARIANT")]
     variants: Vec<String>,
-    /// The suite of `cargo xtask bench` [default: that of a saved report]
+    /// The suite of `cargo xtask bench` [default: a saved report's]
     #[arg(long)]
     suite: Option<String>,
     /// Where to run: best, cpu, cuda or cuda:N [default: best]
     #[arg(long)]
     device: Option<String>,
     /// Numbers of points, or of triangles [default: 1e5,1e6]
-    #[arg(long, value_delimiter = ',', value_parser = size)]
+    #[arg(long, value_delimiter = ',', value_parser = interface::size)]
     n: Vec<usize>,
     /// Measure and show only rows whose work, input and size, as the table shows them, contain this text
     #[arg(long, value_name = "TEXT")]
@@ -72,10 +72,10 @@ pub(crate) struct Compare {
     /// Say what bounds the kernels of the rows of --row, by Nsight Compute
     #[arg(long)]
     ncu: bool,
-    /// List all kernels of the rows, not only those that differ
+    /// List all kernels of the rows, not only different ones
     #[arg(long)]
     all_kernels: bool,
-    /// Compile kernels for these architectures, as 80,90 [default: that of the device]
+    /// Compile kernels for these architectures, as 80,90 [default: the device's]
     #[arg(long, value_delimiter = ',', value_name = "SM")]
     cubin: Vec<Arch>,
     /// Build only, into a folder to copy to a machine without Rust: its program `compare` takes these options
@@ -96,9 +96,6 @@ pub(crate) struct Compare {
 
 /// The file of a prepared folder that describes it; marks folders that this task may replace.
 const PREPARED: &str = "prepared.json";
-
-/// Maximum size of a prepared folder for each variant.
-const MAX_BYTES: u64 = 30_000_000;
 
 /// A suite that starts a process for each measurement, which a library cannot.
 const OWN_PROCESSES: &str = "first-call";
@@ -164,7 +161,7 @@ impl Compare {
         Ok(())
     }
 
-    /// Parses and checks the variants, those of a sweep with the present values first.
+    /// Parses and checks the variants. A sweep begins with the present values.
     fn requested(&self, workspace: &Workspace) -> Result<Vec<Requested>> {
         if self.sweep.is_empty() {
             if self.write.is_some() {
@@ -217,14 +214,7 @@ impl Compare {
     /// Replaces settings by the options that are given.
     fn override_settings(&self, settings: &mut Value) -> Result<()> {
         if let Some(device) = &self.device {
-            let is_cuda = |rest: &str| {
-                rest.is_empty() || rest.strip_prefix(':').is_some_and(|n| n.parse::<u16>().is_ok())
-            };
-            if !["best", "cpu"].contains(&device.as_str())
-                && !device.strip_prefix("cuda").is_some_and(is_cuda)
-            {
-                bail!("there is no device `{device}`, only best, cpu, cuda and cuda:N");
-            }
+            gpu::ordinal(device)?;
             settings["device"] = json!(device);
         }
         if !self.n.is_empty() {
@@ -474,9 +464,6 @@ impl Plan {
             }
         }
         println!("{}: {:.1} MB", out.display(), bytes as f64 / 1e6);
-        if bytes > MAX_BYTES * self.variants.len() as u64 {
-            bail!("more than {} MB for a variant", MAX_BYTES / 1_000_000);
-        }
         let name = out.file_name().unwrap_or_default().to_string_lossy();
         println!("copy it to the other machine and run there: {name}/compare --out result.json");
         if self.is_sweep {
@@ -581,16 +568,6 @@ fn check_suite(known: &[String], suite: &str) -> Result<()> {
 fn is_ours(folder: &Path) -> bool {
     let is_empty = || fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
     !folder.exists() || folder.join(PREPARED).is_file() || is_empty()
-}
-
-/// Parses a count such as 100000 or 1e5.
-fn size(text: &str) -> Result<usize, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number >= 0.0 && number <= u32::MAX.into() && number.fract() == 0.0 => {
-            Ok(number as usize)
-        }
-        _ => Err("not a count such as 100000 or 1e5".to_owned()),
-    }
 }
 
 #[cfg(test)]

@@ -30,68 +30,8 @@ const HOST_CRATE: &str = "example_op_project";
 /// Ends a line that only the form for projects has.
 const PROJECT_LINE: &str = " // project";
 
-/// Words that Rust reserves, and names that every crate or module has.
-const RESERVED: [&str; 59] = [
-    "abstract",
-    "alloc",
-    "as",
-    "async",
-    "await",
-    "become",
-    "box",
-    "break",
-    "const",
-    "continue",
-    "core",
-    "crate",
-    "do",
-    "dyn",
-    "else",
-    "enum",
-    "extern",
-    "false",
-    "final",
-    "fn",
-    "for",
-    "gen",
-    "if",
-    "impl",
-    "in",
-    "let",
-    "loop",
-    "macro",
-    "main",
-    "match",
-    "mod",
-    "move",
-    "mut",
-    "override",
-    "priv",
-    "proc_macro",
-    "pub",
-    "ref",
-    "return",
-    "self",
-    "static",
-    "std",
-    "struct",
-    "super",
-    "test",
-    "tests",
-    "trait",
-    "true",
-    "try",
-    "type",
-    "typeof",
-    "union",
-    "unsafe",
-    "unsized",
-    "use",
-    "virtual",
-    "where",
-    "while",
-    "yield",
-];
+/// Names that every crate or module of tests has.
+const TAKEN: [&str; 7] = ["alloc", "core", "main", "proc_macro", "std", "test", "tests"];
 
 /// Longest name, so that lines and names of kernels stay readable.
 const MAX_NAME: usize = 40;
@@ -203,10 +143,9 @@ fn check_name(name: &str) -> Result<()> {
             && name.len() <= MAX_NAME,
         "`{name}` is no name of a kernel: write at most {MAX_NAME} lower-case letters, digits and single `_`, first a letter, as in `prefix_min`"
     );
-    ensure!(
-        !RESERVED.contains(&name),
-        "`{name}` is a reserved word: choose another name, such as `{name}_items`"
-    );
+    let is_free =
+        !TAKEN.contains(&name) && rustfmt(&env::temp_dir(), &format!("fn {name}() {{}}"))?.is_some();
+    ensure!(is_free, "`{name}` is a reserved word: choose another name, such as `{name}_items`");
     Ok(())
 }
 
@@ -351,14 +290,19 @@ fn formatted(folder: &Path, path: &str, text: String) -> Result<String> {
     if !path.ends_with(".rs") {
         return Ok(text);
     }
+    rustfmt(folder, &text)?.with_context(|| format!("rustfmt cannot format {path}"))
+}
+
+/// Formats Rust; `None` if it has a mistake.
+fn rustfmt(folder: &Path, text: &str) -> Result<Option<String>> {
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.args(["--edition", "2024"]).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child =
         rustfmt.spawn().context("cannot run rustfmt; `rustup component add rustfmt` installs it")?;
     child.stdin.take().context("the input is a pipe")?.write_all(text.as_bytes())?;
     let output = child.wait_with_output().context("rustfmt gave no result")?;
-    ensure!(output.status.success(), "rustfmt cannot format {path}");
-    String::from_utf8(output.stdout).with_context(|| format!("rustfmt wrote no text for {path}"))
+    let text = String::from_utf8(output.stdout).context("rustfmt wrote no text")?;
+    Ok(Some(text).filter(|_| output.status.success()))
 }
 
 /// Returns the path from one absolute folder to another.

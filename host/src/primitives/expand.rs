@@ -27,7 +27,7 @@ impl Offsets {
     /// Writes the begin of each segment and, at the end, the sum of the counts.
     ///
     /// # Safety
-    /// The counts are those of the planned segments, and `offsets` is longer by one. Nothing else uses them until the stream has done the work.
+    /// `counts` has an entry for each planned segment, and `offsets` has one entry more. Nothing else uses them until the stream has done the work.
     pub(crate) unsafe fn run(
         &self,
         temp: &Temp<'_>,

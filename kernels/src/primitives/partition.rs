@@ -99,7 +99,7 @@ pub struct MarkSmem {
 pub struct Mark<'a> {
     /// The class of each item.
     pub classes: Slice<'a, u8>,
-    /// The bits of class 0, then those of class 1: two planes of [`num_words`] words.
+    /// The bits of class 0, then the bits of class 1: two planes of [`num_words`] words.
     pub bits: SliceMut<'a, u32>,
     /// The prefix counts of the bits, in planes as well.
     pub before: SliceMut<'a, u64>,

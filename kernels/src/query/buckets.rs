@@ -289,7 +289,7 @@ pub unsafe fn query_splits<C: Coord>(
     let Some(node) = own_item(splits.len()) else { return };
     let axis = axes.of(node as u32, axes.cycle());
     let (buckets, level) = (BucketPoints::new(coords, ids, dims, bucket_len), level(node as u32));
-    // A node's point follows those of its left subtree.
+    // A node's point follows the points of its left subtree.
     let right = 2 * (node as u32 - full_tree(level)) + 1;
     let slot = buckets.run(right, level + 1).0 - 1;
     splits.store(node, coords.load(slot * dims as usize + axis));

@@ -77,7 +77,7 @@ fn cust_launches_a_kernel_of_kauri() {
             let sum = DeviceBuffer::<u32>::zeroed(1).unwrap();
             let (warp_rows, num_blocks) = shape::<u32>(LEN, MAX_BLOCKS);
             assert_eq!(num_blocks, 1);
-            // SAFETY: the parameters are those of the kernel, and the buffers live until the stream has done the work.
+            // SAFETY: the parameters have the kernel's types and order, and the buffers live until the stream has done the work.
             unsafe {
                 launch!(reduce<<<1, image.block_threads, image.shared_bytes, stream>>>(
                     numbers.as_cust().unwrap().as_device_ptr(),

@@ -55,23 +55,28 @@ fn check(call: &str, code: i32) -> Result<()> {
     }
 }
 
+/// Returns the number of the GPU of a device's name; `None` for the CPU.
+pub(super) fn ordinal(device: &str) -> Result<Option<u16>> {
+    match device {
+        "cpu" => Ok(None),
+        "best" | "cuda" => Ok(Some(0)),
+        _ => {
+            let ordinal = device.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok());
+            let ordinal = ordinal
+                .with_context(|| format!("there is no device `{device}`, only best, cpu, cuda and cuda:N"));
+            ordinal.map(Some)
+        }
+    }
+}
+
 impl Gpu {
     /// Opens the GPU of a device's name; `None` for the CPU, and for `best` without a GPU.
     pub(super) fn of(device: &str) -> Result<Option<Gpu>> {
-        let ordinal = match device {
-            "cpu" => return Ok(None),
-            "best" | "cuda" => 0,
-            _ => {
-                let ordinal = device.strip_prefix("cuda:").and_then(|ordinal| ordinal.parse().ok());
-                ordinal.with_context(|| {
-                    format!("there is no device `{device}`, only best, cpu, cuda and cuda:N")
-                })?
-            }
-        };
+        let Some(ordinal) = ordinal(device)? else { return Ok(None) };
         let (mut gpu, mut count) = (0, 0);
         // SAFETY: each call writes one number.
         let found = unsafe { cuda::cuInit(0) == 0 && cuda::cuDeviceGetCount(&mut count) == 0 };
-        if !found || ordinal >= count {
+        if !found || i32::from(ordinal) >= count {
             if device == "best" {
                 return Ok(None);
             }
@@ -80,7 +85,7 @@ impl Gpu {
             );
         }
         // SAFETY: writes one number.
-        check("cuDeviceGet", unsafe { cuda::cuDeviceGet(&mut gpu, ordinal) })?;
+        check("cuDeviceGet", unsafe { cuda::cuDeviceGet(&mut gpu, ordinal.into()) })?;
         Ok(Some(Gpu { device: gpu }))
     }
 

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-/// The packs of a variant, those of the highest architecture first.
+/// The packs of a variant, the highest architecture first.
 struct Packs(Vec<(Pack, Vec<u8>)>);
 
 /// A kernel's image.
@@ -64,7 +64,7 @@ pub(super) enum Source<'a> {
     Assembler(Option<Ptxas>),
 }
 
-/// Returns the resources of kernels as Markdown: of those that differ between variants, or of all.
+/// Returns the resources of the kernels that differ between variants, or of all kernels, as Markdown.
 pub(super) fn table(
     variants: &[Variant],
     letters: &[String],

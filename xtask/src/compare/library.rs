@@ -69,7 +69,7 @@ impl Suites {
         }
         // Threads of the library's pool live as long as the process.
         std::mem::forget(library);
-        // SAFETY: the caller runs no other thread, and those of the driver do not read this variable.
+        // SAFETY: the caller runs no other thread, and the driver's threads do not read this variable.
         unsafe { env::set_var("KAURI_PTX_DIR", folder) };
         let listener = Listener::new(0, None, Selected::All, None);
         // SAFETY: the text and the listener live during the call.

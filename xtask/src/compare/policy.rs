@@ -174,7 +174,7 @@ pub(super) fn with(text: &str, settings: &[Setting]) -> Result<String> {
 }
 
 /// Returns the text with a measurement at the end of the documentation of the constant or function of a path. A constant's "Untuned."
-/// is removed; that of a field or an arm stays, because others may be untuned.
+/// is removed; with a field or an arm it stays, because other fields or arms may be untuned.
 pub(super) fn document(text: &str, path: &str, measurement: &str) -> Result<String> {
     let name = path.split(['.', '[']).next().unwrap_or(path);
     let head =

@@ -20,7 +20,7 @@ impl Ratio {
         Some(Ratio { median: median(&ratios)?, interval: interval(&ratios, alpha) })
     }
 
-    /// Compares runs of different processes: the ratio of the medians, and an interval from those of both medians, each of half the
+    /// Compares runs of different processes: the ratio of the medians, and an interval from both medians' intervals, each of half the
     /// error.
     pub(super) fn of_samples(before: &[f64], after: &[f64], alpha: f64) -> Option<Ratio> {
         let [before, after] = [before, after].map(|times| sorted(times.iter().copied().filter(|t| *t > 0.0)));

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 /// Maximum number of variants of a sweep: each is built, and all are in memory at once.
 const MAX_VARIANTS: usize = 64;
 
-/// Returns the combinations of the values of sweeps, that of the present values first.
+/// Returns the combinations of the values of sweeps, the present values first.
 pub(super) fn variants(text: &str, sweeps: &[String]) -> Result<Vec<Vec<Setting>>> {
     let mut variants: Vec<Vec<Setting>> = vec![Vec::new()];
     for sweep in sweeps {
@@ -47,7 +47,7 @@ pub(super) struct Verdict {
     level: f64,
 }
 
-/// Finds the variant that is faster in a row and slower in none, with the least product of ratios. The intervals are those of all
+/// Finds the variant that is faster in a row and slower in none, with the least product of ratios. The intervals hold for all
 /// comparisons together, so that chance makes one of them miss with the usual probability at most. Rows of rivals do not count.
 pub(super) fn verdict(variants: &[Rows], row: &str) -> Verdict {
     let is_ours = |row: &Matched| row.rows.iter().all(|row| !row.is_rival);
@@ -89,8 +89,8 @@ impl Verdict {
     }
 }
 
-/// Returns the text of the policy with the best values and their measurement; `None` if no value is better. `settings` are those of
-/// each variant.
+/// Returns the text of the policy with the best values and their measurement; `None` if no value is better. `settings` has an
+/// entry for each variant.
 pub(super) fn written(
     text: &str,
     variants: &[Rows],
