@@ -264,7 +264,9 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// [`Error::Shape`] if the capacity is too small, and errors of the driver; `items` is then unchanged.
     pub fn append_to(&self, stream: &Stream, items: &mut Vec<T>) -> Result<()> {
         let free = items.capacity() - items.len();
-        check_len("capacity for the items of a buffer", self.len, free.min(self.len))?;
+        if free < self.len {
+            check_len("capacity for the items of a buffer", self.len, free)?;
+        }
         self.check_device(stream)?;
         // SAFETY: the buffer is alive.
         unsafe { stream.read_to(self.slice(), items) }
@@ -291,7 +293,9 @@ impl<T: DeviceCopy + AnyBitPattern> Buffer<T> {
     /// # Errors
     /// [`Error::Shape`] if the range ends beyond the last item, [`Error::OutOfMemory`], and errors of the driver.
     pub fn part_to_vec(&self, stream: &Stream, range: Range<usize>) -> Result<Vec<T>> {
-        check_len("the end of a part of a buffer", self.len, range.end.max(self.len))?;
+        if range.end > self.len {
+            check_len("the end of a part of a buffer", self.len, range.end)?;
+        }
         self.check_device(stream)?;
         // SAFETY: the buffer is alive.
         unsafe { stream.read(self.slice().part(range.start.min(range.end), range.len())) }
