@@ -1,8 +1,10 @@
 //! Random input that is equal in every run and on every machine: a point depends only on the seed and its index.
 
+mod boxes;
 mod real_like;
 mod skewed;
 
+pub use boxes::{clustered_squares, cubes, log_normal};
 pub use real_like::{harbors, inland};
 pub use skewed::{clustered, duplicated, lidar};
 

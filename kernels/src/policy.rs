@@ -103,6 +103,9 @@ pub const PER_ITEM_THREADS: usize = 256;
 /// The threads of a block of joins by cells. Top 16 pairs of 1M x 1M points within 0.001, in ms: 64: 0.395, 128: 0.386, 256: 0.404.
 pub const JOIN_THREADS: usize = 128;
 
+/// The right boxes of a block of a nested loop over boxes. Untuned.
+pub const NESTED_BOXES: usize = 128;
+
 /// The minimum of blocks of joins by cells. Without it ptxas aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
 
@@ -151,6 +154,23 @@ pub const SAH_ROOT_WARPS: usize = 4;
 
 /// The threads of a block that traces rays. Untuned.
 pub const SAH_RAY_THREADS: usize = 128;
+
+/// Thresholds of the joins of boxes.
+#[derive(Clone, Copy, Debug)]
+pub struct BoxPolicy {
+    /// The most pairs of boxes that are joined by a nested loop.
+    pub nested_pairs: u128,
+    /// The share of boxes of a sample, in percent, that are of the lowest level.
+    pub level_0_percent: usize,
+    /// The most cells of the lowest level, along an axis, for the space of one box if boxes lie evenly.
+    pub cells_per_spacing: f64,
+    /// If the right set is this many times as large as the left one, its threads find the pairs of boxes of one level.
+    pub larger_set: usize,
+}
+
+/// The thresholds of the joins of boxes. Values without a measurement are untuned.
+pub const BOXES: BoxPolicy =
+    BoxPolicy { nested_pairs: 1 << 26, level_0_percent: 90, cells_per_spacing: 16.0, larger_set: 8 };
 
 /// Thresholds of the point joins.
 #[derive(Clone, Copy, Debug)]

@@ -77,7 +77,7 @@ fn smooth(t: f64) -> f64 {
 
 /// Returns an approximately normal number of mean 0 and variance 1: a sum of twelve uniform numbers, which all machines round
 /// alike. Uses three numbers of the noise.
-fn gaussian(seed: u64, i: u64) -> f64 {
+pub(super) fn gaussian(seed: u64, i: u64) -> f64 {
     let parts = |bits: u64| (0..4).map(move |k| (bits >> (16 * k) & 0xFFFF) as f64 + 0.5);
     (0..3).flat_map(|k| parts(noise(seed, i + k))).sum::<f64>() / 65536.0 - 6.0
 }

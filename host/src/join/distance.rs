@@ -36,7 +36,7 @@ pub enum SelfPairs {
 }
 
 impl SelfPairs {
-    fn pairing(self) -> Pairing {
+    pub(super) fn pairing(self) -> Pairing {
         match self {
             Self::Once => Pairing::Once,
             Self::Both => Pairing::Both,

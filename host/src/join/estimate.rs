@@ -23,13 +23,17 @@ impl<C: Copy> Sample<C> {
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub(super) fn new(probe: &[C], max_rows: usize, params: &JoinParams<C>) -> Result<Self> {
-        let dims = params.dims;
-        let stride = (probe.len() / dims).div_ceil(max_rows.max(1)).max(1);
-        let strides = probe.chunks(dims * stride);
-        let mut coords = memory::vec_with_capacity(strides.len() * dims, "a sample of a join")?;
-        strides.for_each(|points| coords.extend_from_slice(&points[..dims]));
-        let num_rows = (coords.len() / dims) as u64;
-        Ok(Self { coords, num_rows, pairing: params.pairing })
+        Self::of_items(probe, params.dims, max_rows, params.pairing)
+    }
+
+    /// Takes rows of items that have `width` coordinates, as [`new`](Self::new) takes rows of points.
+    pub(super) fn of_items(probe: &[C], width: usize, max_rows: usize, pairing: Pairing) -> Result<Self> {
+        let stride = (probe.len() / width).div_ceil(max_rows.max(1)).max(1);
+        let strides = probe.chunks(width * stride);
+        let mut coords = memory::vec_with_capacity(strides.len() * width, "a sample of a join")?;
+        strides.for_each(|items| coords.extend_from_slice(&items[..width]));
+        let num_rows = (coords.len() / width) as u64;
+        Ok(Self { coords, num_rows, pairing })
     }
 
     /// Returns the parameters of the join of a set with the sample, in which ids of the sample are not those of the set.

@@ -12,7 +12,7 @@ mod batches;
 mod best;
 #[cfg(feature = "research")]
 mod cell_list;
-mod cells;
+pub(super) mod cells;
 mod filter;
 mod from_host;
 mod grid;

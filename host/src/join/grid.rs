@@ -38,8 +38,13 @@ pub(super) fn grid_of<C: Coord, const D: usize>(
 
 /// Returns the largest difference of two near points along an axis.
 pub(super) fn reach<C: Coord>(params: &JoinParams<C>) -> f64 {
-    let bound = params.bound.to_f64();
-    match params.norm {
+    reach_of(params.norm, params.bound)
+}
+
+/// Returns the largest difference along an axis of two coordinates whose distance is at most `bound`.
+pub(super) fn reach_of<C: Coord>(norm: Norm, bound: C) -> f64 {
+    let bound = bound.to_f64();
+    match norm {
         // Squares below the least normal number, 2^-126 or 2^-1022, lose precision or underflow to 0.
         Norm::Euclidean => {
             bound.sqrt().max(if size_of::<C>() == 4 { 2_f64.powi(-63) } else { 2_f64.powi(-511) })

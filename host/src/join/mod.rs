@@ -36,6 +36,7 @@ macro_rules! with_exact_dims {
     };
 }
 
+mod boxes;
 mod cpu;
 mod distance;
 mod estimate;
@@ -50,6 +51,7 @@ mod sets;
 mod strategy;
 mod top_k;
 
+pub use boxes::{BoxJoin, BoxMethod};
 pub use distance::{DistanceJoin, SelfPairs};
 pub use gpu::DeviceScored;
 pub use kauri_kernels::join::curve::Curve;

@@ -1,5 +1,6 @@
 //! Plans of joins: method and memory, before a join runs.
 
+use super::boxes::BoxMethod;
 use super::cpu;
 use super::distance::{DistanceJoin, pairing_of};
 use super::gpu::MemoryPlan;
@@ -65,6 +66,8 @@ pub enum JoinMethod {
     Cells,
     /// A [`KdTree`] over the left points.
     Tree,
+    /// A join of boxes by this method.
+    Boxes(BoxMethod),
 }
 
 impl fmt::Display for JoinMethod {
@@ -81,6 +84,8 @@ impl fmt::Display for JoinMethod {
             Self::Best(Strategy::SharedHeap) => {
                 f.write_str("cells, the best of each right point in shared memory")
             }
+            Self::Boxes(BoxMethod::NestedLoop) => f.write_str("all pairs, without a grid"),
+            Self::Boxes(_) => f.write_str("cells of several sizes"),
             Self::Best(_) | Self::Cells => f.write_str("cells"),
             Self::Tree => f.write_str("k-d tree"),
         }

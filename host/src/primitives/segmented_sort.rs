@@ -100,7 +100,7 @@ pub(crate) struct SegmentLists<K, V> {
 
 impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
     /// Plans sorts of `len` items in `num_segments` segments of any length.
-    fn plan_all(layout: &mut Layout, len: usize, num_segments: usize) -> Self {
+    pub(crate) fn plan_all(layout: &mut Layout, len: usize, num_segments: usize) -> Self {
         let max_segments = [len / 33, len / (SEGMENT_SHORT_ITEMS + 1)];
         let scratch_len = if max_segments[1] > 0 { len } else { 0 };
         Self::plan(layout, max_segments.map(|max| max.min(num_segments)), scratch_len)

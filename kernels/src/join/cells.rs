@@ -62,22 +62,27 @@ impl Shape {
     /// Unpacks a word.
     #[inline(always)]
     pub(super) const fn from_word(word: u32) -> Self {
-        let pairing = match word >> 24 {
-            0 => Pairing::All,
-            1 => Pairing::Both,
-            2 => Pairing::Once,
-            _ => Pairing::Swapped,
-        };
         Self {
             bits: word & 0xFF,
             curve: Curve::of(word >> 8 & 0xFF),
             norm: Norm::of(word >> 16 & 0xFF),
-            pairing,
+            pairing: Pairing::of(word >> 24),
         }
     }
 }
 
 impl Pairing {
+    /// Returns the pairing of a number.
+    #[inline(always)]
+    pub(super) const fn of(number: u32) -> Self {
+        match number {
+            0 => Self::All,
+            1 => Self::Both,
+            2 => Self::Once,
+            _ => Self::Swapped,
+        }
+    }
+
     /// True if the join has the pair of these ids.
     #[inline(always)]
     pub const fn includes(self, left: u32, right: u32) -> bool {
@@ -115,6 +120,35 @@ impl<'a> Directory<'a> {
     pub(super) unsafe fn range(&self, code: u64) -> (usize, usize) {
         let entry = if self.shift < u64::BITS { (code >> self.shift) as usize } else { 0 };
         (self.begins.load(entry) as usize, self.begins.load(entry + 1) as usize)
+    }
+}
+
+/// Sorted codes with their directory.
+#[derive(Clone, Copy)]
+pub(super) struct SortedCodes<'a> {
+    pub(super) codes: Slice<'a, u64>,
+    pub(super) directory: Directory<'a>,
+}
+
+impl SortedCodes<'_> {
+    /// Returns the index of the first code that is not less than `code`.
+    #[inline(always)]
+    pub(super) unsafe fn lower_bound(&self, code: u64) -> usize {
+        let (low, high) = self.directory.range(code);
+        partition_point(low, high, |i| self.codes.load(i) < code)
+    }
+
+    /// Returns the index of the first code after `begin` that is greater than `last`, by an exponential search, because it is usually
+    /// near.
+    #[inline(always)]
+    pub(super) unsafe fn upper_bound(&self, begin: usize, last: u64) -> usize {
+        let (mut low, mut step, len) = (begin, 1, self.codes.len());
+        while low + step <= len && self.codes.load(low + step - 1) <= last {
+            low += step;
+            step *= 2;
+        }
+        let high = if low + step - 1 < len { low + step - 1 } else { len };
+        partition_point(low, high, |i| self.codes.load(i) <= last)
     }
 }
 

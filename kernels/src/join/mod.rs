@@ -12,9 +12,12 @@
 //! | [`heaps`] | the best pairs of each point in a heap (research) |
 //! | [`best`] | selection of the best candidates between launches |
 //!
+//! Module [`boxes`] joins boxes.
+//!
 //! [`grid`], [`curve`], [`neighbor_cells`] and [`score`] are device functions of these kernels.
 
 pub mod best;
+pub mod boxes;
 pub mod cell_list;
 pub mod cells;
 pub mod curve;

@@ -1,11 +1,10 @@
 //! Finds the build points near a probe point: in the runs of neighbor cells around its cell, each found by binary search.
 
 use super::best::pair;
-use super::cells::{Directory, Pairing, Shape, load_point};
+use super::cells::{Directory, Pairing, Shape, SortedCodes, load_point};
 use super::grid::Grid;
 use crate::thread::coord::Coord;
 use crate::thread::measure::{Norm, along};
-use crate::thread::search::partition_point;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
@@ -179,34 +178,15 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
     /// Returns where the points of a run of cells begin and end.
     #[inline(always)]
     unsafe fn positions(&self, first_code: u64, last_code: u64) -> (usize, usize) {
-        let begin = self.lower_bound(first_code);
-        let end = self.upper_bound(begin, last_code);
+        let codes = SortedCodes { codes: self.build.codes, directory: self.directory };
+        let begin = codes.lower_bound(first_code);
+        let end = codes.upper_bound(begin, last_code);
         let begins = self.build.begins;
         if begins.is_empty() {
             (begin, end)
         } else {
             (begins.load(begin) as usize, begins.load(end) as usize)
         }
-    }
-
-    /// Returns the index of the first code that is not less than `code`.
-    #[inline(always)]
-    unsafe fn lower_bound(&self, code: u64) -> usize {
-        let (low, high) = self.directory.range(code);
-        partition_point(low, high, |i| self.build.codes.load(i) < code)
-    }
-
-    /// Returns the index of the first code after `begin` that is greater than `last`, by an exponential search, because it is usually
-    /// near.
-    #[inline(always)]
-    unsafe fn upper_bound(&self, begin: usize, last: u64) -> usize {
-        let (mut low, mut step, len) = (begin, 1, self.build.codes.len());
-        while low + step <= len && self.build.codes.load(low + step - 1) <= last {
-            low += step;
-            step *= 2;
-        }
-        let high = if low + step - 1 < len { low + step - 1 } else { len };
-        partition_point(low, high, |i| self.build.codes.load(i) <= last)
     }
 
     /// Returns the pair of a build and a probe point with the rank of their score, in the order of the original sets.

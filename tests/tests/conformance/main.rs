@@ -3,6 +3,7 @@
 mod balanced;
 mod balanced_multi_gpu;
 mod batches;
+mod boxes;
 mod command_line;
 mod command_line_joins;
 mod command_line_parquet;

@@ -3,6 +3,7 @@
 
 mod balanced;
 mod balanced_multi_gpu;
+mod boxes;
 mod building_blocks;
 mod demo;
 mod join;

@@ -14,7 +14,7 @@ use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
-use cuda_std::mem::Slice;
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::cells::{join_codes, join_directory, join_ranks};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
@@ -54,13 +54,55 @@ impl Sets {
     }
 }
 
-/// Scratch memory of a set.
-pub(super) struct SortedPointsPlan<C> {
-    /// Codes and ids; the sort needs two arrays of each.
+/// Scratch memory to sort items by the codes of their cells.
+pub(in crate::join) struct CodeOrderPlan {
+    /// The sort needs two arrays of codes and of ids.
     codes: [Region<u64>; 2],
     ids: [Region<u32>; 2],
+    sort: RadixSort,
+}
+
+impl CodeOrderPlan {
+    pub(in crate::join) fn plan(layout: &mut Layout, len: usize) -> Self {
+        let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
+        Self {
+            codes: [(); 2].map(|()| layout.reserve(len)),
+            ids: [(); 2].map(|()| layout.reserve(len)),
+            sort,
+        }
+    }
+
+    /// Sorts the codes and ids that `write` writes by the lowest `code_bits` bits of the codes.
+    ///
+    /// # Safety
+    /// Nothing else uses the memory of the plan until the stream has done the work.
+    pub(in crate::join) unsafe fn run<'a>(
+        &self,
+        temp: &Temp<'a>,
+        code_bits: u32,
+        write: impl FnOnce(SliceMut<'a, u64>, SliceMut<'a, u32>) -> Result<()>,
+    ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
+        let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
+        write(pairs[1].keys, pairs[1].values)?;
+        let by = SortBy::low_bits(code_bits);
+        // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
+        let [Pairs { keys: codes, values: ids }, _] =
+            unsafe { self.sort.run(temp, by, pairs[1].read_only(), pairs) }?;
+        Ok((codes.read_only(), ids.read_only()))
+    }
+}
+
+/// Plans the directory of `len` codes of `code_bits` bits.
+pub(in crate::join) fn plan_directory(layout: &mut Layout, len: usize, code_bits: u32) -> Region<u32> {
+    layout.reserve((1 << (len / POINTS_PER_ENTRY).max(1).ilog2().min(code_bits)) + 1)
+}
+
+/// Scratch memory of a set.
+pub(super) struct SortedPointsPlan<C> {
     /// `None` if the points are not sorted.
-    sort: Option<RadixSort>,
+    order: Option<CodeOrderPlan>,
+    /// The ids of points that are not sorted.
+    ids: Region<u32>,
     lookup: LookupPlan,
     directory: Region<u32>,
     coords: Region<C>,
@@ -95,24 +137,21 @@ impl<C: Coord> SortedPointsPlan<C> {
         side: Side,
         has_scores: bool,
     ) -> Self {
-        let directory_bits = (len / POINTS_PER_ENTRY).max(1).ilog2().min(grid.cell_bits);
-        let sort = (side != Side::UnsortedProbe).then(|| {
-            let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
-            sort
-        });
         let if_scored = |len| if has_scores { len } else { 0 };
-        let if_sorted = |len| if side == Side::UnsortedProbe { 0 } else { len };
+        let is_sorted = side != Side::UnsortedProbe;
         Self {
-            codes: [layout.reserve(if_sorted(len)), layout.reserve(if_sorted(len))],
-            ids: [layout.reserve(len), layout.reserve(if_sorted(len))],
-            sort,
+            order: is_sorted.then(|| CodeOrderPlan::plan(layout, len)),
+            ids: layout.reserve(if is_sorted { 0 } else { len }),
             lookup: match grid.lookup {
                 #[cfg(feature = "research")]
                 Lookup::Cells if side == Side::Build => LookupPlan::Cells(CellListPlan::plan(layout, len)),
                 _ => LookupPlan::Points,
             },
-            directory: layout.reserve(if side == Side::Build { (1 << directory_bits) + 1 } else { 0 }),
-            coords: layout.reserve(if_sorted(len + GROUP) * grid.dims),
+            directory: match side {
+                Side::Build => plan_directory(layout, len, grid.cell_bits),
+                _ => layout.reserve(0),
+            },
+            coords: layout.reserve(if is_sorted { len + GROUP } else { 0 } * grid.dims),
             ranks: layout.reserve(if_scored(len + GROUP)),
             extremes: layout.reserve(if_scored(2)),
         }
@@ -130,27 +169,25 @@ impl<C: Coord> SortedPointsPlan<C> {
         coords: Slice<'a, C>,
         scores: Option<ScoredView<'_, C>>,
     ) -> Result<SortedPoints<'a, C>> {
-        let Some(sort) = &self.sort else {
+        let Some(order) = &self.order else {
             // SAFETY: passed on to the caller.
             return unsafe { self.run_unsorted(temp, coords, scores) };
         };
         let dims = grid.dims;
-        let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
         let padded = temp.view(self.coords);
-        let len = pairs[1].keys.len();
+        let len = padded.len() / dims - GROUP;
         // SAFETY: the array is planned for the points and the padding of a group after them.
         let (sorted, padding) =
             unsafe { (padded.part(0, len * dims), padded.part(len * dims, GROUP * dims)) };
-        let args = (coords, dims as u32, grid.words, grid.shape, pairs[1].keys, pairs[1].values, padding);
-        let num_threads = len.max(padding.len()) as u64;
-        // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
+        // SAFETY: passed on to the caller.
         unsafe {
-            with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => {
-                temp.stream.launch_items::<join_codes<C, D>>(num_threads, args)
+            let (codes, ids) = order.run(temp, grid.code_bits, |codes, ids| {
+                let args = (coords, dims as u32, grid.words, grid.shape, codes, ids, padding);
+                let num_threads = len.max(padding.len()) as u64;
+                with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => {
+                    temp.stream.launch_items::<join_codes<C, D>>(num_threads, args)
+                })
             })?;
-            let by = SortBy::low_bits(grid.code_bits);
-            let [Pairs { keys: codes, values: ids }, _] = sort.run(temp, by, pairs[1].read_only(), pairs)?;
-            let (codes, ids) = (codes.read_only(), ids.read_only());
             permute_parts(&temp.stream, Direction::Gather, dims, coords, ids, sorted)?;
             let (codes, begins) = match &self.lookup {
                 LookupPlan::Points => (codes, empty_view().read_only()),
@@ -177,7 +214,7 @@ impl<C: Coord> SortedPointsPlan<C> {
         coords: Slice<'a, C>,
         scores: Option<ScoredView<'_, C>>,
     ) -> Result<SortedPoints<'a, C>> {
-        let ids = temp.view(self.ids[0]);
+        let ids = temp.view(self.ids);
         // SAFETY: passed on to the caller.
         unsafe {
             iota_on(&temp.stream, 0, ids)?;

@@ -1,0 +1,282 @@
+//! CPU backend of joins of boxes: the right boxes in the cells of a grid with levels; each left box searches them.
+
+use super::grid::{as_boxes, grid_of_host_sets};
+use super::params::BoxParams;
+use crate::batches::{Delivery, RowSplitter};
+use crate::error::Result;
+use crate::join::estimate::{self, Sample};
+use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows, zeros};
+use crate::memory::{self, Parts};
+use crate::parallel::{self, Ranges, TASK_ITEMS};
+use crate::rows::Rows;
+use kauri_kernels::join::boxes::geometry::Aabb;
+use kauri_kernels::join::boxes::levels::{Level, LevelGrid};
+use kauri_kernels::join::cells::{NOWHERE, Pairing};
+use kauri_kernels::thread::coord::Coord;
+use rayon::prelude::*;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// Most left boxes of a task.
+const TASK: usize = 1 << 10;
+/// The first search keeps up to this many ids. If there are more, a second search finds them again.
+const MAX_KEPT: usize = 1 << 24;
+/// Average number of boxes of a directory entry.
+const BOXES_PER_ENTRY: usize = 2;
+
+/// Counts the pairs of two sets, given as [right, left].
+pub(super) fn count<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
+    with_exact_dims!(params.test.dims, D => {
+        let [right, left] = sets.map(as_boxes::<C, D>);
+        match CellBoxes::new(right, left, params)? {
+            Some(cells) => Ok(cells.count(left, params.pairing)),
+            None => Ok(0),
+        }
+    })
+}
+
+/// Finds the rows of the left boxes.
+pub(super) fn rows<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<Rows> {
+    with_exact_dims!(params.test.dims, D => {
+        let [right, left] = sets.map(as_boxes::<C, D>);
+        match CellBoxes::new(right, left, params)? {
+            Some(cells) => cells.rows(left, 0, &|_| Ok(left.len())),
+            None => empty_rows(left.len()),
+        }
+    })
+}
+
+/// Delivers the rows of the left boxes in batches.
+pub(super) fn deliver<C: Coord>(
+    sets: [&[C]; 2],
+    params: &BoxParams<C>,
+    delivery: &mut Delivery<'_, '_>,
+    visit: &mut VisitRows<'_>,
+) -> Result<ControlFlow<()>> {
+    with_exact_dims!(params.test.dims, D => {
+        let [right, left] = sets.map(as_boxes::<C, D>);
+        let splitter = RowSplitter::new(left.len(), ITEM_BYTES, delivery.limits());
+        let Some(cells) = CellBoxes::new(right, left, params)? else {
+            return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
+        };
+        let sample = Sample::of_items(sets[1], params.width(), estimate::ROWS, params.pairing)?;
+        let num_pairs = cells.count(as_boxes(&sample.coords), Pairing::All);
+        let splitter = splitter.with_sample(sample.rows_with_items(num_pairs));
+        deliver_rows(splitter, delivery, visit, |range, splitter| {
+            cells.rows(&left[range.clone()], range.start as u32, &|offsets| splitter.rows_that_fit(offsets))
+        })
+    })
+}
+
+/// The right boxes in the order of their keys.
+struct CellBoxes<'a, C, const D: usize> {
+    grid: LevelGrid<D>,
+    params: &'a BoxParams<C>,
+    keys: Vec<u64>,
+    ids: Vec<u32>,
+    boxes: Vec<Aabb<C, D>>,
+    /// Entry `i` is the position of the first key whose highest bits are at least `i`.
+    directory: Vec<u32>,
+    /// Bits of a key below those of a directory entry.
+    shift: u32,
+    /// The levels that have boxes, a bit for each.
+    levels: u32,
+}
+
+impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
+    /// Sorts the right boxes by cell. Returns `None` if no pair is possible.
+    fn new(right: &[[[C; D]; 2]], left: &[[[C; D]; 2]], params: &'a BoxParams<C>) -> Result<Option<Self>> {
+        let Some(grid) = grid_of_host_sets([right, left], params) else { return Ok(None) };
+        let key = |id: usize| {
+            let key = grid.cells(&aabb(&right[id])).map_or(NOWHERE, |cells| {
+                let level = grid.level(&cells);
+                grid.key(level, cells[0].map(|cell| cell >> level))
+            });
+            (key, id as u32)
+        };
+        let mut order = parallel::collect(right.len(), TASK_ITEMS, "cells of boxes", key)?;
+        order.par_sort_unstable();
+        order.truncate(order.partition_point(|&(key, _)| key < NOWHERE));
+        let len = order.len();
+        let keys = parallel::collect(len, TASK_ITEMS, "cells of boxes", |i| order[i].0)?;
+        let ids = parallel::collect(len, TASK_ITEMS, "ids in the order of cells", |i| order[i].1)?;
+        let boxes = parallel::collect(len, TASK_ITEMS, "boxes in the order of cells", |i| {
+            aabb(&right[ids[i] as usize])
+        })?;
+        let entry_bits = (len / BOXES_PER_ENTRY).max(1).ilog2().min(grid.key_bits());
+        let shift = grid.key_bits() - entry_bits;
+        let mut directory = memory::vec_with_capacity((1 << entry_bits) + 1, "directory of cells")?;
+        let mut levels = 0;
+        for (i, &key) in keys.iter().enumerate() {
+            levels |= 1 << grid.level_of_key(key);
+            while directory.len() as u64 <= key >> shift {
+                directory.push(i as u32);
+            }
+        }
+        directory.resize((1 << entry_bits) + 1, len as u32);
+        Ok(Some(Self { grid, params, keys, ids, boxes, directory, shift, levels }))
+    }
+
+    /// Returns the position of the first key that is not less than `key`.
+    #[inline(always)]
+    fn lower_bound(&self, key: u64) -> usize {
+        let entry = (key >> self.shift) as usize;
+        let [begin, end] = [entry, entry + 1].map(|entry| self.directory[entry] as usize);
+        begin + self.keys[begin..end].partition_point(|&other| other < key)
+    }
+
+    /// Calls `visit` with the id of each right box that makes a pair with a left box.
+    #[inline(always)]
+    fn for_each_match(&self, left: &Aabb<C, D>, mut visit: impl FnMut(u32)) {
+        let Some([first, last]) = self.grid.cells(left) else { return };
+        let mut levels = self.levels;
+        while levels != 0 {
+            let level = levels.trailing_zeros();
+            levels &= levels - 1;
+            // A box begins at most one cell before the last cell that it touches.
+            let range = [first.map(|cell| (cell >> level).saturating_sub(1)), last.map(|cell| cell >> level)];
+            let mut row = Some(range[0]);
+            while let Some(cell) = row {
+                let begin = self.grid.key(level, cell);
+                let end = begin + u64::from(range[1][0] - range[0][0]);
+                let mut position = self.lower_bound(begin);
+                while position < self.keys.len() && self.keys[position] <= end {
+                    if self.params.test.holds(left, &self.boxes[position]) {
+                        visit(self.ids[position]);
+                    }
+                    position += 1;
+                }
+                row = self.keys.get(position).and_then(|&key| next_row(&self.grid, level, range, cell, key));
+            }
+        }
+    }
+
+    /// Counts the pairs of some left boxes, which must be the whole set in a self join.
+    fn count(&self, left: &[[[C; D]; 2]], pairing: Pairing) -> u64 {
+        let total = AtomicU64::new(0);
+        Ranges::even(left.len(), TASK).for_each(&|task| {
+            let mut count = 0_u64;
+            for id in task {
+                self.for_each_match(&aabb(&left[id]), |other| {
+                    count += u64::from(pairing.includes(other, id as u32))
+                });
+            }
+            total.fetch_add(count, Ordering::Relaxed);
+        });
+        total.into_inner()
+    }
+
+    /// Finds the leading rows of some left boxes, before which there are `num_before` others. `rows_that_fit` returns their number from
+    /// the offsets of all rows.
+    fn rows(
+        &self,
+        left: &[[[C; D]; 2]],
+        num_before: u32,
+        rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
+    ) -> Result<Rows> {
+        let tasks = Ranges::even(left.len(), TASK);
+        let for_each = |row: usize, visit: &mut dyn FnMut(u32)| {
+            let id = num_before + row as u32;
+            self.for_each_match(&aabb(&left[row]), |other| {
+                if self.params.pairing.includes(other, id) {
+                    visit(other);
+                }
+            });
+        };
+        let mut counts: Vec<u32> = zeros(left.len(), "lengths of rows")?;
+        let count_parts = Parts::of_initialized(&mut counts);
+        let num_kept = AtomicUsize::new(0);
+        let kept = parallel::map(tasks.num(), 1, |task| {
+            let mut ids = Vec::new();
+            for row in tasks.get(task) {
+                let begin = ids.len();
+                let mut count = 0;
+                let keeps = num_kept.load(Ordering::Relaxed) <= MAX_KEPT;
+                for_each(row, &mut |id| {
+                    count += 1;
+                    if keeps {
+                        ids.push(id);
+                    }
+                });
+                ids[begin..].sort_unstable();
+                num_kept.fetch_add(count as usize, Ordering::Relaxed);
+                // SAFETY: each row is of one task.
+                unsafe { count_parts.write(row, count) };
+            }
+            ids
+        });
+        let mut offsets = zeros(left.len() + 1, "offsets of rows")?;
+        for (row, &count) in counts.iter().enumerate() {
+            offsets[row + 1] = offsets[row] + u64::from(count);
+        }
+        offsets.truncate(rows_that_fit(&offsets)? + 1);
+        let total = offsets.last().copied().unwrap_or(0);
+        let len = usize::try_from(total).unwrap_or(usize::MAX);
+        let mut ids = memory::vec_with_capacity(len, "pairs of a join")
+            .map_err(|error| error.of_result(total, ITEM_BYTES))?;
+        let parts = Parts::new(&mut ids.spare_capacity_mut()[..len]);
+        let was_kept = num_kept.into_inner() <= MAX_KEPT;
+        parallel::for_each(tasks.num(), &|task| {
+            let mut kept = &kept[task][..];
+            let mut found = Vec::new();
+            for row in tasks.get(task).filter(|row| row + 1 < offsets.len()) {
+                let range: Range<usize> = offsets[row] as usize..offsets[row + 1] as usize;
+                let items = if was_kept {
+                    let (items, rest) = kept.split_at(range.len());
+                    kept = rest;
+                    items
+                } else {
+                    found.clear();
+                    for_each(row, &mut |id| found.push(id));
+                    found.sort_unstable();
+                    &found[..]
+                };
+                // SAFETY: rows do not overlap.
+                unsafe { parts.part(range) }.write_copy_of_slice(items);
+            }
+        });
+        // SAFETY: every row has been written.
+        unsafe { ids.set_len(len) };
+        Ok(Rows::new(offsets, ids))
+    }
+}
+
+/// Returns the first cell of the next row in a range of cells that may have boxes: a row is a run of cells along the first axis. `cell` is
+/// in the row before it, and `key` is the first key after that row.
+#[inline(always)]
+fn next_row<const D: usize>(
+    grid: &LevelGrid<D>,
+    level: Level,
+    [first, last]: [[u32; D]; 2],
+    cell: [u32; D],
+    key: u64,
+) -> Option<[u32; D]> {
+    if grid.level_of_key(key) != level {
+        return None;
+    }
+    let bits = grid.bits - level;
+    let mut next: [u32; D] =
+        std::array::from_fn(|axis| (key >> (bits * axis as u32)) as u32 & (u32::MAX >> (32 - bits)));
+    let begin = |next: &mut [u32; D], axis: usize| next[..axis].copy_from_slice(&first[..axis]);
+    if D > 1 && (next[0] > last[0] || next[1..] == cell[1..]) {
+        next[1] += 1;
+    }
+    next[0] = first[0];
+    for axis in (1..D).rev() {
+        if next[axis] < first[axis] {
+            begin(&mut next, axis + 1);
+            return Some(next);
+        }
+        if next[axis] > last[axis] {
+            let above = (axis + 1..D).find(|&above| next[above] < last[above])?;
+            next[above] += 1;
+            begin(&mut next, above);
+            return Some(next);
+        }
+    }
+    (D > 1).then_some(next)
+}
+
+fn aabb<C: Copy, const D: usize>([low, high]: &[[C; D]; 2]) -> Aabb<C, D> {
+    Aabb { low: *low, high: *high }
+}

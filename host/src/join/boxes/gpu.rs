@@ -1,0 +1,10 @@
+//! GPU backend of joins of boxes. Each module launches the kernels of the module of that name in `kauri_kernels::join::boxes`.
+
+mod batches;
+mod cells;
+mod grid;
+mod nested;
+mod pairs;
+
+pub(super) use batches::deliver;
+pub(super) use pairs::{count, pairs, rows, scratch_bytes};

@@ -1,0 +1,34 @@
+//! All pairs of boxes by a nested loop.
+
+use crate::device::Stream;
+use crate::error::Result;
+use crate::join::boxes::params::BoxParams;
+use crate::point::with_kernel_dims;
+use cuda_std::mem::Slice;
+use kauri_kernels::join::boxes::nested::{BoxSets, boxes_nested};
+use kauri_kernels::join::boxes::output::PairOutput;
+use kauri_kernels::join::curve::MAX_DIMS;
+use kauri_kernels::policy::{JOIN_THREADS, NESTED_BOXES};
+use kauri_kernels::thread::coord::Coord;
+
+/// Counts or writes the pairs of two sets, given as [right, left].
+///
+/// # Safety
+/// The counts of the output are 0. Nothing else uses the sets and the output until the stream has done the work.
+pub(super) unsafe fn launch<C: Coord>(
+    stream: &Stream,
+    [right, left]: [Slice<'_, C>; 2],
+    params: &BoxParams<C>,
+    output: PairOutput<'_>,
+) -> Result<()> {
+    let [num_left, num_right] = [left, right].map(|set| set.len() / params.width());
+    let num_blocks = num_left.div_ceil(JOIN_THREADS) as u64 * num_right.div_ceil(NESTED_BOXES) as u64;
+    let (dims, shape, bound) = (params.test.dims, params.shape(0), params.test.bound.to_f64());
+    let sets = BoxSets { left, right, dims: dims as u32, shape, bound };
+    // SAFETY: passed on to the caller.
+    unsafe {
+        with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => {
+            stream.launch::<boxes_nested<C, D>>(num_blocks, (sets, output))
+        })
+    }
+}

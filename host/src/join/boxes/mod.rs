@@ -1,0 +1,340 @@
+//! The box join: all pairs of boxes that intersect, are within a distance, or of which one contains the other.
+
+mod cpu;
+mod gpu;
+mod grid;
+mod method;
+mod params;
+mod plan;
+mod sets;
+
+use super::distance::{SelfPairs, pairing_of};
+use super::estimate::Sample;
+use super::rows::ITEM_BYTES;
+use super::sets::{UploadedSides, sides_on_device};
+use crate::batches::{Batches, Delivered, Delivery};
+use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
+use crate::error::Result;
+use crate::memory;
+use crate::point::Cartesian;
+use crate::rows::{Rows, RowsBatch};
+use cuda_std::mem::SliceMut;
+use kauri_kernels::join::boxes::geometry::Predicate;
+use kauri_kernels::join::cells::Pairing;
+use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::measure::Norm;
+pub use method::BoxMethod;
+use params::BoxParams;
+use sets::HostBoxes;
+use std::ops::ControlFlow;
+
+/// Box join: all pairs of a left and a right box that intersect, are within a distance, or of which the left one contains the right one.
+///
+/// A box is its low and its high corner, `[P; 2]`; both belong to the box, so that boxes that touch intersect, and a box may be a point.
+/// A box whose low corner is above its high corner on an axis makes no pairs.
+///
+/// | method | result | of one set | in device memory |
+/// |---|---|---|---|
+/// | [`count`](Self::count) | the number of pairs | [`self_count`](Self::self_count) | [`count_on`](Self::count_on) |
+/// | [`estimate`](Self::estimate) | an estimate of this number | [`self_estimate`](Self::self_estimate) | |
+/// | [`rows`](Self::rows) | a row of right ids, ascending, for each left box | [`self_rows`](Self::self_rows) | [`rows_on`](Self::rows_on) |
+/// | [`rows_batches`](Self::rows_batches) | the rows, part by part | [`self_rows_batches`](Self::self_rows_batches) | |
+/// | [`pairs_on`](Self::pairs_on) | a list of (left, right) ids | | in a buffer of the caller |
+/// | [`plan`](Self::plan) | method and memory of `rows` | | |
+///
+/// Results do not depend on the device or the [`BoxMethod`], except that the pairs of `pairs_on` are in no particular order.
+///
+/// ```
+/// use kauri::{BoxJoin, Device};
+/// let parcels = [[[0.0f32, 0.0], [2.0, 2.0]], [[3.0, 0.0], [4.0, 1.0]], [[8.0, 8.0], [9.0, 9.0]]];
+/// let roads = [[[1.0f32, 1.5], [3.5, 1.6]], [[3.0, 1.0], [3.5, 1.2]]];
+/// let device = Device::cpu();
+///
+/// let crossing = BoxJoin::intersects().rows(&device, &parcels, &roads)?;
+/// assert_eq!([crossing.row(0), crossing.row(1), crossing.row(2)], [&[0][..], &[1], &[]]);
+/// assert_eq!(BoxJoin::within(1.0).count(&device, &parcels, &roads)?, 4);
+/// assert_eq!(BoxJoin::contains().count(&device, &parcels, &[[[0.5, 0.5], [1.0, 2.0]]])?, 1);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+///
+/// # Method
+/// On a GPU both sets are sorted by the cells of a grid with levels: the cells of a level are twice as long as those of the level below,
+/// and a box belongs to the lowest level at which it touches at most two cells along each axis, and to the low cell there (Koudas, Sevcik
+/// 1997, *Size separation spatial join*). Each box searches the cells around it at its level and the levels above. [`BoxMethod`] lists
+/// other methods. Distances are compared as in a [`DistanceJoin`](super::DistanceJoin): for boxes that are points the pairs are the same.
+///
+/// Memory: up to 64 bytes per box of two dimensions, and 4 bytes per pair; while rows are sorted, up to 4 more.
+#[derive(Clone, Debug)]
+pub struct BoxJoin<C> {
+    predicate: Predicate,
+    epsilon: C,
+    norm: Norm,
+    method: BoxMethod,
+}
+
+impl<C: Coord> BoxJoin<C> {
+    /// Creates a join of boxes that intersect, that is have a common point.
+    pub fn intersects() -> Self {
+        Self::new(Predicate::Intersects, C::ZERO)
+    }
+
+    /// Creates a join of left boxes that contain right boxes. Borders may touch, and equal boxes contain each other.
+    pub fn contains() -> Self {
+        Self::new(Predicate::Contains, C::ZERO)
+    }
+
+    /// Creates a join of boxes whose distance is at most `epsilon`. The distance of two boxes is that of their nearest points; it is 0 if
+    /// they intersect.
+    pub fn within(epsilon: C) -> Self {
+        Self::new(Predicate::Within, epsilon)
+    }
+
+    fn new(predicate: Predicate, epsilon: C) -> Self {
+        Self { predicate, epsilon, norm: Norm::Euclidean, method: BoxMethod::Auto }
+    }
+
+    setters! {
+        /// Sets the norm of distances, for [`within`](Self::within).
+        norm: Norm;
+
+        /// Sets the method on a GPU; results do not depend on it.
+        method: BoxMethod;
+    }
+
+    /// Counts the pairs.
+    ///
+    /// # Errors
+    /// [`Error::NonFinite`](crate::Error::NonFinite) and [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) with box, corner
+    /// and axis; [`Error::TooManyItems`](crate::Error::TooManyItems) for 2^32 - 1 boxes or more of a set;
+    /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
+    pub fn count<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[[P; 2]],
+        right: &[[P; 2]],
+    ) -> Result<u64> {
+        self.count_sets(device, HostBoxes::two(left, right))
+    }
+
+    /// Counts the pairs of two boxes of one set. A box is never paired with itself.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count).
+    pub fn self_count<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        boxes: &[[P; 2]],
+        pairs: SelfPairs,
+    ) -> Result<u64> {
+        self.count_sets(device, HostBoxes::one(boxes, pairs.pairing()))
+    }
+
+    /// Estimates the number of pairs from the pairs of about `sample` left boxes, evenly spaced by id. The result is exact if there are
+    /// no more left boxes.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count).
+    pub fn estimate<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[[P; 2]],
+        right: &[[P; 2]],
+        sample: usize,
+    ) -> Result<u64> {
+        self.estimate_sets(device, HostBoxes::two(left, right), sample)
+    }
+
+    /// Estimates the number of pairs of two boxes of one set, as [`estimate`](Self::estimate).
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count).
+    pub fn self_estimate<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        boxes: &[[P; 2]],
+        pairs: SelfPairs,
+        sample: usize,
+    ) -> Result<u64> {
+        self.estimate_sets(device, HostBoxes::one(boxes, pairs.pairing()), sample)
+    }
+
+    /// Finds the pairs: for each left box a row with the ids of its right boxes, ascending.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
+    pub fn rows<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[[P; 2]],
+        right: &[[P; 2]],
+    ) -> Result<Rows> {
+        self.rows_of_sets(device, HostBoxes::two(left, right))
+    }
+
+    /// Finds the pairs of two boxes of one set: for each box a row with the ids of the other boxes. For [`SelfPairs::Once`] the ids of a
+    /// row are smaller than that of the box, and [`contains`](Self::contains) tells only pairs whose larger box has the larger id.
+    ///
+    /// # Errors
+    /// The errors of [`rows`](Self::rows).
+    pub fn self_rows<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        boxes: &[[P; 2]],
+        pairs: SelfPairs,
+    ) -> Result<Rows> {
+        self.rows_of_sets(device, HostBoxes::one(boxes, pairs.pairing()))
+    }
+
+    /// Finds the pairs as [`rows`](Self::rows), and delivers the rows in batches, in order. The number of pairs may exceed 2^32 and
+    /// memory.
+    ///
+    /// Memory: that of [`Batches`]; on a GPU also the right boxes. The left boxes are uploaded batch by batch.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count), before any batch if they concern boxes; [`Error::RowTooLarge`](crate::Error::RowTooLarge)
+    /// for the first row that exceeds a batch, after the rows before it have been delivered.
+    pub fn rows_batches<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        left: &[[P; 2]],
+        right: &[[P; 2]],
+        batches: &mut Batches<'_>,
+        callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        self.deliver_sets(device, HostBoxes::two(left, right), batches, callback)
+    }
+
+    /// Finds the pairs as [`self_rows`](Self::self_rows), and delivers them in batches as [`rows_batches`](Self::rows_batches).
+    ///
+    /// # Errors
+    /// The errors of [`rows_batches`](Self::rows_batches).
+    pub fn self_rows_batches<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        boxes: &[[P; 2]],
+        pairs: SelfPairs,
+        batches: &mut Batches<'_>,
+        callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        self.deliver_sets(device, HostBoxes::one(boxes, pairs.pairing()), batches, callback)
+    }
+
+    /// Counts the pairs of two sets of boxes with corners of type `P` in the memory of a GPU, or of the left set with itself, each pair in
+    /// both directions. A box is the coordinates of its low corner, then those of its high corner. Coordinates must be finite; this is
+    /// not checked.
+    ///
+    /// # Errors
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`count`](Self::count) that do not concern boxes.
+    pub fn count_on<P: Cartesian<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: Option<&Buffer<C>>,
+    ) -> Result<u64> {
+        let params = self.params::<P>(pairing_of(right))?;
+        gpu::count(stream, workspace, sides_on_device(stream, params.width(), left, right)?, &params)
+    }
+
+    /// Finds the pairs of sets as in [`count_on`](Self::count_on). Returns the offsets and ids of [`rows`](Self::rows) in the memory of
+    /// the GPU.
+    ///
+    /// # Errors
+    /// The errors of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
+    pub fn rows_on<P: Cartesian<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: Option<&Buffer<C>>,
+    ) -> Result<(Buffer<u64>, Buffer<u32>)> {
+        let params = self.params::<P>(pairing_of(right))?;
+        gpu::rows(stream, workspace, sides_on_device(stream, params.width(), left, right)?, &params)
+    }
+
+    /// Finds the pairs of sets as in [`count_on`](Self::count_on), and writes `[left, right]` for each to `pairs`, in no particular order.
+    /// Returns the number of all pairs. If it exceeds the length of `pairs`, only as many pairs as there is space for are written.
+    ///
+    /// Takes 12 bytes per left box besides the memory of `count_on`.
+    ///
+    /// # Errors
+    /// The errors of [`count_on`](Self::count_on).
+    pub fn pairs_on<P: Cartesian<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: Option<&Buffer<C>>,
+        pairs: &mut Buffer<[u32; 2]>,
+    ) -> Result<u64> {
+        let params = self.params::<P>(pairing_of(right))?;
+        let sides = sides_on_device(stream, params.width(), left, right)?;
+        pairs.check_device(stream)?;
+        let found: SliceMut<'_, u64> = pairs.bits_mut();
+        gpu::pairs(stream, workspace, sides, &params, found)
+    }
+
+    fn count_sets<P: Cartesian<Coord = C>>(&self, device: &Device, sets: HostBoxes<'_, P>) -> Result<u64> {
+        let _span = tracing::debug_span!("box_join_count", left = sets.left.len()).entered();
+        let params = self.params::<P>(sets.pairing)?;
+        count_pairs(device, sets.validate()?.slices(), &params)
+    }
+
+    fn estimate_sets<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        sets: HostBoxes<'_, P>,
+        sample: usize,
+    ) -> Result<u64> {
+        let params = self.params::<P>(sets.pairing)?;
+        let sides = sets.validate()?;
+        let [right, left] = sides.slices();
+        let sample = Sample::of_items(left, params.width(), sample, params.pairing)?;
+        let count = count_pairs(device, [right, &sample.coords], &params.of_sample())?;
+        Ok(sample.extrapolate(count, sets.left.len()))
+    }
+
+    fn rows_of_sets<P: Cartesian<Coord = C>>(&self, device: &Device, sets: HostBoxes<'_, P>) -> Result<Rows> {
+        let _span = tracing::debug_span!("box_join_rows", left = sets.left.len()).entered();
+        let params = self.params::<P>(sets.pairing)?;
+        let sides = sets.validate()?;
+        let Some(gpu) = gpu_of!(device) else { return cpu::rows(sides.slices(), &params) };
+        let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+        let uploaded = UploadedSides::new(&stream, sides.slices(), params.is_self_join())?;
+        let (offsets, ids) = gpu::rows(&stream, &mut workspace, uploaded.slices(), &params)?;
+        memory::check_result(ids.len() as u64, ITEM_BYTES, "pairs of a join")?;
+        Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
+    }
+
+    fn deliver_sets<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        sets: HostBoxes<'_, P>,
+        batches: &mut Batches<'_>,
+        mut callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+    ) -> Result<Delivered> {
+        let _span = tracing::debug_span!("box_join_batches", left = sets.left.len()).entered();
+        let params = self.params::<P>(sets.pairing)?;
+        let sides = sets.validate()?;
+        let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
+            callback(RowsBatch::new(first_row, offsets, ids))
+        };
+        Delivery::run(batches, device, sets.left.len(), |delivery| match gpu_of!(device) {
+            None => cpu::deliver(sides.slices(), &params, delivery, visit),
+            Some(gpu) => gpu::deliver(gpu, sides.slices(), &params, delivery, visit),
+        })
+    }
+
+    fn params<P: Cartesian<Coord = C>>(&self, pairing: Pairing) -> Result<BoxParams<C>> {
+        BoxParams::new::<P>(self.predicate, self.epsilon, self.norm, pairing, self.method)
+    }
+}
+
+/// Counts the pairs of sets in host memory, given as [right, left].
+fn count_pairs<C: Coord>(device: &Device, sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
+    let Some(gpu) = gpu_of!(device) else { return cpu::count(sets, params) };
+    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    let sides = UploadedSides::new(&stream, sets, params.is_self_join())?;
+    gpu::count(&stream, &mut workspace, sides.slices(), params)
+}

@@ -1,0 +1,17 @@
+//! Joins of two sets of axis-aligned boxes: pairs that intersect, that are within a distance, or of which one contains the other.
+//!
+//! | module | kernels |
+//! |---|---|
+//! | [`cells`] | sort the boxes by level and cell: keys |
+//! | [`pairs`] | all pairs by cells: counts, then rows or pairs |
+//! | [`nested`] | all pairs by a nested loop |
+//!
+//! [`geometry`], [`levels`], [`search`] and [`output`] are device functions of these kernels.
+
+pub mod cells;
+pub mod geometry;
+pub mod levels;
+pub mod nested;
+pub mod output;
+pub mod pairs;
+pub mod search;

@@ -1,0 +1,69 @@
+//! All pairs of boxes by cells: counts, then rows or pairs.
+
+use super::output::PairOutput;
+use super::search::{BoxSides, Pass};
+use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
+use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
+use crate::thread::operator::Sum;
+use crate::warp::scan::reduce;
+use cuda_std::prelude::*;
+
+/// Counts the pairs of one pass, of each row or all; a thread per probe box. The pass that probes the left boxes comes first, and
+/// initializes the counts.
+#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
+pub unsafe fn boxes_count<C: Coord, const D: usize>(
+    sides: BoxSides<'_, C>,
+    pass: u32,
+    counts: SliceMut<u32>,
+    total: SliceMut<u64>,
+) {
+    let search = sides.search::<D>(Pass::from_word(pass));
+    let (i, has_rows) = (thread::index_1d_u64() as usize, !counts.is_empty());
+    let mut count = 0_u32;
+    if i < search.probe.ids.len() {
+        let visit = |_, id: u32| {
+            if has_rows && !search.pass.probes_left {
+                counts.atomic_add(id as usize, 1, Ordering::Relaxed, Scope::Device);
+            }
+            count += 1;
+        };
+        search.for_each_match(i, || true, |_| true, visit);
+        if has_rows && search.pass.probes_left {
+            counts.store(search.probe.ids.load(i) as usize, count);
+        }
+    }
+    // The sum of a warp can exceed `u32`.
+    let sum = reduce::<u64, Sum>(count.into());
+    if !total.is_empty() && warp::lane_id() == 0 && sum > 0 {
+        total.atomic_add(0, sum, Ordering::Relaxed, Scope::Device);
+    }
+}
+
+/// Writes the rows or pairs of one pass; a thread per probe box. The pass that probes the left boxes comes first, and initializes the
+/// counts. The items of a row are in no particular order.
+#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+#[instances(C = [f32, f64], D = [2, 3, 6])]
+pub unsafe fn boxes_emit<C: Coord, const D: usize>(
+    sides: BoxSides<'_, C>,
+    pass: u32,
+    output: PairOutput<'_>,
+) {
+    let search = sides.search::<D>(Pass::from_word(pass));
+    let Some(i) = own_item(search.probe.ids.len()) else { return };
+    let own_id = search.probe.ids.load(i);
+    let mut count = 0;
+    let visit = |_, id| {
+        if search.pass.probes_left {
+            output.write(own_id, count, id);
+            count += 1;
+        } else {
+            output.write(id, output.reserve(id, 1), own_id);
+        }
+    };
+    search.for_each_match(i, || true, |_| true, visit);
+    if search.pass.probes_left {
+        output.counts.store(own_id as usize, count);
+    }
+}

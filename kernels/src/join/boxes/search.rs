@@ -1,0 +1,161 @@
+//! Finds the boxes of one set that make a pair with a box of the other: in runs of cells at the same and at all higher levels.
+//!
+//! A pair is found by the box of the lower level. Both sets therefore search each other, in two passes; the pairs of one level are
+//! found by one of them.
+
+use super::geometry::{Aabb, PairTest, Shape};
+use super::levels::{LevelGrid, NeighborCells};
+use crate::join::cells::{Directory, NOWHERE, Pairing, SortedCodes};
+use crate::thread::coord::Coord;
+use cuda_std::prelude::*;
+
+/// Positions that are tested together, so that their loads overlap. The corners have padding of this many boxes after the last box.
+pub const GROUP: usize = 4;
+
+/// The boxes of a set in the order of their keys.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct SortedBoxes<'a, C> {
+    /// The keys.
+    pub keys: Slice<'a, u64>,
+    /// Where equal ranges of keys begin: entry `i` is the position of the first key whose highest bits are at least `i`.
+    pub directory: Slice<'a, u32>,
+    /// The corners of each box, the low one first.
+    pub corners: Slice<'a, C>,
+    /// The ids.
+    pub ids: Slice<'a, u32>,
+    /// One word: the levels that have boxes.
+    pub levels: Slice<'a, u32>,
+}
+
+/// Two sets of boxes and the condition for a pair.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct BoxSides<'a, C> {
+    /// The left set.
+    pub left: crate::join::boxes::search::SortedBoxes<'a, C>,
+    /// The right set.
+    pub right: crate::join::boxes::search::SortedBoxes<'a, C>,
+    /// Number of dimensions.
+    pub dims: u32,
+    /// The words of the grid.
+    pub grid: Slice<'a, f64>,
+    /// The grid's bits, predicate, norm and pairing: [`Shape::to_word`].
+    pub shape: u32,
+    /// The largest distance of a pair, as the norm computes it.
+    pub bound: f64,
+    /// Number of left boxes of the whole set that come before those of this join.
+    pub num_before: u32,
+}
+
+/// A pass of a join.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// True if the left boxes search the right ones, so that each thread has a row of its own.
+    pub probes_left: bool,
+    /// True if the pass finds the pairs of boxes of one level.
+    pub finds_equal: bool,
+}
+
+impl Pass {
+    /// Packs the pass in a word.
+    pub const fn to_word(self) -> u32 {
+        self.probes_left as u32 | (self.finds_equal as u32) << 1
+    }
+
+    /// Unpacks a word.
+    #[inline(always)]
+    pub(super) const fn from_word(word: u32) -> Self {
+        Self { probes_left: word & 1 != 0, finds_equal: word & 2 != 0 }
+    }
+}
+
+impl<'a, C: Coord> BoxSides<'a, C> {
+    /// Returns the search of a pass.
+    #[inline(always)]
+    pub(super) unsafe fn search<const D: usize>(&self, pass: Pass) -> BoxSearch<'a, C, D> {
+        let Shape { bits, predicate, norm, pairing } = Shape::from_word(self.shape);
+        let grid = LevelGrid::load(self.grid, self.dims as usize, bits);
+        let test = PairTest { predicate, norm, bound: C::from_f64(self.bound), dims: grid.dims() };
+        let (probe, build) = if pass.probes_left { (self.left, self.right) } else { (self.right, self.left) };
+        let directory = Directory::new(build.directory, grid.key_bits());
+        let keys = SortedCodes { codes: build.keys, directory };
+        BoxSearch { probe, build, pass, grid, test, keys, pairing, num_before: self.num_before }
+    }
+}
+
+/// The search of a pass: each box of the probe side searches the build side.
+#[derive(Clone, Copy)]
+pub(super) struct BoxSearch<'a, C, const D: usize> {
+    pub(super) probe: SortedBoxes<'a, C>,
+    build: SortedBoxes<'a, C>,
+    pub(super) pass: Pass,
+    grid: LevelGrid<D>,
+    test: PairTest<C>,
+    keys: SortedCodes<'a>,
+    pairing: Pairing,
+    num_before: u32,
+}
+
+impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
+    /// Calls `visit` with position and id of each build box that makes a pair with probe box `i` and that `accepts` accepts, which is
+    /// tested first, by position. Goes on while `goes_on` is true.
+    #[inline(always)]
+    pub(super) unsafe fn for_each_match(
+        &self,
+        i: usize,
+        goes_on: impl Fn() -> bool,
+        accepts: impl Fn(usize) -> bool,
+        mut visit: impl FnMut(usize, u32),
+    ) {
+        let Self { probe, build, grid, num_before, .. } = *self;
+        let key = probe.keys.load(i);
+        if key == NOWHERE {
+            return;
+        }
+        let first_level = grid.level_of_key(key) + u32::from(!self.pass.finds_equal);
+        let mut levels = u64::from(build.levels.load(0)) >> first_level << first_level;
+        if levels == 0 {
+            return;
+        }
+        let own: Aabb<C, D> = Aabb::load(probe.corners, i, grid.dims());
+        let Some(cells) = grid.cells(&own) else { return };
+        let own_id = probe.ids.load(i);
+        while levels != 0 && goes_on() {
+            let neighbors = NeighborCells::new(&cells, levels.trailing_zeros());
+            levels &= levels - 1;
+            for run in 0..NeighborCells::num_runs(&grid) {
+                let Some((first, last)) = neighbors.run(&grid, run) else { continue };
+                let begin = self.keys.lower_bound(first);
+                let end = self.keys.upper_bound(begin, last);
+                let mut position = begin;
+                while position < end {
+                    let mut hits = 0_u32;
+                    for member in 0..GROUP {
+                        hits |=
+                            u32::from(accepts(position + member) && self.is_pair(&own, position + member))
+                                << member;
+                    }
+                    // Positions after the end do not count.
+                    let remaining = end - position;
+                    hits &= if remaining < GROUP { (1 << remaining) - 1 } else { (1 << GROUP) - 1 };
+                    while hits != 0 {
+                        let hit = position + hits.trailing_zeros() as usize;
+                        hits &= hits - 1;
+                        let id = build.ids.load(hit);
+                        let (left, right) = if self.pass.probes_left { (own_id, id) } else { (id, own_id) };
+                        if self.pairing.includes(right, left + num_before) {
+                            visit(hit, id);
+                        }
+                    }
+                    position += GROUP;
+                }
+            }
+        }
+    }
+
+    /// True if a probe box makes a pair with the build box at a position.
+    #[inline(always)]
+    unsafe fn is_pair(&self, own: &Aabb<C, D>, position: usize) -> bool {
+        let other = Aabb::load(self.build.corners, position, self.grid.dims());
+        if self.pass.probes_left { self.test.holds(own, &other) } else { self.test.holds(&other, own) }
+    }
+}
