@@ -116,7 +116,7 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
         if levels == 0 {
             return;
         }
-        let own: Aabb<C, D> = Aabb::load(probe.corners, i, grid.dims());
+        let own: Aabb<C, D> = Aabb::load_aligned(probe.corners, i, grid.dims());
         let Some(cells) = grid.cells(&own) else { return };
         let own_id = probe.ids.load(i);
         while levels != 0 && goes_on() {
@@ -155,7 +155,7 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
     /// True if a probe box makes a pair with the build box at a position.
     #[inline(always)]
     unsafe fn is_pair(&self, own: &Aabb<C, D>, position: usize) -> bool {
-        let other = Aabb::load(self.build.corners, position, self.grid.dims());
+        let other = Aabb::load_aligned(self.build.corners, position, self.grid.dims());
         if self.pass.probes_left { self.test.holds(own, &other) } else { self.test.holds(&other, own) }
     }
 }
