@@ -121,16 +121,18 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             }
             compared[item] = self.reader.compared(self.reader.loaded(keys[item]), self.sort.by);
         }
-        for row in 0..ITEMS {
-            let (first, mut n) = (32 * row as u32, 0);
-            while n < 32 && first + n < len {
-                let other = warp::shuffle_idx(warp::FULL_MASK, compared[row], n);
-                for item in 0..ITEMS {
-                    let own = compared[item];
-                    ranks[item] += u32::from(other < own || (other == own && first + n < index(item)));
-                }
-                n += 1;
+        let mut n = 0;
+        while n < len {
+            let mut of_lanes = compared[0];
+            for item in 1..ITEMS {
+                of_lanes = if n >= 32 * item as u32 { compared[item] } else { of_lanes };
             }
+            let other = warp::shuffle_idx(warp::FULL_MASK, of_lanes, n & 31);
+            for item in 0..ITEMS {
+                let own = compared[item];
+                ranks[item] += u32::from(other < own || (other == own && n < index(item)));
+            }
+            n += 1;
         }
         // Keys without values may be sorted in place: all have been loaded.
         warp::sync_warp(warp::FULL_MASK);
