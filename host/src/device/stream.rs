@@ -179,11 +179,45 @@ impl Stream {
         threads_per_block: u32,
         args: K::Args<'_>,
     ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.launch_shaped::<K>(num_blocks, threads_per_block, K::SHARED_BYTES, args) }
+    }
+
+    /// Launches kernel `K` with one thread per item, and blocks that have `shared_bytes` bytes of
+    /// [`dynamic_shared_slice`](cuda_std::shared::dynamic_shared_slice), for kernels whose shared memory depends on an argument.
+    ///
+    /// # Errors
+    /// Like [`launch`](Self::launch).
+    ///
+    /// # Safety
+    /// Like [`launch`](Self::launch), and the memory suffices.
+    #[cfg(feature = "research")]
+    pub(crate) unsafe fn launch_items_with_shared<K: Kernel>(
+        &self,
+        num_items: u64,
+        shared_bytes: usize,
+        args: K::Args<'_>,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.launch_shaped::<K>(num_items.div_ceil(u64::from(K::BLOCK)), K::BLOCK, shared_bytes, args)
+        }
+    }
+
+    /// # Safety
+    /// Like [`launch`](Self::launch), and the shared memory suffices.
+    unsafe fn launch_shaped<K: Kernel>(
+        &self,
+        num_blocks: u64,
+        threads_per_block: u32,
+        shared_bytes: usize,
+        args: K::Args<'_>,
+    ) -> Result<()> {
         let shape = LaunchShape {
             num_blocks,
             threads_per_block,
             max_threads: K::BLOCK,
-            shared_bytes: K::SHARED_BYTES,
+            shared_bytes,
             family: K::FAMILY,
             #[cfg(feature = "sim")]
             entries: K::ENTRIES,

@@ -186,8 +186,9 @@ impl<C: Coord> TopKDistanceJoin<C> {
         /// Sets the strategy on a GPU; results do not depend on it.
         strategy: Strategy;
 
-        /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`]; 4 GiB by default. The right
-        /// points are joined in batches whose heaps fit.
+        /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`], and for the first list of
+        /// [`Strategy::AppendSort`]; 4 GiB by default. The right points are joined in batches whose heaps fit. A list that overflows is
+        /// made again, as large as all pairs.
         #[cfg(feature = "research")]
         heap_bytes: u64;
 
