@@ -47,7 +47,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(args: 
 
 /// Writes the best `k` pairs of each probe point from `first` on, in no order; a thread per point. The launch has
 /// [`heap_bytes`]`(k)` bytes of shared memory.
-#[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
+#[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = [u8; heap_bytes(MAX_K)], hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(args: HeapArgs<'_, C>, k: u32) {
     write_best_pairs::<C, D, _>(args, k as usize, || Heap::new(k as usize));

@@ -8,7 +8,7 @@ use kauri::join::{
     Strategy, TopKDistanceJoin,
 };
 use kauri::research::join::Lookup;
-use kauri::{Batches, Device, Point};
+use kauri::{Batches, Device, Error, Point};
 use kauri_kernels::join::threshold::{CustomScoreLaunch, offer_pairs};
 use kauri_kernels::policy::JOIN_THREADS;
 use kauri_tests::generate::{Random, Scalar, Shape};
@@ -138,6 +138,25 @@ fn appended_pairs() {
         let join = TopKDistanceJoin::new(epsilon, k).score(function);
         sets.check(stream, &join, &[Strategy::AppendSort]);
         sets.check(stream, &join.heap_bytes(0), &[Strategy::AppendSort]);
+    });
+}
+
+#[test]
+fn appended_pairs_that_memory_cannot_hold() {
+    on_each_schedule_in_turn(1, |gpu, _, _| {
+        let points = [0, 1].map(|i| Shape::AllEqual.points::<f32, 2>(200 - 50 * i, i as u64));
+        let gpu = gpu.with_memory_limit(800 << 10);
+        let (stream, mut workspace) = (Stream::new(&gpu).unwrap(), Workspace::new(&gpu));
+        let coords = points.each_ref().map(|points| upload(&stream, points.as_flattened()));
+        let scores = points.each_ref().map(|points| upload(&stream, &vec![0_u32; points.len()]));
+        let [left, right] = [0, 1].map(|i| DeviceScored { coords: &coords[i], scores: &scores[i] });
+        let join = TopKDistanceJoin::new(0.0, 5).strategy(Strategy::AppendSort).heap_bytes(1000);
+        let error = join.run_on::<[f32; 2], u32>(&stream, &mut workspace, left, right).unwrap_err();
+        assert!(matches!(error, Error::ResultTooLarge { count: 30_000, bytes: 960_000, .. }), "{error}");
+        // The objects stay usable.
+        let [left, right] = coords.each_ref();
+        let count = DistanceJoin::new(0.0).count_on::<[f32; 2]>(&stream, &mut workspace, left, Some(right));
+        assert_eq!(count.unwrap(), 30_000);
     });
 }
 
