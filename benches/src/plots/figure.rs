@@ -123,7 +123,9 @@ fn draw_panel(
     let y_range = y_range.start..y_range.end * (y_range.end / y_range.start).powf(0.5).max(1.5);
     match figure.quantity {
         Quantity::Percent => draw!(0f64..140f64, "% of the time", |y: &f64| format!("{y:.0}")),
-        Quantity::Profiled(name) => draw!(0f64..y_range.end, name, short),
+        Quantity::Profiled(name) => {
+            draw!(0f64..all().map(|point| point.1).fold(f64::MIN_POSITIVE, f64::max) * 1.4, name, short)
+        }
         Quantity::Milliseconds => draw!(y_range.log_scale(), "ms", short),
         Quantity::TimesAsFast => draw!(y_range.log_scale(), "times as fast as one core", short),
         Quantity::Megabytes => draw!(y_range.log_scale(), "MB beside the input", short),
