@@ -2,6 +2,7 @@
 
 mod best;
 mod cells;
+pub(super) mod order;
 mod overfull_cells;
 mod rows;
 mod sets;

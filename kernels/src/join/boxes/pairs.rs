@@ -42,7 +42,7 @@ pub unsafe fn boxes_count<C: Coord, const D: usize>(
 }
 
 /// Writes the rows or pairs of one pass; a thread per probe box. The pass that probes the left boxes comes first, and initializes the
-/// counts. The items of a row are in no particular order.
+/// counts if the other pass has pairs. The items of a row are in no particular order.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn boxes_emit<C: Coord, const D: usize>(
@@ -60,7 +60,9 @@ pub unsafe fn boxes_emit<C: Coord, const D: usize>(
             count += 1;
         };
         search.for_each_match(i, || true, |_| true, visit);
-        output.counts.store(own_id as usize, count);
+        if sides.has_second_pass(search.pass) {
+            output.counts.store(own_id as usize, count);
+        }
     } else {
         let visit = |_, id| output.write(output.begin(id), id, output.reserve(id, 1), own_id);
         search.for_each_match(i, || true, |_| true, visit);

@@ -69,6 +69,14 @@ impl Pass {
 }
 
 impl<'a, C: Coord> BoxSides<'a, C> {
+    /// True unless the pass that probes the right boxes finds no pair: all left boxes are of the lowest level of the right ones, or below,
+    /// and the other pass finds the pairs of one level.
+    #[inline(always)]
+    pub(super) unsafe fn has_second_pass(&self, first: Pass) -> bool {
+        let lowest = self.right.levels.load(0).trailing_zeros() + u32::from(first.finds_equal);
+        u64::from(self.left.levels.load(0)) >> lowest != 0
+    }
+
     /// Returns the search of a pass.
     #[inline(always)]
     pub(super) unsafe fn search<const D: usize>(&self, pass: Pass) -> BoxSearch<'a, C, D> {
