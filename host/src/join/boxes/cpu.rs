@@ -24,6 +24,12 @@ const TASK: usize = 1 << 10;
 const MAX_KEPT: usize = 1 << 24;
 /// Average number of boxes of a directory entry.
 const BOXES_PER_ENTRY: usize = 2;
+/// Most keys that are compared one after another before the directory is used.
+const MAX_STEPS: usize = 8;
+
+/// Where the first runs of cells of the box before began.
+type Hints = [usize; NUM_HINTS];
+const NUM_HINTS: usize = 32;
 
 /// Counts the pairs of two sets, given as [right, left].
 pub(super) fn count<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
@@ -162,12 +168,26 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         begin + self.right.keys[begin..end].partition_point(|&other| other < key)
     }
 
-    /// Calls `visit` with the id of each right box that makes a pair with a left box.
+    /// Returns [`lower_bound`](Self::lower_bound), which is most often at or soon after `hint`.
     #[inline(always)]
-    fn for_each_match(&self, left: &Aabb<C, D>, mut visit: impl FnMut(u32)) {
+    fn lower_bound_from(&self, hint: usize, key: u64) -> usize {
+        let keys = &self.right.keys[..];
+        if hint == 0 || keys[hint - 1] < key {
+            let near = keys[hint..].iter().take(MAX_STEPS).position(|&other| other >= key);
+            if let Some(steps) = near {
+                return hint + steps;
+            }
+        }
+        self.lower_bound(key)
+    }
+
+    /// Calls `visit` with the id of each right box that makes a pair with a left box. `hints` are of the left box before in the order of
+    /// keys, and are updated; at first they are zeros.
+    #[inline(always)]
+    fn for_each_match(&self, left: &Aabb<C, D>, hints: &mut Hints, mut visit: impl FnMut(u32)) {
         let Some([first, last]) = self.grid.cells(left) else { return };
         let SortedBoxes { keys, ids, boxes } = &*self.right;
-        let mut levels = self.levels;
+        let (mut levels, mut hint) = (self.levels, 0);
         while levels != 0 {
             let level = levels.trailing_zeros();
             levels &= levels - 1;
@@ -177,7 +197,9 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
             while let Some(cell) = row {
                 let begin = self.grid.key(level, cell);
                 let end = begin + u64::from(range[1][0] - range[0][0]);
-                let mut position = self.lower_bound(begin);
+                let mut position = self.lower_bound_from(hints[hint], begin);
+                hints[hint] = position;
+                hint = (hint + 1) % NUM_HINTS;
                 while position < keys.len() && keys[position] <= end {
                     if self.params.test.holds(left, &boxes[position]) {
                         visit(ids[position]);
@@ -194,8 +216,9 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         let total = AtomicU64::new(0);
         Ranges::even(left.ids.len(), TASK).for_each(&|task| {
             let mut count = 0_u64;
+            let mut hints = [0; NUM_HINTS];
             for i in task {
-                self.for_each_match(&left.boxes[i], |id| {
+                self.for_each_match(&left.boxes[i], &mut hints, |id| {
                     count += u64::from(pairing.includes(id, left.ids[i]))
                 });
             }
@@ -214,9 +237,9 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
         let tasks = Ranges::even(left.ids.len(), TASK);
-        let for_each = |i: usize, visit: &mut dyn FnMut(u32)| {
+        let for_each = |i: usize, hints: &mut Hints, visit: &mut dyn FnMut(u32)| {
             let own_id = left.ids[i] + num_before;
-            self.for_each_match(&left.boxes[i], |id| {
+            self.for_each_match(&left.boxes[i], hints, |id| {
                 if self.params.pairing.includes(id, own_id) {
                     visit(id);
                 }
@@ -226,12 +249,12 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         let count_parts = Parts::of_initialized(&mut counts);
         let num_kept = AtomicUsize::new(0);
         let kept = parallel::map(tasks.num(), 1, |task| {
-            let mut ids = Vec::new();
+            let (mut ids, mut hints) = (Vec::new(), [0; NUM_HINTS]);
             let keeps = num_kept.load(Ordering::Relaxed) <= MAX_KEPT;
             let mut num_found = 0;
             for i in tasks.get(task) {
                 let (begin, mut count) = (ids.len(), 0);
-                for_each(i, &mut |id| {
+                for_each(i, &mut hints, &mut |id| {
                     count += 1;
                     if keeps {
                         ids.push(id);
@@ -257,7 +280,7 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         let parts = Parts::new(&mut ids.spare_capacity_mut()[..len]);
         let was_kept = num_kept.into_inner() <= MAX_KEPT;
         parallel::for_each(tasks.num(), &|task| {
-            let (mut kept, mut found) = (&kept[task][..], Vec::new());
+            let (mut kept, mut found, mut hints) = (&kept[task][..], Vec::new(), [0; NUM_HINTS]);
             for i in tasks.get(task) {
                 let row = left.ids[i] as usize;
                 let items = if was_kept {
@@ -267,7 +290,7 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 } else {
                     found.clear();
                     if row + 1 < offsets.len() {
-                        for_each(i, &mut |id| found.push(id));
+                        for_each(i, &mut hints, &mut |id| found.push(id));
                     }
                     found.sort_unstable();
                     &found[..]
