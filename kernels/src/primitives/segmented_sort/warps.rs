@@ -125,9 +125,11 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             }
             n += 1;
         }
+        let value = if lane < len { self.sort.source.value(i) } else { V::ANY };
+        // A sort in place overwrites items that other lanes load.
+        warp::sync_warp(warp::FULL_MASK);
         if lane < len {
-            let index = begin + (first + rank) as usize;
-            self.sort.target.store(index, key, self.sort.source.value(i));
+            self.sort.target.store(begin + (first + rank) as usize, key, value);
         }
     }
 }
