@@ -15,7 +15,7 @@ use super::scored::Score;
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
 use crate::rows::Rows;
-pub(super) use best::best_bytes;
+pub(super) use best::{best_bytes, best_pairs_of_tasks};
 use cells::Cells;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -82,7 +82,7 @@ fn deliver_dims<C: Coord, const D: usize>(
 pub(super) fn top_k<C: Coord, S: Score>(
     coords: [&[C]; 2],
     scores: [&[S]; 2],
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
 ) -> Result<Vec<Bits128>> {
     let ranks: [&best::RanksOf; 2] =
         [&|ids| best::ranks_of(ids, scores[0]), &|ids| best::ranks_of(ids, scores[1])];
@@ -92,7 +92,7 @@ pub(super) fn top_k<C: Coord, S: Score>(
 fn with_ranks<C: Coord>(
     coords: [&[C]; 2],
     ranks: [&best::RanksOf<'_>; 2],
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
 ) -> Result<Vec<Bits128>> {
     with_exact_dims!(params.join.dims, D => match JoinSides::<C, D>::new(coords, &params.join)? {
         Some(sides) => best::best_pairs(&sides, ranks, &params.scoring, params.k),

@@ -1,7 +1,8 @@
-//! Strategies of the top-k distance join.
+//! Strategies of the top-k joins.
 
-/// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin). All strategies return the same result; the CPU ignores
-/// them.
+/// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin) or a [`TopKBoxJoin`](super::TopKBoxJoin). All strategies
+/// return the same result; the CPU ignores them. A box join has boxes in place of points, and sorts both sets by cell: the boxes of each
+/// set search the other set, and there is no build side.
 ///
 /// Milliseconds for the 16 best pairs within 0.001 of two sets of uniform points on an H200 (benches/results/join-h200.md):
 ///
@@ -36,10 +37,11 @@ pub enum Strategy {
     /// parts, and each part raises the threshold. Long work of a warp is divided among all warps. If one set is much smaller, it becomes
     /// the build side.
     Cells,
-    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64.
+    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64. A box join uses [`Cells`](Self::Cells) instead.
     #[cfg(feature = "research")]
     RegisterHeap,
-    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 64.
+    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 64. A box join uses
+    /// [`Cells`](Self::Cells) instead.
     #[cfg(feature = "research")]
     SharedHeap,
     /// Writes all pairs, then selects the best (Løvik's baseline, with a selection in place of the sort).

@@ -4,15 +4,20 @@ use super::grid::{as_boxes, grid_of_host_sets};
 use super::params::BoxParams;
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
+use crate::join::cpu::best_pairs_of_tasks;
 use crate::join::estimate::{self, Sample};
+use crate::join::params::TopKParams;
 use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows, zeros};
+use crate::join::scored::Score;
 use crate::memory::{self, Parts};
 use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::rows::Rows;
+use kauri_kernels::join::best::pair;
 use kauri_kernels::join::boxes::geometry::Aabb;
 use kauri_kernels::join::boxes::levels::{Level, LevelGrid};
 use kauri_kernels::join::cells::{NOWHERE, Pairing};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -65,6 +70,21 @@ pub(super) fn deliver<C: Coord>(
         deliver_rows(splitter, delivery, visit, |range, splitter| {
             cells.rows(&left[range.clone()], range.start as u32, &|offsets| splitter.rows_that_fit(offsets))
         })
+    })
+}
+
+/// Finds the best pairs in order, the best first; `k` is at least 1. The sets and their scores are given as [left, right].
+pub(super) fn top_k<C: Coord, S: Score>(
+    [left, right]: [&[C]; 2],
+    scores: [&[S]; 2],
+    params: &TopKParams<BoxParams<C>>,
+) -> Result<Vec<Bits128>> {
+    with_exact_dims!(params.join.test.dims, D => {
+        let [left, right] = [left, right].map(as_boxes::<C, D>);
+        match CellBoxes::new(right, left, &params.join)? {
+            Some(cells) => cells.top_k(left, scores, params),
+            None => Ok(Vec::new()),
+        }
     })
 }
 
@@ -128,6 +148,12 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
     /// Calls `visit` with the id of each right box that makes a pair with a left box.
     #[inline(always)]
     fn for_each_match(&self, left: &Aabb<C, D>, mut visit: impl FnMut(u32)) {
+        self.for_each_position(left, |position| visit(self.ids[position]));
+    }
+
+    /// Calls `visit` with the position of each right box that makes a pair with a left box.
+    #[inline(always)]
+    fn for_each_position(&self, left: &Aabb<C, D>, mut visit: impl FnMut(usize)) {
         let Some([first, last]) = self.grid.cells(left) else { return };
         let mut levels = self.levels;
         while levels != 0 {
@@ -142,7 +168,7 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 let mut position = self.lower_bound(begin);
                 while position < self.keys.len() && self.keys[position] <= end {
                     if self.params.test.holds(left, &self.boxes[position]) {
-                        visit(self.ids[position]);
+                        visit(position);
                     }
                     position += 1;
                 }
@@ -164,6 +190,38 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
             total.fetch_add(count, Ordering::Relaxed);
         });
         total.into_inner()
+    }
+
+    /// Finds the best pairs of the left boxes, in order.
+    fn top_k<S: Score>(
+        &self,
+        left: &[[[C; D]; 2]],
+        [left_scores, right_scores]: [&[S]; 2],
+        params: &TopKParams<BoxParams<C>>,
+    ) -> Result<Vec<Bits128>> {
+        let ranks = parallel::collect(self.ids.len(), TASK_ITEMS, "ranks of scores", |i| {
+            right_scores[self.ids[i] as usize].score_rank()
+        })?;
+        let extremes = [ranks.iter().min(), ranks.iter().max()].map(|rank| rank.copied().unwrap_or(0));
+        let scoring = &params.scoring;
+        best_pairs_of_tasks(
+            params.k,
+            || self.count(left, Pairing::All),
+            left.len().div_ceil(TASK),
+            |task, best| {
+                let end = left.len().min((task + 1) * TASK);
+                for id in task * TASK..end {
+                    let rank = left_scores[id].score_rank();
+                    let pair_with = |other: u64, right| pair(scoring.rank(rank, other), id as u32, right);
+                    // Every score function is monotone, so the best partner has the least or the greatest score.
+                    if extremes.into_iter().any(|other| best.accepts(pair_with(other, 0))) {
+                        self.for_each_position(&aabb(&left[id]), |position| {
+                            best.offer(pair_with(ranks[position], self.ids[position]));
+                        });
+                    }
+                }
+            },
+        )
     }
 
     /// Finds the leading rows of some left boxes, before which there are `num_before` others. `rows_that_fit` returns their number from
