@@ -9,7 +9,7 @@ use plotters::prelude::*;
 /// A line of a panel: name and points.
 type Line = (String, Vec<(f64, f64)>);
 
-const COLORS: [RGBColor; 7] = [
+const COLORS: [RGBColor; 9] = [
     KAURI,
     RGBColor(200, 80, 40),
     RGBColor(90, 90, 200),
@@ -17,6 +17,8 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(200, 160, 30),
     RGBColor(60, 60, 60),
     RGBColor(80, 170, 200),
+    RGBColor(230, 120, 170),
+    RGBColor(140, 180, 80),
 ];
 
 /// Draws a figure; returns `None` if no row has a point in it.
@@ -58,7 +60,7 @@ fn points(quantity: Quantity, row: &Row, point: &FigurePoint) -> Vec<(String, (f
     match quantity {
         Quantity::Milliseconds => one(row.timing.as_ref().map(|timing| timing.median_ms)),
         Quantity::Megabytes => one(row.temp_bytes.filter(|&bytes| bytes > 0).map(|bytes| bytes as f64 / 1e6)),
-        Quantity::TimesAsFast => one(point.times_as_fast),
+        Quantity::TimesAsFast | Quantity::Profiled(_) => one(point.value),
         Quantity::Percent => {
             let all: f64 = row.phases.iter().map(|phase| phase.ms).sum();
             let part = |ms: f64| (point.x, if all > 0.0 { ms / all * 100.0 } else { 0.0 });
@@ -121,6 +123,9 @@ fn draw_panel(
     let y_range = y_range.start..y_range.end * (y_range.end / y_range.start).powf(0.5).max(1.5);
     match figure.quantity {
         Quantity::Percent => draw!(0f64..140f64, "% of the time", |y: &f64| format!("{y:.0}")),
+        Quantity::Profiled(name) => {
+            draw!(0f64..all().map(|point| point.1).fold(f64::MIN_POSITIVE, f64::max) * 1.4, name, short)
+        }
         Quantity::Milliseconds => draw!(y_range.log_scale(), "ms", short),
         Quantity::TimesAsFast => draw!(y_range.log_scale(), "times as fast as one core", short),
         Quantity::Megabytes => draw!(y_range.log_scale(), "MB beside the input", short),
@@ -153,12 +158,17 @@ mod tests {
             timing: Some(Timing::of("wall", &[Duration::from_millis(ms)])),
             temp_bytes: Some(ms),
             phases: Phase::all([("sort", 1.0), ("filter", ms as f64)]),
-            figure_points: panels.iter().map(|panel| FigurePoint::new("time", panel, line, across)).collect(),
+            figure_points: panels
+                .iter()
+                .map(|panel| FigurePoint::new("time", panel, line, across).value(3.0))
+                .collect(),
             ..Row::default()
         };
         let rows =
             [row(2, "cells", 10.0, &["a", "b"]), row(5, "cells", 1.0, &["a"]), row(3, "heaps", 1.0, &["a"])];
-        for quantity in [Quantity::Milliseconds, Quantity::Megabytes, Quantity::Percent] {
+        for quantity in
+            [Quantity::Milliseconds, Quantity::Megabytes, Quantity::Percent, Quantity::Profiled("% of hits")]
+        {
             let figure = Figure { name: "time", x_axis: "n", quantity };
             let picture = draw(&figure, &rows).unwrap().unwrap();
             assert!(picture.contains("time, a") && picture.contains("time, b"), "{picture}");

@@ -2,7 +2,7 @@
 
 /// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin) or a [`TopKBoxJoin`](super::TopKBoxJoin). All strategies
 /// return the same result; the CPU ignores them. A box join has boxes in place of points, and sorts both sets by cell: the boxes of each
-/// set search the other set, and there is no build side.
+/// set search the other set, and there is no build side. It takes [`Cells`](Self::Cells) in place of a strategy of Løvik 2020.
 ///
 /// Milliseconds for the 16 best pairs within 0.001 of two sets of uniform points on an H200 (benches/results/join-h200.md):
 ///
@@ -37,13 +37,26 @@ pub enum Strategy {
     /// parts, and each part raises the threshold. Long work of a warp is divided among all warps. If one set is much smaller, it becomes
     /// the build side.
     Cells,
-    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64. A box join uses [`Cells`](Self::Cells) instead.
+    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64; up to 128 in local memory.
     #[cfg(feature = "research")]
     RegisterHeap,
-    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 64. A box join uses
-    /// [`Cells`](Self::Cells) instead.
+    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 128.
     #[cfg(feature = "research")]
     SharedHeap,
-    /// Writes all pairs, then selects the best (Løvik's baseline, with a selection in place of the sort).
+    /// Appends all pairs by an atomic counter and sorts them by score (Løvik 2020, the baseline).
+    #[cfg(feature = "research")]
+    AppendSort,
+    /// Counts all pairs, writes them, and selects the best.
     Filter,
+}
+
+impl Strategy {
+    /// True if all pairs within the distance are in memory at once.
+    pub(super) fn has_all_pairs(self) -> bool {
+        match self {
+            #[cfg(feature = "research")]
+            Self::AppendSort => true,
+            strategy => strategy == Self::Filter,
+        }
+    }
 }

@@ -77,6 +77,7 @@ const BOXES_BEST: Kernel = Kernel { file: "kernels/src/join/boxes/best.rs", test
 const BOXES_RISING: Kernel =
     Kernel { file: "kernels/src/join/boxes/threshold.rs", tests: &["boxes_top_k::"] };
 const BOXES_SCORED: Kernel = Kernel { file: "kernels/src/join/boxes/filter.rs", tests: &["boxes_top_k::"] };
+const JOIN_APPEND: Kernel = Kernel { file: "kernels/src/join/append.rs", tests: &["join::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["join::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
 const QUADTREE_SPLITS: Kernel =
@@ -771,6 +772,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BOXES_SCORED,
         from: "let [left_scores, right_scores]",
         to: "let [right_scores, left_scores]",
+    },
+    Mutant {
+        what: "joins: one pair too many is appended",
+        kernel: JOIN_APPEND,
+        from: "is_full = index >= list.keys.len();",
+        to: "is_full = index > list.keys.len();",
+    },
+    Mutant {
+        what: "joins: the ids of heaps overlap their keys",
+        kernel: JOIN_HEAPS,
+        from: "words.part(2 * len, len)",
+        to: "words.part(len, len)",
     },
     Mutant {
         what: "joins: a heap moves the better child up",

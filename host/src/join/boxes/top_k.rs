@@ -108,8 +108,8 @@ impl<C: Coord> TopKBoxJoin<C> {
         /// Sets the norm of distances, for [`within`](Self::within).
         norm: Norm;
 
-        /// Sets the strategy on a GPU; results do not depend on it. The strategies with heaps are of points: [`Strategy::Cells`] takes their
-        /// place.
+        /// Sets the strategy on a GPU; results do not depend on it. The strategies of Løvik 2020 are of points:
+        /// [`Strategy::Cells`] takes their place.
         strategy: Strategy;
 
         /// Limits the device memory of a join of sets in host memory; all free memory by default. Sets that need more are uploaded part by
@@ -219,7 +219,7 @@ impl<C: Coord> TopKBoxJoin<C> {
         let join = BoxParams::new::<P>(predicate, epsilon, norm, Pairing::All, BoxMethod::Auto)?;
         let strategy = match self.strategy {
             #[cfg(feature = "research")]
-            Strategy::RegisterHeap | Strategy::SharedHeap => Strategy::Cells,
+            Strategy::RegisterHeap | Strategy::SharedHeap | Strategy::AppendSort => Strategy::Cells,
             strategy => strategy,
         };
         let params = TopKParams::new(join, S::TYPE, (function, weights), self.k, lens)?;

@@ -355,7 +355,7 @@ impl<J: ScoredJoin> Partition<J> {
     fn bytes(&self, lens: [usize; 2]) -> u64 {
         let bytes = J::scratch_bytes(&self.params, lens);
         // The number of pairs to filter is not known in advance.
-        let bytes = if self.params.strategy == Strategy::Filter { bytes.saturating_mul(2) } else { bytes };
+        let bytes = if self.params.strategy.has_all_pairs() { bytes.saturating_mul(2) } else { bytes };
         let items = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.item_bytes as u64);
         bytes.saturating_add(items)
     }

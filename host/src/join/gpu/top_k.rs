@@ -1,11 +1,11 @@
 //! Chooses the kernels of a top-k join by its strategy.
 
 use super::grid::grid_of_device_sets;
-#[cfg(feature = "research")]
-use super::heaps;
 use super::nested::{self, BestPointsJoin};
 use super::plan::MemoryPlan;
 use super::scored::{DeviceScored, ScoredJoin, ScoredView};
+#[cfg(feature = "research")]
+use super::{append, heaps};
 use super::{filter, threshold};
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
@@ -88,6 +88,8 @@ impl<C: Coord> ScoredJoin for JoinParams<C> {
             Strategy::RegisterHeap | Strategy::SharedHeap => {
                 heaps::best_pairs(stream, workspace, params, sets, &grid)
             }
+            #[cfg(feature = "research")]
+            Strategy::AppendSort => append::best_pairs(stream, workspace, params, sets, &grid),
             Strategy::Filter => filter::best_pairs(stream, workspace, params, sets, &grid),
             _ => threshold::best_pairs(stream, workspace, *params, sets, &grid),
         }

@@ -121,9 +121,10 @@ pub unsafe fn boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, outpu
     }
     let mut index = output.reserve(i as u32, count);
     if !output.offsets.is_empty() {
+        let row_begin = output.begin(i as u32);
         for at in 0..len {
             if is_pair(at) {
-                output.write(i as u32, index, (begin + at) as u32);
+                output.write(row_begin, i as u32, index, (begin + at) as u32);
                 index += 1;
             }
         }
