@@ -43,7 +43,9 @@ fn join(criterion: &mut Criterion) {
     let (packed_left, packed_right) = (packed(&left), packed(&right));
     let (tree_left, tree_right) = (rtree(&left), rtree(&right));
     let count = rows(&left, &right).ids().len();
-    assert!(count == packed_left.join(&packed_right).len() && count == pairs_of(&tree_left, &tree_right).len());
+    assert!(
+        count == packed_left.join(&packed_right).len() && count == pairs_of(&tree_left, &tree_right).len()
+    );
 
     let mut group = criterion.benchmark_group("boxes joined, 100k x 100k f64 x 2");
     group.throughput(Throughput::Elements(BOXES as u64));

@@ -47,7 +47,7 @@ pub use balanced::{BalancedKdTree, BalancedOptions};
 pub use batches::{Batches, Delivered};
 pub use device::Device;
 pub use error::{Error, FileLocation, Result};
-pub use join::{BoxJoin, DistanceJoin, KnnJoin, TopKDistanceJoin};
+pub use join::{BoxJoin, DistanceJoin, KnnJoin, TopKBoxJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions};
 pub use memory::MemoryPlan;
 pub use point::{Cartesian, Coordinate, EARTH_RADIUS_M, LonLat, MAX_DIMS, MAX_POINTS, Point, Scalar};

@@ -130,6 +130,15 @@ pub const fn join_rising_min_blocks(dims: usize, coord_bytes: usize) -> usize {
 /// The minimum of blocks of the kernels for residual work.
 pub const JOIN_REST_MIN_BLOCKS: usize = 4;
 
+/// Returns the minimum of blocks of top-k joins of boxes: with more, ptxas spills.
+pub const fn join_boxes_rising_min_blocks(dims: usize, coord_bytes: usize) -> usize {
+    match dims * coord_bytes {
+        0..=16 => JOIN_MIN_BLOCKS,
+        17..=24 => 4,
+        _ => 3,
+    }
+}
+
 /// The left points that a thread joins with a right point before the remaining ones are divided among all threads.
 /// Untuned.
 pub const JOIN_SEGMENT: usize = 2048;

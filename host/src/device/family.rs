@@ -10,7 +10,7 @@ pub enum Family {
     BalancedKdTree,
     /// [`Quadtree`](crate::Quadtree) and [`Octree`](crate::Octree): builds, queries, access to cells.
     Quadtree,
-    /// [`DistanceJoin`](crate::DistanceJoin), [`KnnJoin`](crate::KnnJoin) and [`TopKDistanceJoin`](crate::TopKDistanceJoin).
+    /// The joins of points and of boxes: [`join`](crate::join).
     Joins,
     /// [`SahTree`](crate::SahTree): builds, refits, rays; and pictures of [`render`](crate::render).
     Triangles,
@@ -38,7 +38,15 @@ impl Family {
                 &[&["quadtree", "primitives-segmented-sort", "primitives-select"], QUERIES, SORTS_AND_SCANS]
             }
             Self::Joins => &[
-                &["join", "kdtree", "primitives-merge", "primitives-select", "primitives-top-k"],
+                &[
+                    "join",
+                    "join-boxes",
+                    "kdtree",
+                    "primitives-merge",
+                    "primitives-segmented-sort",
+                    "primitives-select",
+                    "primitives-top-k",
+                ],
                 QUERIES,
                 SORTS_AND_SCANS,
             ],

@@ -16,8 +16,8 @@ use super::scored::Score;
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
 use crate::rows::Rows;
-pub(super) use best::best_bytes;
 use best::{CustomScore, PairScores};
+pub(super) use best::{best_bytes, best_pairs_of_tasks};
 use cells::Cells;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -84,7 +84,7 @@ fn deliver_dims<C: Coord, const D: usize>(
 pub(super) fn top_k<C: Coord, S: Score>(
     coords: [&[C]; 2],
     scores: [&[S]; 2],
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
 ) -> Result<Vec<Bits128>> {
     let ranks: [&best::RanksOf; 2] =
         [&|ids| best::ranks_of(ids, scores[0]), &|ids| best::ranks_of(ids, scores[1])];
@@ -95,7 +95,7 @@ pub(super) fn top_k<C: Coord, S: Score>(
 pub(super) fn top_k_by_custom_score<C: Coord>(
     coords: [&[C]; 2],
     score: &CustomScore<'_>,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
 ) -> Result<Vec<Bits128>> {
     with_scores(coords, PairScores::Custom(score), params)
 }
@@ -103,7 +103,7 @@ pub(super) fn top_k_by_custom_score<C: Coord>(
 fn with_scores<C: Coord>(
     coords: [&[C]; 2],
     scores: PairScores<'_>,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
 ) -> Result<Vec<Bits128>> {
     with_exact_dims!(params.join.dims, D => match JoinSides::<C, D>::new(coords, &params.join)? {
         Some(sides) => best::best_pairs(&sides, scores, params.k),

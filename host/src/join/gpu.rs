@@ -11,22 +11,22 @@
 #[cfg(feature = "research")]
 mod append;
 mod batches;
-mod best;
+pub(super) mod best;
 #[cfg(feature = "research")]
 mod cell_list;
 pub(super) mod cells;
-mod filter;
+pub(super) mod filter;
 mod from_host;
 mod grid;
 #[cfg(feature = "research")]
 mod heaps;
 mod nearest;
-mod nested;
+pub(super) mod nested;
 mod pairs;
-mod plan;
-mod scored;
+pub(super) mod plan;
+pub(super) mod scored;
 mod slabs;
-mod threshold;
+pub(super) mod threshold;
 mod top_k;
 
 pub(super) use batches::deliver;

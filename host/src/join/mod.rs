@@ -1,4 +1,4 @@
-//! Joins of two sets of points by distance.
+//! Joins of two sets of points by distance, and of two sets of boxes.
 //!
 //! | join | result | 1M points of each set | scratch memory per point |
 //! |---|---|---|---|
@@ -10,7 +10,12 @@
 //! | [`DistanceJoin::rows_batches`] | these pairs, part by part | 7.7 ms (60 per point, from and to host memory) | two batches |
 //!
 //! The times were measured with uniform `f32` x 2 in the memory of an H200 (benches/results/join-h200.md); [`Strategy`] compares the algorithms
-//! of the top-k distance join.
+//! of the top-k joins.
+//!
+//! | join of boxes | result | scratch memory |
+//! |---|---|---|
+//! | [`BoxJoin`] | all pairs of boxes that intersect, contain each other or are within a distance | 64 bytes per box, and 4 per pair |
+//! | [`TopKBoxJoin`] | the `k` best-scored of these pairs | 1 MB in all, or 72 bytes per box |
 //!
 //! The sets are called *left* and *right*. A row of [`DistanceJoin`] belongs to a left point and has the ids of right points, without
 //! distances; [`SpatialIndex::within`](crate::SpatialIndex::within) of a tree over the right points returns distances too. A row of
@@ -52,7 +57,7 @@ mod sets;
 mod strategy;
 mod top_k;
 
-pub use boxes::{BoxJoin, BoxMethod};
+pub use boxes::{BoxJoin, BoxMethod, TopKBoxJoin};
 pub use distance::{DistanceJoin, SelfPairs};
 pub use gpu::DeviceScored;
 pub use kauri_kernels::join::curve::Curve;

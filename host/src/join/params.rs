@@ -1,7 +1,7 @@
 //! The parameters that every join has: distance, norm, order of cells.
 
 use super::strategy::Strategy;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::point::{Point, dims};
 use crate::query::checked_bound;
 use kauri_kernels::join::cells::Pairing;
@@ -10,6 +10,7 @@ use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::{Norm, along};
+use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// The validated parameters of a join.
@@ -85,16 +86,17 @@ impl<C: Coord> JoinParams<C> {
     }
 }
 
-/// The validated parameters of a top-k distance join.
+/// The validated parameters of a top-k join of points, or of boxes.
 #[derive(Clone, Copy)]
-pub(super) struct TopKParams<C> {
-    pub(super) join: JoinParams<C>,
+pub(super) struct TopKParams<J> {
+    /// The parameters of the join without scores.
+    pub(super) join: J,
     pub(super) scoring: Scoring,
     pub(super) score_type: ScoreType,
     /// At most the number of all pairs.
     pub(super) k: usize,
     pub(super) strategy: Strategy,
-    /// Points of each set that are joined first for a threshold; `None` for the default.
+    /// Points or boxes of each set that are joined first for a threshold; `None` for the default.
     pub(super) best_points: Option<usize>,
     /// Most bytes for the heaps of a batch of right points.
     #[cfg(feature = "research")]
@@ -103,11 +105,39 @@ pub(super) struct TopKParams<C> {
     pub(super) threshold: Bits128,
 }
 
-impl<C> TopKParams<C> {
-    /// Replaces [`Strategy::Auto`] by the cheapest strategy for sets of `lens` points, and a strategy that the score function excludes.
+impl<J> TopKParams<J> {
+    /// Validates the parameters of a join for the best `k` pairs of sets of `lens` items by a score function with its weights. The strategy
+    /// is chosen later.
     ///
     /// # Errors
-    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer than `k` pairs.
+    /// [`Error::NonFiniteScore`] for a weight that is not finite.
+    pub(super) fn new(
+        join: J,
+        score_type: ScoreType,
+        (function, weights): (ScoreFunction, [f64; 2]),
+        k: usize,
+        lens: [usize; 2],
+    ) -> Result<Self> {
+        if let Some(index) = weights.iter().position(|weight| !weight.is_finite()) {
+            return Err(Error::NonFiniteScore { index: index as u64, value: weights[index] });
+        }
+        Ok(Self {
+            join,
+            scoring: Scoring { of_integers: score_type.is_integer(), function, weights },
+            score_type,
+            k: usize::try_from(lens[0] as u128 * lens[1] as u128).map_or(k, |all| k.min(all)),
+            strategy: Strategy::Auto,
+            best_points: None,
+            #[cfg(feature = "research")]
+            heap_bytes: 0,
+            threshold: Bits128::LAST,
+        })
+    }
+
+    /// Replaces [`Strategy::Auto`] by the cheapest strategy for sets of `lens` items, and a strategy that the score function excludes.
+    ///
+    /// # Errors
+    /// [`Error::StrategyLimit`] if the strategy keeps fewer than `k` pairs.
     pub(super) fn choose_strategy(self, lens: [usize; 2]) -> Result<Self> {
         let strategy = match self.strategy {
             #[cfg(feature = "research")]
@@ -135,10 +165,10 @@ fn are_many(lens: [usize; 2], k: usize) -> bool {
     lens.iter().all(|&len| len / JOIN.threshold_from >= JOIN.best_points(k))
 }
 
-/// Returns the strategy, or [`Error::StrategyLimit`](crate::Error::StrategyLimit) if its heaps keep fewer than `k` pairs.
+/// Returns the strategy, or [`Error::StrategyLimit`] if its heaps keep fewer than `k` pairs.
 #[cfg(feature = "research")]
 fn check_heap_len(strategy: Strategy, k: usize) -> Result<Strategy> {
     let name = if strategy == Strategy::SharedHeap { "SharedHeap" } else { "RegisterHeap" };
     let (k, most) = (k as u64, kauri_kernels::join::heaps::MAX_K as u64);
-    if k > most { Err(crate::Error::StrategyLimit { strategy: name, k, most }) } else { Ok(strategy) }
+    if k > most { Err(Error::StrategyLimit { strategy: name, k, most }) } else { Ok(strategy) }
 }

@@ -60,7 +60,7 @@ pub struct JoinPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum JoinMethod {
-    /// A top-k distance join by this strategy.
+    /// A top-k join by this strategy.
     Best(Strategy),
     /// A grid.
     Cells,

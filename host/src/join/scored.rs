@@ -1,7 +1,7 @@
-//! Points with scores, and scores of pairs.
+//! Points and boxes with scores, and scores of pairs.
 
 use crate::error::{Error, Result, check_len};
-use crate::point::{Point, check_each};
+use crate::point::check_each;
 use kauri_kernels::join::score::{ScoreType, Scoring, integer_of_rank, rank_of_integer};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -57,7 +57,8 @@ scores! {
     f64: F64, |x| Coord::key(x);
 }
 
-/// Points in host memory, each with a score: a set of a [`TopKDistanceJoin`](super::TopKDistanceJoin).
+/// Points or boxes in host memory, each with a score: a set of a [`TopKDistanceJoin`](super::TopKDistanceJoin) or a
+/// [`TopKBoxJoin`](super::TopKBoxJoin).
 ///
 /// ```
 /// use kauri::join::Scored;
@@ -73,14 +74,14 @@ pub struct Scored<'a, P, S> {
     scores: &'a [S],
 }
 
-impl<'a, P: Point, S: Score> Scored<'a, P, S> {
-    /// Combines points with their scores.
+impl<'a, P, S: Score> Scored<'a, P, S> {
+    /// Combines points or boxes with their scores.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the numbers of scores and points differ, [`Error::NonFiniteScore`] for the first score that is NaN or
-    /// infinite.
+    /// [`Error::Shape`] if the numbers of scores and points or boxes differ, [`Error::NonFiniteScore`] for the first score that is
+    /// NaN or infinite.
     pub fn new(points: &'a [P], scores: &'a [S]) -> Result<Self> {
-        check_len("scores of points", points.len(), scores.len())?;
+        check_len("scores of a set", points.len(), scores.len())?;
         check_each(scores, SEQUENTIAL, |index, score| {
             let error = || Error::NonFiniteScore { index: index as u64, value: score.to_f64() };
             (!score.to_f64().is_finite()).then(error)
@@ -88,7 +89,7 @@ impl<'a, P: Point, S: Score> Scored<'a, P, S> {
         Ok(Self { points, scores })
     }
 
-    /// Returns the points.
+    /// Returns the points or boxes.
     pub fn points(&self) -> &'a [P] {
         self.points
     }
@@ -124,7 +125,7 @@ impl PairScore {
     }
 }
 
-/// A pair of points and its score, as [`TopKDistanceJoin::run`](super::TopKDistanceJoin::run) returns it.
+/// A pair of points or boxes and its score, as [`TopKDistanceJoin::run`](super::TopKDistanceJoin::run) returns it.
 ///
 /// ```
 /// use kauri::join::{PairScore, Scored, TopKDistanceJoin};
@@ -141,7 +142,7 @@ pub struct ScoredPair {
     pub left: u32,
     /// Id in the right set.
     pub right: u32,
-    /// The score that the score function makes from the scores of the points.
+    /// The score that the score function makes from the scores of both.
     pub score: PairScore,
 }
 

@@ -1,7 +1,8 @@
-//! Strategies of the top-k distance join.
+//! Strategies of the top-k joins.
 
-/// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin). All strategies return the same result; the CPU ignores
-/// them.
+/// How a GPU finds the pairs of a [`TopKDistanceJoin`](super::TopKDistanceJoin) or a [`TopKBoxJoin`](super::TopKBoxJoin). All strategies
+/// return the same result; the CPU ignores them. A box join has boxes in place of points, and sorts both sets by cell: the boxes of each
+/// set search the other set, and there is no build side. It takes [`Cells`](Self::Cells) in place of a strategy of Løvik 2020.
 ///
 /// Milliseconds for the 16 best pairs within 0.001 of two sets of uniform points on an H200 (benches/results/join-h200.md):
 ///

@@ -1,13 +1,14 @@
 //! The top-k distance join: the `k` best-scored pairs of points within a distance.
 
 use super::cpu;
+use super::gpu::scored::ScoredJoin;
 use super::gpu::{self, DeviceScored};
 use super::params::{JoinParams, Lookup, TopKParams};
 use super::scored::{Score, Scored, ScoredPair};
 use super::sets::{check_count, checked_sets, sides_on_device};
 use super::strategy::Strategy;
 use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memory;
 use crate::point::Point;
 use crate::stats::Stats;
@@ -17,7 +18,6 @@ use kauri_kernels::join::score::{ScoreFunction, Scoring};
 use kauri_kernels::join::threshold::CustomScoreLaunch;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
-use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// Top-k distance join: the `k` best-scored pairs of a left and a right point within a distance.
@@ -215,25 +215,13 @@ impl<C: Coord> TopKDistanceJoin<C> {
         right: Scored<'_, P, S>,
     ) -> Result<TopPairs> {
         let _span = tracing::debug_span!("top_k_distance_join", k = self.k).entered();
-        let mut stats = Stats::new(device);
-        let (coords, scores) = ([left.points(), right.points()], [left.scores(), right.scores()]);
+        let scores = [left.scores(), right.scores()];
         let params = self.params::<P, S>(scores.map(<[S]>::len))?;
-        let coords = checked_sets(coords[0], coords[1])?;
+        let coords = checked_sets(left.points(), right.points())?;
         let coords = [&coords[0][..], &coords[1][..]];
-        let pairs = match gpu_of!(device) {
-            _ if params.k == 0 => stats.phase("join", Vec::new),
-            None => stats.phase("join", || cpu::top_k(coords, scores, &params))?,
-            Some(gpu) => {
-                let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-                let params = params.choose_strategy(scores.map(<[S]>::len))?;
-                let pairs = stats.phase("join", || {
-                    gpu::top_k_from_host(&stream, &mut workspace, params, coords, scores, self.device_bytes)
-                })?;
-                stats.temp_bytes = workspace.bytes();
-                pairs
-            }
-        };
-        Ok(TopPairs { pairs: as_scored(&pairs, &params.scoring)?, stats })
+        run_from_host(device, params, coords, scores, self.device_bytes, || {
+            cpu::top_k(coords, scores, &params)
+        })
     }
 
     /// Joins two sets of points of type `P` in the memory of a GPU, and waits for the pairs.
@@ -250,17 +238,12 @@ impl<C: Coord> TopKDistanceJoin<C> {
         left: DeviceScored<'_, C, S>,
         right: DeviceScored<'_, C, S>,
     ) -> Result<Vec<ScoredPair>> {
-        let lens = [left.scores.len(), right.scores.len()];
-        let params = self.params::<P, S>(lens)?;
-        for set in [left, right] {
-            set.check(stream, P::DIMS)?;
-            check_count(set.scores.len())?;
-        }
-        if params.k == 0 {
-            return Ok(Vec::new());
-        }
-        let pairs = gpu::top_k(stream, workspace, params.choose_strategy(lens)?, [left, right])?;
-        as_scored(&pairs, &params.scoring)
+        run_on_device(
+            stream,
+            workspace,
+            self.params::<P, S>([left.scores.len(), right.scores.len()])?,
+            [left, right],
+        )
     }
 
     /// Joins two sets in host memory on the CPU by a custom score. `score` returns the rank of the score of a left and a right id; the pair
@@ -321,24 +304,64 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 
     /// Validates the parameters of a join of sets of `lens` points.
-    pub(super) fn params<P: Point<Coord = C>, S: Score>(&self, lens: [usize; 2]) -> Result<TopKParams<C>> {
+    pub(super) fn params<P: Point<Coord = C>, S: Score>(
+        &self,
+        lens: [usize; 2],
+    ) -> Result<TopKParams<JoinParams<C>>> {
         let &Self { epsilon, norm, curve, lookup, function, weights, .. } = self;
         let join = JoinParams::new::<P>(epsilon, norm, curve, Pairing::All)?;
-        if let Some(index) = weights.iter().position(|weight| !weight.is_finite()) {
-            return Err(Error::NonFiniteScore { index: index as u64, value: weights[index] });
-        }
         Ok(TopKParams {
-            join: JoinParams { lookup, ..join },
-            scoring: Scoring { of_integers: S::TYPE.is_integer(), function, weights },
-            score_type: S::TYPE,
-            k: usize::try_from(lens[0] as u128 * lens[1] as u128).map_or(self.k, |all| self.k.min(all)),
             strategy: self.strategy,
             best_points: self.best_points,
             #[cfg(feature = "research")]
             heap_bytes: self.heap_bytes,
-            threshold: Bits128::LAST,
+            ..TopKParams::new(JoinParams { lookup, ..join }, S::TYPE, (function, weights), self.k, lens)?
         })
     }
+}
+
+/// Joins two sets in host memory, whose validated coordinates and scores are given; `on_cpu` joins them on the CPU.
+pub(super) fn run_from_host<J: ScoredJoin, S: Score>(
+    device: &Device,
+    params: TopKParams<J>,
+    coords: [&[J::Coord]; 2],
+    scores: [&[S]; 2],
+    device_bytes: Option<u64>,
+    on_cpu: impl FnOnce() -> Result<Vec<Bits128>>,
+) -> Result<TopPairs> {
+    let mut stats = Stats::new(device);
+    let pairs = match gpu_of!(device) {
+        _ if params.k == 0 => stats.phase("join", Vec::new),
+        None => stats.phase("join", on_cpu)?,
+        Some(gpu) => {
+            let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+            let params = params.choose_strategy(scores.map(<[S]>::len))?;
+            let pairs = stats.phase("join", || {
+                gpu::top_k_from_host(&stream, &mut workspace, params, coords, scores, device_bytes)
+            })?;
+            stats.temp_bytes = workspace.bytes();
+            pairs
+        }
+    };
+    Ok(TopPairs { pairs: as_scored(&pairs, &params.scoring)?, stats })
+}
+
+/// Joins two sets in device memory.
+pub(super) fn run_on_device<J: ScoredJoin, S: Score>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    params: TopKParams<J>,
+    sets: [DeviceScored<'_, J::Coord, S>; 2],
+) -> Result<Vec<ScoredPair>> {
+    for set in sets {
+        set.check(stream, params.join.width())?;
+        check_count(set.scores.len())?;
+    }
+    if params.k == 0 {
+        return Ok(Vec::new());
+    }
+    let params = params.choose_strategy(sets.map(|set| set.scores.len()))?;
+    as_scored(&gpu::top_k(stream, workspace, params, sets)?, &params.scoring)
 }
 
 /// Bytes of a pair of a result, in both of its forms.

@@ -157,6 +157,12 @@ impl Scoring {
         self.of_integers && !matches!(self.function, ScoreFunction::Weighted)
     }
 
+    /// Returns the scoring of pairs whose left and right scores are swapped.
+    #[inline(always)]
+    pub(super) const fn swapped(&self) -> Self {
+        Self { weights: [self.weights[1], self.weights[0]], ..*self }
+    }
+
     /// Returns the rank of the score of a pair from the ranks of the scores of its points.
     #[inline(always)]
     pub fn rank(&self, left: u64, right: u64) -> u64 {

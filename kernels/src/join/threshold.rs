@@ -156,10 +156,15 @@ impl<'a, C: Coord> ThresholdJoin<'a, C> {
 /// Returns the index of the probe point of this thread, if there is one.
 #[inline(always)]
 fn probe_of_thread(num_probes: usize, first_block: u64, stride: u64) -> Option<usize> {
-    let num_blocks = num_probes.div_ceil(JOIN_THREADS) as u64;
-    let block = (u64::from(thread::block_idx_x()) + first_block) * stride % num_blocks;
+    let block = spread_block(num_probes.div_ceil(JOIN_THREADS) as u64, first_block, stride);
     let i = block as usize * JOIN_THREADS + thread::thread_idx_x() as usize;
     (i < num_probes).then_some(i)
+}
+
+/// Returns the block of `num_blocks` that this block joins.
+#[inline(always)]
+pub(super) fn spread_block(num_blocks: u64, first_block: u64, stride: u64) -> u64 {
+    (u64::from(thread::block_idx_x()) + first_block) * stride % num_blocks
 }
 
 /// Offers the pairs of a part of the probe points by a custom score. A kernel with a custom score calls this from blocks of

@@ -12,7 +12,7 @@ const NORMS: [Norm; 3] = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
 const SELF_PAIRS: [SelfPairs; 2] = [SelfPairs::Once, SelfPairs::Both];
 
 #[derive(Clone, Copy, Debug)]
-enum Predicate<C> {
+pub(crate) enum Predicate<C> {
     Intersects,
     Contains,
     Within(C, Norm),
@@ -28,7 +28,7 @@ impl<C: Coord> Predicate<C> {
         join.method(method)
     }
 
-    fn holds<const D: usize>(self, left: &[[C; D]; 2], right: &[[C; D]; 2]) -> bool {
+    pub(crate) fn holds<const D: usize>(self, left: &[[C; D]; 2], right: &[[C; D]; 2]) -> bool {
         let all = |holds: &dyn Fn(usize) -> bool| (0..D).all(holds);
         let is_valid = |of: &[[C; D]; 2]| all(&|axis| of[0][axis] <= of[1][axis]);
         is_valid(left)
@@ -60,7 +60,7 @@ impl<C: Coord> Predicate<C> {
 
 /// Boxes whose low corners have a shape and whose sides are of very different lengths; some have no extent, some are inverted, and some
 /// contain nearly all others.
-fn boxes<C: Scalar, const D: usize>(shape: Shape, len: usize, seed: u64) -> Vec<[[C; D]; 2]> {
+pub(crate) fn boxes<C: Scalar, const D: usize>(shape: Shape, len: usize, seed: u64) -> Vec<[[C; D]; 2]> {
     let mut random = Random::new(seed);
     let lows = shape.points::<C, D>(len, seed);
     let on_lattice = matches!(shape, Shape::Lattice | Shape::SignedZeros | Shape::FewDistinct);

@@ -37,7 +37,7 @@ fn is_near<C: Coord, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D], epsilon
 }
 
 /// Computes the score of a pair as documented.
-trait TestScore: Score {
+pub(crate) trait TestScore: Score {
     fn random(random: &mut Random, distinct: u64) -> Self;
     fn of_pair(function: ScoreFunction, weights: Option<[f64; 2]>, left: Self, right: Self) -> PairScore;
 }

@@ -4,6 +4,7 @@ mod balanced;
 mod balanced_multi_gpu;
 mod batches;
 mod boxes;
+mod boxes_top_k;
 mod command_line;
 mod command_line_joins;
 mod command_line_parquet;

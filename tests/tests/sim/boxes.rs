@@ -8,7 +8,7 @@ use kauri_tests::generate::{Random, Scalar, Shape};
 use std::ops::ControlFlow;
 
 /// Boxes whose sides differ by three decades.
-fn boxes<C: Scalar, const D: usize>(shape: Shape, len: usize, seed: u64) -> Vec<[[C; D]; 2]> {
+pub(crate) fn boxes<C: Scalar, const D: usize>(shape: Shape, len: usize, seed: u64) -> Vec<[[C; D]; 2]> {
     let mut random = Random::new(seed);
     let lows = shape.points::<C, D>(len, seed);
     let high = |low: [C; D]| low.map(|x| x + C::from_f64(0.5 * 10f64.powf(-3.0 * random.unit())));

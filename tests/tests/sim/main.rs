@@ -4,6 +4,7 @@
 mod balanced;
 mod balanced_multi_gpu;
 mod boxes;
+mod boxes_top_k;
 mod building_blocks;
 mod demo;
 mod join;

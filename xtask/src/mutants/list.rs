@@ -73,6 +73,10 @@ const JOIN_NEIGHBOR_CELLS: Kernel = Kernel { file: "kernels/src/join/neighbor_ce
 const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["join::"] };
 const JOIN_THRESHOLD: Kernel = Kernel { file: "kernels/src/join/threshold.rs", tests: &["join::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["join::"] };
+const BOXES_BEST: Kernel = Kernel { file: "kernels/src/join/boxes/best.rs", tests: &["boxes_top_k::"] };
+const BOXES_RISING: Kernel =
+    Kernel { file: "kernels/src/join/boxes/threshold.rs", tests: &["boxes_top_k::"] };
+const BOXES_SCORED: Kernel = Kernel { file: "kernels/src/join/boxes/filter.rs", tests: &["boxes_top_k::"] };
 const JOIN_APPEND: Kernel = Kernel { file: "kernels/src/join/append.rs", tests: &["join::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["join::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
@@ -744,6 +748,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: JOIN_NESTED,
         from: "        if right_are_all == 0 {",
         to: "        if false {",
+    },
+    Mutant {
+        what: "joins of boxes: nested loop: inverted left boxes have pairs",
+        kernel: BOXES_BEST,
+        from: "if of.is_valid(self.test.dims) { Some(of) } else { None }",
+        to: "Some(of)",
+    },
+    Mutant {
+        what: "joins of boxes: both passes find the pairs of one level",
+        kernel: BOXES_RISING,
+        from: "finds_equal: !right_pass.finds_equal",
+        to: "finds_equal: true",
+    },
+    Mutant {
+        what: "joins of boxes: the weights of a pass that probes the left boxes are not swapped",
+        kernel: BOXES_RISING,
+        from: "scoring.swapped())",
+        to: "scoring)",
+    },
+    Mutant {
+        what: "joins of boxes: the scores of the sets are swapped",
+        kernel: BOXES_SCORED,
+        from: "let [left_scores, right_scores]",
+        to: "let [right_scores, left_scores]",
     },
     Mutant {
         what: "joins: one pair too many is appended",

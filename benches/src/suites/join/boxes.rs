@@ -2,12 +2,13 @@
 //!
 //! The rival is `benches/rivals/join_boxes.cu`. A row that names a method is compared with the rival's time for that algorithm.
 
-use crate::points::{Uniform, clustered_squares, cubes, log_normal};
+use crate::points::{Uniform, clustered_squares, cubes, log_normal, noise};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy, unless_too_large};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::join::BoxMethod;
-use kauri::{BoxJoin, Cartesian, Error, Result};
+use kauri::join::{BoxMethod, DeviceScored, Norm, ScoredPair, Strategy};
+use kauri::{BoxJoin, Cartesian, Error, Result, TopKBoxJoin, TopKDistanceJoin};
+use rayon::prelude::*;
 
 /// The most boxes of each set that are joined by a nested loop.
 const NESTED_TO: usize = 100_000;
@@ -40,6 +41,7 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     }
     let side = (1.0 / n as f64).sqrt() as f32;
     bench.rows(" within half a side", "uniform", &uniform, &BoxJoin::within(side / 2.0))?;
+    bench.best(&uniform, side)?;
     drop(uniform);
     for density in [0.1, 10.0] {
         bench.rows("", &format!("uniform, density {density}"), &both(density), &all())?;
@@ -53,6 +55,9 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     bench.rows("", "uniform", &seeds.map(|seed| cubes::<f64, 2>(n, 1.0, seed)), &BoxJoin::intersects())
 }
 
+/// The best pairs that the rows of top-k joins find.
+const K: usize = 16;
+
 /// The settings of all rows.
 struct Bench<'a> {
     settings: &'a Settings,
@@ -61,6 +66,65 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
+    /// Adds rows of the best pairs of equal squares with a side, and beside them of the low corners: two squares are as far apart as their
+    /// corners less the side, under the Chebyshev norm.
+    fn best(&mut self, boxes: &[Vec<[[f32; 2]; 2]>; 2], side: f32) -> Result<()> {
+        let stream = Stream::new(self.gpu)?;
+        let upload = |i: usize| -> Result<_> {
+            let (set, seed) = (&boxes[i], self.settings.seed + 2 + i as u64);
+            let corners: Vec<_> = set.par_iter().map(|of| of[0]).collect();
+            let scores: Vec<_> =
+                (0..set.len() as u64).into_par_iter().map(|i| (noise(seed, i) >> 40) as u32).collect();
+            Ok((
+                Buffer::from_slice(&stream, set.as_flattened().as_flattened(), "boxes")?,
+                Buffer::from_slice(&stream, corners.as_flattened(), "points")?,
+                Buffer::from_slice(&stream, &scores, "scores")?,
+            ))
+        };
+        let sets = [upload(0)?, upload(1)?];
+        let of_boxes = sets.each_ref().map(|(coords, _, scores)| DeviceScored { coords, scores });
+        let of_points = sets.each_ref().map(|(_, coords, scores)| DeviceScored { coords, scores });
+        for (name, strategy) in [("", Strategy::Auto), (", cells", Strategy::Cells)] {
+            for (what, beyond) in [("intersecting", 0.0), ("within half a side", side / 2.0)] {
+                let join = match beyond {
+                    0.0 => TopKBoxJoin::intersects(K),
+                    _ => TopKBoxJoin::within(beyond, K),
+                };
+                let join = join.norm(Norm::Chebyshev).strategy(strategy);
+                self.top_k(&format!("boxes top {K} {what}{name}"), &stream, boxes[0].len(), |workspace| {
+                    join.run_on::<[f32; 2], u32>(&stream, workspace, of_boxes[0], of_boxes[1])
+                })?;
+                let join = TopKDistanceJoin::new(side + beyond, K).norm(Norm::Chebyshev).strategy(strategy);
+                self.top_k(&format!("corners top {K} {what}{name}"), &stream, boxes[0].len(), |workspace| {
+                    join.run_on::<[f32; 2], u32>(&stream, workspace, of_points[0], of_points[1])
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a row of the best pairs.
+    fn top_k(
+        &mut self,
+        work: &str,
+        stream: &Stream,
+        n: usize,
+        mut find: impl FnMut(&mut Workspace) -> Result<Vec<ScoredPair>>,
+    ) -> Result<()> {
+        let mut workspace = Workspace::new(stream.gpu());
+        let timing = self.settings.effort.wall(|| find(&mut workspace))?;
+        self.report.push(Row {
+            work: work.to_owned(),
+            input: "f32 x 2, u24, uniform".to_owned(),
+            n: n as u64,
+            timing: Some(timing),
+            items: Some(n as u64),
+            temp_bytes: Some(workspace.bytes()),
+            ..Row::default()
+        });
+        Ok(())
+    }
+
     /// Adds rows of pairs counted, found as rows, and found as a list.
     fn rows<C: Uniform, const D: usize>(
         &mut self,

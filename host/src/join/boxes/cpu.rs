@@ -4,16 +4,21 @@ use super::grid::{as_boxes, grid_of_host_sets};
 use super::params::BoxParams;
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
+use crate::join::cpu::best_pairs_of_tasks;
 use crate::join::cpu::order::sort_by_code;
 use crate::join::estimate::{self, Sample};
+use crate::join::params::TopKParams;
 use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows, zeros};
+use crate::join::scored::Score;
 use crate::memory::{self, Parts};
 use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::rows::Rows;
+use kauri_kernels::join::best::pair;
 use kauri_kernels::join::boxes::geometry::Aabb;
 use kauri_kernels::join::boxes::levels::{Level, LevelGrid};
 use kauri_kernels::join::cells::{NOWHERE, Pairing};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -75,6 +80,20 @@ pub(super) fn deliver<C: Coord>(
             let sorted = SortedBoxes::new(&left[range.clone()], &grid)?;
             cells.rows(&sorted, range.len(), range.start as u32, &|offsets| splitter.rows_that_fit(offsets))
         })
+    })
+}
+
+/// Finds the best pairs in order, the best first; `k` is at least 1. The sets and their scores are given as [left, right].
+pub(super) fn top_k<C: Coord, S: Score>(
+    [left, right]: [&[C]; 2],
+    scores: [&[S]; 2],
+    params: &TopKParams<BoxParams<C>>,
+) -> Result<Vec<Bits128>> {
+    with_exact_dims!(params.join.test.dims, D => {
+        let sets = [right, left].map(as_boxes::<C, D>);
+        let Some(grid) = grid_of_host_sets(sets, &params.join) else { return Ok(Vec::new()) };
+        let [right, left] = sorted_sets(sets, &grid, &params.join)?;
+        CellBoxes::new(&grid, &params.join, right)?.top_k(&left, scores, params)
     })
 }
 
@@ -181,12 +200,18 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         self.lower_bound(key)
     }
 
-    /// Calls `visit` with the id of each right box that makes a pair with a left box. `hints` are of the left box before in the order of
-    /// keys, and are updated; at first they are zeros.
+    /// Calls `visit` with the id of each right box that makes a pair with a left box; see [`for_each_position`](Self::for_each_position).
     #[inline(always)]
     fn for_each_match(&self, left: &Aabb<C, D>, hints: &mut Hints, mut visit: impl FnMut(u32)) {
+        self.for_each_position(left, hints, |position| visit(self.right.ids[position]));
+    }
+
+    /// Calls `visit` with the position of each right box that makes a pair with a left box. `hints` are of the left box before in the
+    /// order of keys, and are updated; at first they are zeros.
+    #[inline(always)]
+    fn for_each_position(&self, left: &Aabb<C, D>, hints: &mut Hints, mut visit: impl FnMut(usize)) {
         let Some([first, last]) = self.grid.cells(left) else { return };
-        let SortedBoxes { keys, ids, boxes } = &*self.right;
+        let SortedBoxes { keys, boxes, .. } = &*self.right;
         let (mut levels, mut hint) = (self.levels, 0);
         while levels != 0 {
             let level = levels.trailing_zeros();
@@ -202,7 +227,7 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 hint = (hint + 1) % NUM_HINTS;
                 while position < keys.len() && keys[position] <= end {
                     if self.params.test.holds(left, &boxes[position]) {
-                        visit(ids[position]);
+                        visit(position);
                     }
                     position += 1;
                 }
@@ -225,6 +250,36 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
             total.fetch_add(count, Ordering::Relaxed);
         });
         total.into_inner()
+    }
+
+    /// Finds the best pairs of the left boxes, in order.
+    fn top_k<S: Score>(
+        &self,
+        left: &SortedBoxes<C, D>,
+        [left_scores, right_scores]: [&[S]; 2],
+        params: &TopKParams<BoxParams<C>>,
+    ) -> Result<Vec<Bits128>> {
+        let ids = &self.right.ids;
+        let ranks = parallel::collect(ids.len(), TASK_ITEMS, "ranks of scores", |i| {
+            right_scores[ids[i] as usize].score_rank()
+        })?;
+        let extremes = [ranks.iter().min(), ranks.iter().max()].map(|rank| rank.copied().unwrap_or(0));
+        let (scoring, tasks) = (&params.scoring, Ranges::even(left.ids.len(), TASK));
+        let count = || self.count(left, Pairing::All);
+        best_pairs_of_tasks(params.k, count, tasks.num(), |task, best| {
+            let mut hints = [0; NUM_HINTS];
+            for i in tasks.get(task) {
+                let own_id = left.ids[i];
+                let rank = left_scores[own_id as usize].score_rank();
+                let pair_with = |other: u64, id| pair(scoring.rank(rank, other), own_id, id);
+                // Every score function is monotone, so the best partner has the least or the greatest score.
+                if extremes.into_iter().any(|other| best.accepts(pair_with(other, 0))) {
+                    self.for_each_position(&left.boxes[i], &mut hints, |position| {
+                        best.offer(pair_with(ranks[position], ids[position]));
+                    });
+                }
+            }
+        })
     }
 
     /// Finds the leading rows of `num_rows` left boxes, before which there are `num_before` others. `rows_that_fit` returns their number

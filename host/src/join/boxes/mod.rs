@@ -7,6 +7,7 @@ mod method;
 mod params;
 mod plan;
 mod sets;
+mod top_k;
 
 use super::distance::{SelfPairs, pairing_of};
 use super::estimate::Sample;
@@ -27,6 +28,7 @@ pub use method::BoxMethod;
 use params::BoxParams;
 use sets::HostBoxes;
 use std::ops::ControlFlow;
+pub use top_k::TopKBoxJoin;
 
 /// Box join: all pairs of a left and a right box that intersect, are within a distance, or of which the left one contains the right one.
 ///

@@ -55,12 +55,7 @@ pub(super) fn best_pairs<C: Coord, const D: usize>(
     scores: PairScores<'_>,
     k: usize,
 ) -> Result<Vec<Bits128>> {
-    let all =
-        if k > COUNTED_FROM { usize::try_from(sides.count()?).unwrap_or(usize::MAX) } else { usize::MAX };
-    let best = SharedBest::new(k.min(all), all)?;
-    if best.k == 0 {
-        return Ok(Vec::new());
-    }
+    let Some(best) = SharedBest::of_join(k, || sides.count())? else { return Ok(Vec::new()) };
     let ranks = SortedScores::new(sides, scores)?;
     let tasks = sides.tasks();
     parallel::try_for_each(tasks.num(), &|task| {
@@ -85,6 +80,52 @@ pub(super) fn best_pairs<C: Coord, const D: usize>(
         Ok(())
     })?;
     Ok(best.into_pairs())
+}
+
+/// Finds the best `k` pairs of `num_tasks` tasks, in order; `k` is at least 1. `task` gets the number of a task, and where to offer its
+/// pairs. `count` returns the number of all pairs.
+pub(in crate::join) fn best_pairs_of_tasks(
+    k: usize,
+    count: impl FnOnce() -> u64,
+    num_tasks: usize,
+    task: impl Fn(usize, &mut TaskPairs<'_>) + Sync,
+) -> Result<Vec<Bits128>> {
+    let Some(best) = SharedBest::of_join(k, || Ok(count()))? else { return Ok(Vec::new()) };
+    parallel::try_for_each(num_tasks, &|number| {
+        let pairs = memory::vec_with_capacity(BATCH, "best pairs")?;
+        let mut found = TaskPairs { best: &best, threshold: best.threshold(), pairs };
+        task(number, &mut found);
+        best.add(&mut found.pairs);
+        Ok(())
+    })?;
+    Ok(best.into_pairs())
+}
+
+/// The pairs that a task has found and not yet added to the shared list.
+pub(in crate::join) struct TaskPairs<'a> {
+    best: &'a SharedBest,
+    threshold: Bits128,
+    pairs: Vec<Bits128>,
+}
+
+impl TaskPairs<'_> {
+    /// True if a pair is before the threshold.
+    #[inline(always)]
+    pub(in crate::join) fn accepts(&self, pair: Bits128) -> bool {
+        key(&pair) < key(&self.threshold)
+    }
+
+    /// Adds a pair that is before the threshold.
+    #[inline(always)]
+    pub(in crate::join) fn offer(&mut self, pair: Bits128) {
+        if self.accepts(pair) {
+            self.pairs.push(pair);
+            if self.pairs.len() == BATCH {
+                self.best.add(&mut self.pairs);
+                self.threshold = self.best.threshold();
+            }
+        }
+    }
 }
 
 /// The range of no ranks, as [least, greatest].
@@ -127,6 +168,12 @@ struct SharedBest {
 }
 
 impl SharedBest {
+    /// Allocates the list for the best `k` pairs of a join, or returns `None` if it has none. `count` returns the number of all pairs.
+    fn of_join(k: usize, count: impl FnOnce() -> Result<u64>) -> Result<Option<Self>> {
+        let all = if k > COUNTED_FROM { usize::try_from(count()?).unwrap_or(usize::MAX) } else { usize::MAX };
+        Ok(if all == 0 { None } else { Some(Self::new(k.min(all), all)?) })
+    }
+
     /// Allocates the list for the best `k` of at most `all` pairs.
     fn new(k: usize, all: usize) -> Result<Self> {
         let capacity = k.saturating_mul(2).min(all).max(MIN_CAPACITY).saturating_add(BATCH);

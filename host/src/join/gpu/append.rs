@@ -6,7 +6,7 @@ use super::pairs::count_all;
 use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use crate::join::params::TopKParams;
+use crate::join::params::{JoinParams, TopKParams};
 use crate::point::with_kernel_dims;
 use crate::primitives::pairs::Pairs;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
@@ -26,7 +26,7 @@ const TIES: usize = 1 << 14;
 pub(super) fn best_pairs<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
     sets: [ScoredView<'_, C>; 2],
     grid: &PackedGrid,
 ) -> Result<Vec<Bits128>> {
@@ -88,7 +88,7 @@ impl<C: Coord> AppendPlan<C> {
     unsafe fn append<'a>(
         &self,
         temp: &Temp<'a>,
-        params: &TopKParams<C>,
+        params: &TopKParams<JoinParams<C>>,
         sets: [ScoredView<'a, C>; 2],
         grid: &PackedGrid,
     ) -> Result<SortedSides<'a, C>> {

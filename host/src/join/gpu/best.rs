@@ -18,7 +18,7 @@ use kauri_kernels::thread::words::Bits128;
 const STATE: usize = state::LEN / 2;
 
 /// Scratch memory of the best pairs.
-pub(super) struct BestPairs {
+pub(in crate::join) struct BestPairs {
     k: usize,
     /// Two arrays of the state and the candidate pairs, which swap after each selection.
     pairs: [Region<Bits128>; 2],
@@ -27,7 +27,7 @@ pub(super) struct BestPairs {
 }
 
 impl BestPairs {
-    pub(super) fn plan(layout: &mut Layout, k: usize) -> Self {
+    pub(in crate::join) fn plan(layout: &mut Layout, k: usize) -> Self {
         let capacity = JOIN.room(k);
         let sort = (k > JOIN.counted_pairs).then(|| (MergeSort::plan(layout, capacity), layout.reserve(1)));
         let mut array = || layout.reserve(STATE + capacity);
@@ -36,7 +36,7 @@ impl BestPairs {
 
     /// Returns the best of the pairs that `offer` offers, none after `threshold`. If the candidates overflowed, calls `offer` again
     /// with the threshold that was found, until no pair is lost.
-    pub(super) fn run<'p, 'a>(
+    pub(in crate::join) fn run<'p, 'a>(
         &'p self,
         temp: &'p Temp<'a>,
         mut threshold: Bits128,
@@ -91,7 +91,7 @@ struct PairArray<'a> {
 }
 
 /// The best pairs and the running threshold during a join.
-pub(super) struct RunningBest<'p, 'a> {
+pub(in crate::join) struct RunningBest<'p, 'a> {
     plan: &'p BestPairs,
     temp: &'p Temp<'a>,
     /// The array that kernels append to, and the array for the next selection.

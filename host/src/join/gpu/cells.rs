@@ -106,6 +106,11 @@ pub(super) struct SortedPointsPlan<C> {
     lookup: LookupPlan,
     directory: Region<u32>,
     coords: Region<C>,
+    ranks: RanksPlan,
+}
+
+/// Scratch memory of the ranks of the scores of a set, in the order of its cells.
+pub(in crate::join) struct RanksPlan {
     /// Ranks of the scores, and the least and the greatest rank; empty without scores.
     ranks: Region<u64>,
     extremes: Region<u64>,
@@ -137,7 +142,6 @@ impl<C: Coord> SortedPointsPlan<C> {
         side: Side,
         has_scores: bool,
     ) -> Self {
-        let if_scored = |len| if has_scores { len } else { 0 };
         let is_sorted = side != Side::UnsortedProbe;
         Self {
             order: is_sorted.then(|| CodeOrderPlan::plan(layout, len)),
@@ -152,8 +156,7 @@ impl<C: Coord> SortedPointsPlan<C> {
                 _ => layout.reserve(0),
             },
             coords: layout.reserve(if is_sorted { len + GROUP } else { 0 } * grid.dims),
-            ranks: layout.reserve(if_scored(len + GROUP)),
-            extremes: layout.reserve(if_scored(2)),
+            ranks: RanksPlan::plan(layout, len, has_scores),
         }
     }
 
@@ -197,8 +200,7 @@ impl<C: Coord> SortedPointsPlan<C> {
             let directory = temp.view(self.directory);
             temp.stream
                 .launch_items::<join_directory>(directory.len() as u64, (codes, grid.cell_bits, directory))?;
-            self.rank(temp, ids, scores)?;
-            let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
+            let [ranks, extremes] = self.ranks.run(temp, ids, scores)?;
             let (directory, coords) = (directory.read_only(), padded.read_only());
             Ok(SortedPoints { points: BuildSide { codes, begins, directory, coords, ids }, ranks, extremes })
         }
@@ -216,36 +218,45 @@ impl<C: Coord> SortedPointsPlan<C> {
     ) -> Result<SortedPoints<'a, C>> {
         let ids = temp.view(self.ids);
         // SAFETY: passed on to the caller.
-        unsafe {
+        let [ranks, extremes] = unsafe {
             iota_on(&temp.stream, 0, ids)?;
-            self.rank(temp, ids.read_only(), scores)?;
-        }
-        let (ranks, extremes) = (temp.view(self.ranks).read_only(), temp.view(self.extremes).read_only());
+            self.ranks.run(temp, ids.read_only(), scores)?
+        };
         let (codes, begins) = (empty_view().read_only(), empty_view().read_only());
         let points = BuildSide { codes, begins, directory: begins, coords, ids: ids.read_only() };
         Ok(SortedPoints { points, ranks, extremes })
     }
+}
 
-    /// Writes the ranks of the scores in the order of `ids`, and the least and the greatest rank, if there are scores.
+impl RanksPlan {
+    /// Plans the ranks of `len` scores, and of padding for a group.
+    pub(in crate::join) fn plan(layout: &mut Layout, len: usize, has_scores: bool) -> Self {
+        let if_scored = |len| if has_scores { len } else { 0 };
+        Self { ranks: layout.reserve(if_scored(len + GROUP)), extremes: layout.reserve(if_scored(2)) }
+    }
+
+    /// Returns the ranks of the scores in the order of `ids`, and the least and the greatest rank; empty without scores.
     ///
     /// # Safety
-    /// The requirements of [`run`](Self::run).
-    unsafe fn rank(
+    /// The number of ids is as planned. Nothing else uses ids, scores and the memory of the plan until the stream has done the work.
+    pub(in crate::join) unsafe fn run<'a, C>(
         &self,
-        temp: &Temp<'_>,
+        temp: &Temp<'a>,
         ids: Slice<'_, u32>,
         scores: Option<ScoredView<'_, C>>,
-    ) -> Result<()> {
-        let Some(scored) = scores else { return Ok(()) };
+    ) -> Result<[Slice<'a, u64>; 2]> {
         let (ranks, extremes) = (temp.view(self.ranks), temp.view(self.extremes));
+        let views = [ranks.read_only(), extremes.read_only()];
+        let Some(scored) = scores else { return Ok(views) };
         let args = (scored.scores, scored.score_type as u32, ids, ranks, extremes);
         let num_blocks = (ranks.len().div_ceil(PER_ITEM_THREADS) as u64).min(JOIN.ranks_max_blocks);
         // SAFETY: passed on to the caller.
         unsafe {
             temp.stream.fill_bytes(extremes.part(0, 1), 0xFF)?;
             temp.stream.fill_bytes(extremes.part(1, 1), 0)?;
-            temp.stream.launch::<join_ranks>(num_blocks, args)
+            temp.stream.launch::<join_ranks>(num_blocks, args)?;
         }
+        Ok(views)
     }
 }
 

@@ -7,7 +7,7 @@ use super::pairs::CountingPlan;
 use super::scored::ScoredView;
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::join::params::TopKParams;
+use crate::join::params::{JoinParams, TopKParams};
 use crate::point::with_kernel_dims;
 use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
@@ -25,7 +25,7 @@ use kauri_kernels::thread::words::Bits128;
 pub(super) fn best_pairs<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
     sets: [ScoredView<'_, C>; 2],
     grid: &PackedGrid,
 ) -> Result<Vec<Bits128>> {
@@ -53,7 +53,7 @@ pub(super) fn best_pairs<C: Coord>(
 }
 
 /// Returns the best `k` of pairs in device memory.
-fn select_best(
+pub(in crate::join) fn select_best(
     stream: &Stream,
     workspace: &mut Workspace,
     all: &mut Buffer<Bits128>,

@@ -1,4 +1,4 @@
-//! The best pairs of sets in host memory, which may exceed device memory.
+//! The best pairs of sets of points or boxes in host memory, which may exceed device memory.
 //!
 //! If the strategy begins with the best-scored points, only the scores and these points are uploaded first. Their join gives a threshold,
 //! and points that cannot be in a pair above it are not uploaded. The other points are uploaded at once if they fit. Otherwise they are
@@ -6,13 +6,11 @@
 
 use super::best::BestPairs;
 use super::nested::{self, BestPointsJoin, TopScores};
-use super::plan::MemoryPlan;
-use super::scored::{DeviceScored, score_words};
-use super::slabs::{Borders, Ids, SlabLists, Slabs};
+use super::scored::{DeviceScored, ScoredJoin, score_words};
+use super::slabs::{Borders, Ids, ItemSizes, SlabLists, Slabs};
 use super::top_k::top_k;
 use crate::device::{Buffer, Layout, Staging, Stream, Workspace};
 use crate::error::Result;
-use crate::join::grid::reach;
 use crate::join::params::TopKParams;
 use crate::join::scored::Score;
 use crate::join::strategy::Strategy;
@@ -32,26 +30,26 @@ use std::thread;
 
 /// Larger arrays are uploaded by way of page-locked memory.
 const STAGED: usize = 256 << 20;
-/// The memory limit is raised to what this many points of each set need.
-const MIN_POINTS: usize = 256;
+/// The memory limit is raised to what this many items of each set need.
+const MIN_ITEMS: usize = 256;
 /// Most slabs of a set.
 const MAX_SLABS: u64 = 4096;
 
 /// Sets in host memory.
-struct ScoredSets<'a, C, S> {
-    params: TopKParams<C>,
-    coords: [&'a [C]; 2],
+struct ScoredSets<'a, J: ScoredJoin, S> {
+    params: TopKParams<J>,
+    coords: [&'a [J::Coord]; 2],
     scores: [&'a [S]; 2],
     /// The ranks of the least and the greatest score, computed when they are first needed.
     extremes: [OnceLock<[u64; 2]>; 2],
 }
 
 /// Returns the best pairs of sets in host memory, with at most `bytes` bytes of device memory; all free memory if `None`.
-pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
+pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
     stream: &Stream,
     workspace: &mut Workspace,
-    mut params: TopKParams<C>,
-    coords: [&[C]; 2],
+    mut params: TopKParams<J>,
+    coords: [&[J::Coord]; 2],
     scores: [&[S]; 2],
     bytes: Option<u64>,
 ) -> Result<Vec<Bits128>> {
@@ -80,12 +78,12 @@ pub(in crate::join) fn top_k_from_host<C: Coord, S: Score>(
     }
     let mut partition = Partition {
         params,
-        point_bytes: params.join.dims * size_of::<C>() + size_of::<S>(),
+        item_bytes: params.join.width() * size_of::<J::Coord>() + size_of::<S>(),
         max_bytes: bytes,
     };
-    partition.max_bytes = bytes.max(partition.bytes([MIN_POINTS; 2]));
+    partition.max_bytes = bytes.max(partition.bytes([MIN_ITEMS; 2]));
     let mut merged = MergedPairs { k: params.k, pairs: Vec::new(), threshold: params.threshold };
-    let mut join = |part: UploadedPart<C, S>| {
+    let mut join = |part: UploadedPart<J::Coord, S>| {
         if part.ids.iter().all(|ids| ids.len() > 0) {
             let params = TopKParams { threshold: merged.threshold, ..params };
             let pairs = top_k(stream, workspace, params, part.view())?;
@@ -154,7 +152,7 @@ fn extremes<S: Score>(scores: &[S]) -> [u64; 2] {
     ranks.reduce(|| [u64::MAX, 0], |a, b| [a[0].min(b[0]), a[1].max(b[1])])
 }
 
-impl<C: Coord, S: Score> ScoredSets<'_, C, S> {
+impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
     /// Joins the best-scored points, and uploads no other points.
     fn join_best_points(
         &self,
@@ -271,9 +269,9 @@ impl<C: Coord, S: Score> ScoredSets<'_, C, S> {
     }
 
     /// Uploads some points of both sets.
-    fn upload(&self, uploader: &mut Uploader<'_>, ids: [Ids; 2]) -> Result<UploadedPart<C, S>> {
-        let dims = self.params.join.dims;
-        let mut coords = |set: usize| uploader.items(self.coords[set], dims, &ids[set], "points of a join");
+    fn upload(&self, uploader: &mut Uploader<'_>, ids: [Ids; 2]) -> Result<UploadedPart<J::Coord, S>> {
+        let width = self.params.join.width();
+        let mut coords = |set: usize| uploader.items(self.coords[set], width, &ids[set], "points of a join");
         let coords = [coords(0)?, coords(1)?];
         let mut scores = |set: usize| uploader.items(self.scores[set], 1, &ids[set], "scores of a join");
         let scores = [scores(0)?, scores(1)?];
@@ -345,38 +343,39 @@ impl Uploader<'_> {
 }
 
 /// Splits two sets into parts that are joined one after another, because they exceed device memory.
-struct Partition<C> {
-    params: TopKParams<C>,
-    /// Bytes of a point and its score.
-    point_bytes: usize,
+struct Partition<J> {
+    params: TopKParams<J>,
+    /// Bytes of an item and its score.
+    item_bytes: usize,
     max_bytes: u64,
 }
 
-impl<C: Coord> Partition<C> {
-    /// Estimates the device memory for parts of `lens` points. Two parts are on the device: one is joined while the next is uploaded.
+impl<J: ScoredJoin> Partition<J> {
+    /// Estimates the device memory for parts of `lens` items. Two parts are on the device: one is joined while the next is uploaded.
     fn bytes(&self, lens: [usize; 2]) -> u64 {
-        let bytes = MemoryPlan::upper_bound(lens, &self.params.join).of_top_k(&self.params);
+        let bytes = J::scratch_bytes(&self.params, lens);
         // The number of pairs to filter is not known in advance.
         let bytes = if self.params.strategy.has_all_pairs() { bytes.saturating_mul(2) } else { bytes };
-        let points = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.point_bytes as u64);
-        bytes.saturating_add(points)
+        let items = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.item_bytes as u64);
+        bytes.saturating_add(items)
     }
 
-    /// Distributes the points of both sets to slabs.
-    fn slabs(&self, coords: [&[C]; 2], ids: [&Ids; 2]) -> Result<[SlabLists; 2]> {
+    /// Distributes the items of both sets to slabs.
+    fn slabs(&self, coords: [&[J::Coord]; 2], ids: [&Ids; 2]) -> Result<[SlabLists; 2]> {
         let (params, none) = (&self.params.join, self.bytes([0, 0]));
         let all = self.bytes(ids.map(Ids::len)) - none;
-        // A quarter more slabs than needed, because some left points are in several slabs.
+        // A quarter more slabs than needed, because some left items are in several slabs.
         let num = all.saturating_mul(5) / 4 / self.max_bytes.saturating_sub(none).max(1) + 2;
         let num = num.min(MAX_SLABS) as usize;
-        let slabs = Slabs::new(num, params.dims, coords, ids, reach(params));
+        let sizes = ItemSizes { dims: params.dims(), width: params.width() };
+        let slabs = Slabs::new(num, sizes, coords, ids, params.reach());
         Ok([
             slabs.distribute(coords[0], ids[0], Borders::Overlap)?,
             slabs.distribute(coords[1], ids[1], Borders::Disjoint)?,
         ])
     }
 
-    /// Calls `visit` with the points of each part. Each pair within the distance is in one part.
+    /// Calls `visit` with the items of each part. Each pair is in one part.
     fn for_each_part(&self, lists: &[SlabLists; 2], mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
         for slab in 0..lists[0].num_slabs().min(lists[1].num_slabs()) {
             if self.split_slab([lists[0].ids(slab), lists[1].ids(slab)], &mut visit).is_break() {

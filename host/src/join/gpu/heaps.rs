@@ -6,7 +6,7 @@ use super::grid::PackedGrid;
 use super::scored::ScoredView;
 use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
-use crate::join::params::TopKParams;
+use crate::join::params::{JoinParams, TopKParams};
 use crate::join::strategy::Strategy;
 use crate::point::with_kernel_dims;
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -24,7 +24,7 @@ pub(super) fn max_bytes(bytes: u64) -> u64 {
 }
 
 /// Returns the length of a row, the pairs of one heap, and the number of rows of a batch.
-pub(super) fn row_len_and_batch<C>(params: &TopKParams<C>, k: usize, num_rows: usize) -> (usize, usize) {
+pub(super) fn row_len_and_batch<J>(params: &TopKParams<J>, k: usize, num_rows: usize) -> (usize, usize) {
     let row_len = match (params.strategy, k) {
         (Strategy::SharedHeap, k) => k,
         // The length of an array in registers is a constant of the kernel.
@@ -39,7 +39,7 @@ pub(super) fn row_len_and_batch<C>(params: &TopKParams<C>, k: usize, num_rows: u
 pub(super) fn best_pairs<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
     sets: [ScoredView<'_, C>; 2],
     grid: &PackedGrid,
 ) -> Result<Vec<Bits128>> {
@@ -81,7 +81,7 @@ pub(super) fn best_pairs<C: Coord>(
 /// There is a row for each probe point. Nothing else uses the memory until the stream has done the work.
 unsafe fn launch<C: Coord, const D: usize>(
     stream: &Stream,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
     row_len: usize,
     n: u64,
     args: HeapArgs<'_, C>,

@@ -1,19 +1,18 @@
-//! The best pairs by a nested loop over all points, or over the best-scored points.
+//! The best pairs by a nested loop over all points or boxes, or over the best-scored ones.
 
 use super::best::{BestPairs, RunningBest};
 use super::cells::for_both;
-use super::scored::ScoredView;
+use super::scored::{ScoredJoin, ScoredView};
 use crate::device::{Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use crate::join::params::{JoinParams, TopKParams};
+use crate::join::params::TopKParams;
 use crate::point::with_kernel_dims;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
-use cuda_std::mem::Slice;
-use kauri_kernels::join::cells::Shape;
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::join::nested::{PointSets, RIGHTS, join_left_out, join_nested};
+use kauri_kernels::join::nested::{NestedSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
 use kauri_kernels::thread::coord::Coord;
@@ -21,20 +20,20 @@ use kauri_kernels::thread::radix_key::KeyOrder;
 use kauri_kernels::thread::ranked::RankBits;
 use kauri_kernels::thread::words::Bits128;
 
-/// The result of a join of the best-scored points.
+/// The result of a join of the best-scored items.
 pub(super) enum BestPointsJoin {
-    /// No pair with another point can be better: these are the best pairs of all points.
+    /// No pair with another item can be better: these are the best pairs of all items.
     Complete(Vec<Bits128>),
-    /// The best pairs of all points are not worse than this threshold.
+    /// The best pairs of all items are not worse than this threshold.
     Threshold(Bits128),
 }
 
 /// Returns the best pairs of small sets.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<J: ScoredJoin>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
-    sets: [ScoredView<'_, C>; 2],
+    params: &TopKParams<J>,
+    sets: [ScoredView<'_, J::Coord>; 2],
 ) -> Result<Vec<Bits128>> {
     let mut layout = Layout::new();
     let best = BestPairs::plan(&mut layout, params.k);
@@ -46,10 +45,10 @@ pub(super) fn best_pairs<C: Coord>(
     })
 }
 
-/// Joins the best-scored points of both sets, for a monotone score function. `join_best` gets the number of points to join and the
-/// threshold so far.
-pub(super) fn join_best_points<C: Coord>(
-    params: &TopKParams<C>,
+/// Joins the best-scored points or boxes of both sets, for a monotone score function. `join_best` gets the number of items to join and
+/// the threshold so far.
+pub(super) fn join_best_points<J>(
+    params: &TopKParams<J>,
     lens: [usize; 2],
     mut join_best: impl FnMut(usize, Bits128) -> Result<BestPointsJoin>,
 ) -> Result<BestPointsJoin> {
@@ -62,18 +61,18 @@ pub(super) fn join_best_points<C: Coord>(
 }
 
 /// Returns how many points of each set [`join_best_points`] joins first for the best `k` pairs, and at most.
-pub(super) fn num_best_points<C>(params: &TopKParams<C>, k: usize, lens: [usize; 2]) -> (usize, usize) {
+pub(super) fn num_best_points<J>(params: &TopKParams<J>, k: usize, lens: [usize; 2]) -> (usize, usize) {
     let points = params.best_points.unwrap_or(JOIN.best_points(k));
     let are_many = lens.iter().all(|&len| len >= points.saturating_mul(JOIN.more_best_points_from));
     (points, if are_many { points.saturating_mul(JOIN.more_best_points) } else { points })
 }
 
 /// [`join_best_points`] of sets in device memory.
-pub(super) fn join_best_points_on_device<C: Coord>(
+pub(super) fn join_best_points_on_device<J: ScoredJoin>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
-    sets: [ScoredView<'_, C>; 2],
+    params: &TopKParams<J>,
+    sets: [ScoredView<'_, J::Coord>; 2],
 ) -> Result<BestPointsJoin> {
     join_best_points(params, sets.map(|set| set.len), |points, threshold| {
         let mut layout = Layout::new();
@@ -97,15 +96,15 @@ pub(super) fn join_best_points_on_device<C: Coord>(
     })
 }
 
-/// Joins the points with these ids, which are the best-scored points in order. `are_all` says for which sets they are all points.
+/// Joins the items with these ids, which are the best-scored ones in order. `are_all` says for which sets they are all points.
 ///
 /// # Safety
 /// The ids are valid. Nothing else uses them, the sets and the memory until the stream has done the work.
-pub(super) unsafe fn join_chosen_points<C: Coord>(
+pub(super) unsafe fn join_chosen_points<J: ScoredJoin>(
     stream: &Stream,
-    params: &TopKParams<C>,
+    params: &TopKParams<J>,
     mut running: RunningBest<'_, '_>,
-    sets: [ScoredView<'_, C>; 2],
+    sets: [ScoredView<'_, J::Coord>; 2],
     ids: [Slice<'_, u32>; 2],
     are_all: [bool; 2],
 ) -> Result<BestPointsJoin> {
@@ -129,7 +128,10 @@ pub(super) unsafe fn join_chosen_points<C: Coord>(
 }
 
 /// Returns the scores of both sets as arguments of a kernel.
-fn pair_scores<'a, C>([left, right]: [ScoredView<'a, C>; 2], scoring: &Scoring) -> PairScores<'a> {
+pub(in crate::join) fn pair_scores<'a, C>(
+    [left, right]: [ScoredView<'a, C>; 2],
+    scoring: &Scoring,
+) -> PairScores<'a> {
     let score_type = left.score_type as u32;
     PairScores { left: left.scores, right: right.scores, score_type, scoring: scoring.args() }
 }
@@ -140,28 +142,28 @@ pub(super) fn best_keys(scoring: &Scoring, set: usize) -> BestKeys {
     if is_largest { BestKeys::Largest } else { BestKeys::Smallest }
 }
 
-/// Offers all pairs. The first points of both sets come first, then more and more points, so that each launch raises the threshold for
+/// Offers all pairs. The first items of both sets come first, then more and more items, so that each launch raises the threshold for
 /// the next.
 ///
 /// # Safety
-/// There is an id for each point, or none for points in the order of ids. Nothing else uses the ids and the memory until the stream has
+/// There is an id for each item, or none for items in the order of ids. Nothing else uses the ids and the memory until the stream has
 /// done the work.
-unsafe fn offer_pairs<C: Coord>(
+unsafe fn offer_pairs<J: ScoredJoin>(
     stream: &Stream,
-    params: &TopKParams<C>,
-    sets: [ScoredView<'_, C>; 2],
+    params: &TopKParams<J>,
+    sets: [ScoredView<'_, J::Coord>; 2],
     ids: [Slice<'_, u32>; 2],
     lens: [usize; 2],
     running: &mut RunningBest<'_, '_>,
 ) -> Result<()> {
-    let JoinParams { dims, bound, norm, curve, pairing, .. } = params.join;
-    let shape = Shape { bits: 0, curve, norm, pairing }.to_word();
+    let join = &params.join;
+    let (dims, shape, bound) = (join.dims() as u32, join.shape_without_grid(), join.bound());
     let (mut num_done, mut num_points) = (0, JOIN_THREADS);
     while num_done < lens[0].max(lens[1]) {
         let part = lens.map(|len| len.min(num_points));
         let num_blocks = [part[0].div_ceil(JOIN_THREADS) as u64, part[1].div_ceil(RIGHTS) as u64];
         let (pairs, state) = running.candidates();
-        let points = PointSets {
+        let items = NestedSets {
             coords: sets[0].coords,
             right_coords: sets[1].coords,
             ids: ids[0],
@@ -169,21 +171,37 @@ unsafe fn offer_pairs<C: Coord>(
             num_left: part[0] as u32,
             num_right: part[1] as u32,
             num_done: num_done as u32,
-            dims: dims as u32,
+            dims,
             shape,
-            bound: bound.to_f64(),
+            bound,
         };
-        let args = (points, pair_scores(sets, &params.scoring), pairs, state);
+        let args = (items, pair_scores(sets, &params.scoring), pairs, state);
         // SAFETY: passed on to the caller.
         unsafe {
-            let num_blocks = num_blocks[0] * num_blocks[1];
-            with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => stream.launch::<join_nested<C, D>>(num_blocks, args))?;
+            join.launch_nested(stream, num_blocks[0] * num_blocks[1], args)?;
             running.select_best()?;
         }
         num_done = num_points;
         num_points = num_points.saturating_mul(JOIN.growth_of_sides(params.k));
     }
     Ok(())
+}
+
+/// Launches the kernel of a nested loop over points.
+///
+/// # Safety
+/// The requirements of [`ScoredJoin::launch_nested`].
+pub(super) unsafe fn launch<C: Coord>(
+    stream: &Stream,
+    num_blocks: u64,
+    args: (NestedSets<'_, C>, PairScores<'_>, SliceMut<'_, Bits128>, SliceMut<'_, u64>),
+) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        with_kernel_dims!(args.0.dims as usize, D in [2, 3] or MAX_DIMS => {
+            stream.launch::<join_nested<C, D>>(num_blocks, args)
+        })
+    }
 }
 
 /// Scratch memory for the best-scored points of a set, by the width of the scores.

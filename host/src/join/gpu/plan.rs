@@ -15,6 +15,37 @@ use kauri_kernels::thread::coord::Coord;
 #[cfg(feature = "research")]
 use kauri_kernels::thread::words::Bits128;
 
+/// Returns an upper bound of the scratch bytes of a top-k join of sets of `lens` items, whose strategy has been chosen. `by_cells` returns
+/// the bytes of the part of the strategy that has a grid, for the best `k` pairs.
+pub(in crate::join) fn top_k_bytes<J>(
+    params: &TopKParams<J>,
+    lens: [usize; 2],
+    by_cells: impl FnOnce(usize) -> u64,
+) -> u64 {
+    let all_pairs = lens[0] as u128 * lens[1] as u128;
+    let k = usize::try_from(all_pairs).map_or(params.k, |all| params.k.min(all));
+    if k == 0 {
+        return 0;
+    }
+    let best_bytes = |mut layout: Layout| {
+        BestPairs::plan(&mut layout, k);
+        layout.bytes()
+    };
+    match params.strategy {
+        Strategy::NestedLoop => best_bytes(Layout::new()),
+        Strategy::Threshold => {
+            let (_, items) = nested::num_best_points(params, k, lens);
+            let mut layout = Layout::new();
+            for len in lens {
+                TopScores::plan(&mut layout, params.score_type, len, len.min(items));
+            }
+            best_bytes(layout).max(by_cells(k))
+        }
+        Strategy::Filter => best_bytes(Layout::new()).max(by_cells(k)),
+        _ => by_cells(k),
+    }
+}
+
 /// Computes the scratch memory of joins of two sets.
 pub(in crate::join) struct MemoryPlan<C> {
     pub(in crate::join) params: JoinParams<C>,
@@ -57,26 +88,8 @@ impl<C: Coord> MemoryPlan<C> {
     }
 
     /// Returns an upper bound of the scratch bytes of a top-k distance join, whose strategy has been chosen.
-    pub(in crate::join) fn of_top_k(&self, params: &TopKParams<C>) -> u64 {
-        let all_pairs = self.lens[0] as u128 * self.lens[1] as u128;
-        let k = usize::try_from(all_pairs).map_or(params.k, |all| params.k.min(all));
-        if k == 0 {
-            return 0;
-        }
-        let best_bytes = |mut layout: Layout| {
-            BestPairs::plan(&mut layout, k);
-            layout.bytes()
-        };
-        match params.strategy {
-            Strategy::NestedLoop => best_bytes(Layout::new()),
-            Strategy::Threshold => {
-                let (_, points) = nested::num_best_points(params, k, self.lens);
-                let mut layout = Layout::new();
-                for len in self.lens {
-                    TopScores::plan(&mut layout, params.score_type, len, len.min(points));
-                }
-                best_bytes(layout).max(self.of_threshold(k))
-            }
+    pub(in crate::join) fn of_top_k(&self, params: &TopKParams<JoinParams<C>>) -> u64 {
+        top_k_bytes(params, self.lens, |k| match params.strategy {
             #[cfg(feature = "research")]
             Strategy::RegisterHeap | Strategy::SharedHeap => self.of_sides(Sets::TwoScored, |layout| {
                 let (row_len, batch) = heaps::row_len_and_batch(params, k, self.lens[1]);
@@ -89,12 +102,9 @@ impl<C: Coord> MemoryPlan<C> {
                 append::AppendPlan::<C>::first(&mut layout, grid, self.lens, params.heap_bytes);
                 layout.bytes().max(bounds_bytes::<C>(self.params.dims))
             }),
-            Strategy::Filter => {
-                let all_pairs = self.of_sides(Sets::TwoScored, |layout| self.plan_offsets(layout));
-                best_bytes(Layout::new()).max(all_pairs)
-            }
+            Strategy::Filter => self.of_sides(Sets::TwoScored, |layout| self.plan_offsets(layout)),
             _ => self.of_threshold(k),
-        }
+        })
     }
 
     /// Returns the scratch bytes of the best pairs by a running threshold.

@@ -1,14 +1,18 @@
-//! Points with scores in device memory.
+//! Points and boxes with scores in device memory.
 
-use crate::device::{Buffer, Stream};
+use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
+use crate::join::params::TopKParams;
 use crate::join::scored::Score;
-use cuda_std::mem::Slice;
-use kauri_kernels::join::score::ScoreType;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::join::nested::NestedSets;
+use kauri_kernels::join::score::{PairScores, ScoreType};
 use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::words::Bits128;
 
-/// Points in device memory, each with a score: a set of [`TopKDistanceJoin::run_on`](crate::join::TopKDistanceJoin::run_on). The
-/// coordinates of each point are contiguous.
+/// Points or boxes in device memory, each with a score: a set of [`TopKDistanceJoin::run_on`](crate::join::TopKDistanceJoin::run_on) or
+/// [`TopKBoxJoin::run_on`](crate::join::TopKBoxJoin::run_on). The coordinates of each point are contiguous; those of a box are its low
+/// corner, then its high corner.
 ///
 /// ```
 /// use kauri::device::{Buffer, Stream, Workspace};
@@ -32,12 +36,12 @@ pub struct DeviceScored<'a, C, S> {
 }
 
 impl<'a, C: Coord, S: Score> DeviceScored<'a, C, S> {
-    /// Checks lengths and devices.
-    pub(in crate::join) fn check(&self, stream: &Stream, dims: usize) -> Result<()> {
+    /// Checks lengths and devices; each item has `width` coordinates.
+    pub(in crate::join) fn check(&self, stream: &Stream, width: usize) -> Result<()> {
         self.coords.check(
             stream,
             "coordinates of points with scores",
-            self.scores.len().saturating_mul(dims),
+            self.scores.len().saturating_mul(width),
         )?;
         self.scores.check_device(stream)
     }
@@ -52,14 +56,57 @@ impl<'a, C: Coord, S: Score> DeviceScored<'a, C, S> {
     }
 }
 
-/// Points with scores in device memory, independent of the type of the scores.
+/// Points or boxes with scores in device memory, independent of the type of the scores.
 #[derive(Clone, Copy)]
-pub(super) struct ScoredView<'a, C> {
-    pub(super) coords: Slice<'a, C>,
+pub(in crate::join) struct ScoredView<'a, C> {
+    pub(in crate::join) coords: Slice<'a, C>,
     /// The scores as words of 4 bytes.
-    pub(super) scores: Slice<'a, u32>,
-    pub(super) score_type: ScoreType,
-    pub(super) len: usize,
+    pub(in crate::join) scores: Slice<'a, u32>,
+    pub(in crate::join) score_type: ScoreType,
+    pub(in crate::join) len: usize,
+}
+
+/// A join of points or of boxes, whose best-scored pairs are found.
+pub(in crate::join) trait ScoredJoin: Copy + Send + Sync {
+    /// The type of coordinates.
+    type Coord: Coord;
+
+    /// Returns the number of dimensions.
+    fn dims(&self) -> usize;
+
+    /// Returns the number of coordinates of an item.
+    fn width(&self) -> usize;
+
+    /// Returns the largest gap of a pair along an axis.
+    fn reach(&self) -> f64;
+
+    /// Returns the largest distance of a pair, as the norm computes it.
+    fn bound(&self) -> f64;
+
+    /// Returns the condition for a pair as an argument of kernels without a grid.
+    fn shape_without_grid(&self) -> u32;
+
+    /// Launches the kernel of a nested loop.
+    ///
+    /// # Safety
+    /// The ids are valid. Nothing else uses the arguments until the stream has done the work.
+    unsafe fn launch_nested(
+        &self,
+        stream: &Stream,
+        num_blocks: u64,
+        args: (NestedSets<'_, Self::Coord>, PairScores<'_>, SliceMut<'_, Bits128>, SliceMut<'_, u64>),
+    ) -> Result<()>;
+
+    /// Returns the best pairs of two sets by a strategy with a grid.
+    fn best_by_cells(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        params: &TopKParams<Self>,
+        sets: [ScoredView<'_, Self::Coord>; 2],
+    ) -> Result<Vec<Bits128>>;
+
+    /// Returns an upper bound of the scratch bytes for sets of `lens` items by any grid; the strategy has been chosen.
+    fn scratch_bytes(params: &TopKParams<Self>, lens: [usize; 2]) -> u64;
 }
 
 /// Returns scores as words of 4 bytes.

@@ -1,5 +1,6 @@
-//! Splits two sets into slabs across an axis, with about equal numbers of points. A right point belongs to one slab, a left point to every
-//! slab that may have a right point near it. Slabs are ranges of the linear curve of cells with the border that Løvik 2020 left open.
+//! Splits two sets of points or boxes into slabs across an axis, with about equal numbers of items. A right item belongs to the slab of its
+//! low end, a left item to every slab that may have a right item near it. Slabs are ranges of the linear curve of cells with the border
+//! that Løvik 2020 left open.
 
 use crate::error::Result;
 use crate::memory;
@@ -63,30 +64,49 @@ impl SlabLists {
     }
 }
 
-/// Whether slabs share points.
+/// Whether slabs share items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Borders {
-    /// A point belongs to all slabs within reach.
+    /// A left item belongs to all slabs within reach.
     Overlap,
-    /// A point belongs to one slab.
+    /// A right item belongs to one slab.
     Disjoint,
 }
 
 /// The borders of slabs along an axis.
 #[derive(Debug)]
 pub(super) struct Slabs {
-    dims: usize,
+    sizes: ItemSizes,
     axis: usize,
     begins: Vec<f64>,
-    /// The largest difference of two near points along the axis.
+    /// The largest gap of a pair along the axis.
     reach: f64,
+    /// The longest extent of a right item along the axis.
+    longest_right: f64,
+}
+
+/// The coordinates of an item: those of its low corner come first, those of its high corner last. Both are the same for a point.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ItemSizes {
+    /// Number of dimensions.
+    pub(super) dims: usize,
+    /// Number of coordinates.
+    pub(super) width: usize,
+}
+
+impl ItemSizes {
+    /// Returns the ends of item `id` along an axis.
+    fn ends<C: Coord>(self, coords: &[C], id: usize, axis: usize) -> [f64; 2] {
+        let Self { dims, width } = self;
+        [0, width - dims].map(|corner| coords[id * width + corner + axis].to_f64())
+    }
 }
 
 impl Slabs {
-    /// Makes about `num` slabs across the axis along which a sample of the points has the largest extent.
+    /// Makes about `num` slabs across the axis along which a sample of the items has the largest extent.
     pub(super) fn new<C: Coord>(
         num: usize,
-        dims: usize,
+        sizes: ItemSizes,
         coords: [&[C]; 2],
         ids: [&Ids; 2],
         reach: f64,
@@ -95,19 +115,28 @@ impl Slabs {
         let sample = |axis: usize| {
             let of = |set: usize| {
                 let indices = (0..ids[set].len()).step_by(stride);
-                indices.map(move |i| coords[set][ids[set].get(i) * dims + axis].to_f64())
+                indices.map(move |i| sizes.ends(coords[set], ids[set].get(i), axis)[0])
             };
             let mut sample: Vec<f64> = of(0).chain(of(1)).collect();
             sample.sort_unstable_by(f64::total_cmp);
             sample
         };
         let extent = |sample: &[f64]| sample.last().map_or(0.0, |last| last - sample[0]);
-        let samples = (0..dims).map(|axis| (axis, sample(axis)));
+        let samples = (0..sizes.dims).map(|axis| (axis, sample(axis)));
         let longest = samples.max_by(|(_, a), (_, b)| extent(a).total_cmp(&extent(b)));
         let (axis, sample) = longest.unwrap_or_default();
         let mut begins: Vec<f64> = (1..num).map(|slab| sample[slab * sample.len() / num]).collect();
         begins.dedup();
-        Self { dims, axis, begins, reach }
+        let longest_right = if sizes.width == sizes.dims {
+            0.0
+        } else {
+            let extents = (0..ids[1].len()).into_par_iter().map(|i| {
+                let [low, high] = sizes.ends(coords[1], ids[1].get(i), axis);
+                high - low
+            });
+            extents.reduce(|| 0.0, f64::max)
+        };
+        Self { sizes, axis, begins, reach, longest_right }
     }
 
     /// Returns the number of slabs.
@@ -120,7 +149,7 @@ impl Slabs {
         self.begins.partition_point(|&begin| begin <= x)
     }
 
-    /// Distributes the points of one set to slabs.
+    /// Distributes the items of one set to slabs.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
@@ -131,14 +160,16 @@ impl Slabs {
         borders: Borders,
     ) -> Result<SlabLists> {
         memory::check((ids.len() * size_of::<u32>()) as u64, "points of parts of a join")?;
-        let slabs = |x: f64| -> RangeInclusive<usize> {
+        let slabs = |[low, high]: [f64; 2]| -> RangeInclusive<usize> {
             // A little more than the reach, because of rounding.
-            let reach = self.reach * (1.0 + 1e-6);
-            let [low, high] = match borders {
-                Borders::Overlap => [(x - reach).next_down(), (x + reach).next_up()],
-                Borders::Disjoint => [x; 2],
-            };
-            self.slab(low)..=self.slab(high)
+            let margin = 1.0 + 1e-6;
+            match borders {
+                Borders::Overlap => {
+                    let low = low - (self.reach + self.longest_right) * margin;
+                    self.slab(low.next_down())..=self.slab((high + self.reach * margin).next_up())
+                }
+                Borders::Disjoint => self.slab(low)..=self.slab(low),
+            }
         };
         let chunks = (0..ids.len().div_ceil(CHUNK)).into_par_iter();
         let lists = chunks.map(|chunk| {
@@ -147,7 +178,7 @@ impl Slabs {
             let mut lists: Vec<_> = (0..self.len()).map(|_| Vec::with_capacity(capacity)).collect();
             for i in chunk * CHUNK..ids.len().min((chunk + 1) * CHUNK) {
                 let id = ids.get(i);
-                for slab in slabs(coords[id * self.dims + self.axis].to_f64()) {
+                for slab in slabs(self.sizes.ends(coords, id, self.axis)) {
                     lists[slab].push(id as u32);
                 }
             }
@@ -167,7 +198,7 @@ mod tests {
         let coords: Vec<f32> = (0..1000).flat_map(|i| [0.5, x(i)]).collect();
         let (ids, coords) = (Ids::First(1000), [&coords[..]; 2]);
         for reach in [0.0, 0.05, 3.0, 1e9] {
-            let slabs = Slabs::new(7, 2, coords, [&ids, &ids], reach);
+            let slabs = Slabs::new(7, ItemSizes { dims: 2, width: 2 }, coords, [&ids, &ids], reach);
             assert_eq!((slabs.axis, slabs.len()), (1, 7));
             let [left, right] = [Borders::Overlap, Borders::Disjoint]
                 .map(|borders| slabs.distribute(coords[0], &ids, borders).unwrap());
@@ -191,9 +222,37 @@ mod tests {
     }
 
     #[test]
+    fn boxes_within_reach_share_the_slab_of_the_right_one() {
+        let ends = |i: usize| {
+            let low = (i * 7919 % 1000) as f64 / 10.0;
+            [low, low + (i % 9) as f64]
+        };
+        let coords: Vec<f64> = (0..1000).flat_map(ends).collect();
+        let (ids, coords) = (Ids::First(1000), [&coords[..]; 2]);
+        for reach in [0.0, 3.0] {
+            let slabs = Slabs::new(7, ItemSizes { dims: 1, width: 2 }, coords, [&ids, &ids], reach);
+            let [left, right] = [Borders::Overlap, Borders::Disjoint]
+                .map(|borders| slabs.distribute(coords[0], &ids, borders).unwrap());
+            let is_near = |l: usize, r: usize| {
+                let [left, right] = [ends(l), ends(r)];
+                left[0] - right[1] <= reach && right[0] - left[1] <= reach
+            };
+            let mut num_pairs = 0;
+            for slab in 0..slabs.len() {
+                let [left, right] = [left.ids(slab), right.ids(slab)];
+                for r in (0..right.len()).map(|i| right.get(i)) {
+                    num_pairs += (0..left.len()).filter(|&i| is_near(left.get(i), r)).count();
+                }
+            }
+            let all = (0..1000).map(|r| (0..1000).filter(|&l| is_near(l, r)).count()).sum::<usize>();
+            assert_eq!(num_pairs, all);
+        }
+    }
+
+    #[test]
     fn equal_points_are_in_one_slab() {
         let (ids, coords) = (Ids::First(10), [&[1.0_f64; 10][..]; 2]);
-        let slabs = Slabs::new(4, 1, coords, [&ids, &ids], 0.5);
+        let slabs = Slabs::new(4, ItemSizes { dims: 1, width: 1 }, coords, [&ids, &ids], 0.5);
         let lists = slabs.distribute(coords[1], &ids, Borders::Disjoint).unwrap();
         assert_eq!((0..slabs.len()).map(|slab| lists.ids(slab).len()).max(), Some(10));
     }

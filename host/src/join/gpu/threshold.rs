@@ -1,12 +1,13 @@
 //! The best pairs by a running threshold: the probe points are joined in parts, and each part raises the threshold for the next.
 
-use super::best::BestPairs;
+use super::best::{BestPairs, RunningBest};
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
 use super::grid::{PackedGrid, grid_of_device_sets};
 use super::scored::ScoredView;
 use crate::device::{Layout, Region, Stream, Workspace};
 use crate::error::Result;
-use crate::join::params::TopKParams;
+use crate::join::params::{JoinParams, TopKParams};
+use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -20,7 +21,7 @@ use kauri_kernels::thread::words::Bits128;
 pub(super) fn best_pairs<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    mut params: TopKParams<C>,
+    mut params: TopKParams<JoinParams<C>>,
     mut sets: [ScoredView<'_, C>; 2],
     grid: &PackedGrid,
 ) -> Result<Vec<Bits128>> {
@@ -69,7 +70,7 @@ fn launch_part<C: Coord, const D: usize>(
 pub(in crate::join) fn top_k_by_custom_score<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
     coords: [Slice<'_, C>; 2],
     mut launch: impl FnMut(u64, CustomScoreLaunch<'_, C>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
@@ -88,13 +89,13 @@ pub(in crate::join) fn top_k_by_custom_score<C: Coord>(
     })
 }
 
-/// A part of the probe points, as a range of their blocks, and the memory of a launch.
-struct Part<'a> {
-    first_block: u64,
-    num_blocks: u64,
-    stride: u64,
-    pairs: SliceMut<'a, Bits128>,
-    state: SliceMut<'a, u64>,
+/// A part of the probe items, as a range of their blocks, and the memory of a launch.
+pub(in crate::join) struct Part<'a> {
+    pub(in crate::join) first_block: u64,
+    pub(in crate::join) num_blocks: u64,
+    pub(in crate::join) stride: u64,
+    pub(in crate::join) pairs: SliceMut<'a, Bits128>,
+    pub(in crate::join) state: SliceMut<'a, u64>,
     /// Work that the first kernel leaves to the second.
     tasks: SliceMut<'a, u64>,
 }
@@ -103,7 +104,7 @@ struct Part<'a> {
 fn join_in_parts<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
-    params: &TopKParams<C>,
+    params: &TopKParams<JoinParams<C>>,
     coords: [Slice<'_, C>; 2],
     scores: Option<[ScoredView<'_, C>; 2]>,
     grid: &PackedGrid,
@@ -116,21 +117,36 @@ fn join_in_parts<C: Coord>(
     let temp = workspace.carve(stream, &layout, "top-k distance join")?;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     let sides = unsafe { sides.run(&temp, grid, &params.join, coords, scores) }?;
+    let tasks = temp.view(tasks);
     let all_blocks = lens[1].div_ceil(JOIN_THREADS) as u64;
-    let stride = stride(all_blocks);
     best.run(&temp, params.threshold, |running| {
-        let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
-        while first_block < all_blocks {
-            let num_blocks = blocks.min(all_blocks - first_block);
-            let ((pairs, state), tasks) = (running.candidates(), temp.view(tasks));
-            launch(&sides, Part { first_block, num_blocks, stride, pairs, state, tasks })?;
-            // SAFETY: as above.
-            unsafe { running.select_best() }?;
-            first_block += num_blocks;
-            blocks = blocks.saturating_mul(JOIN.growth(k) as u64);
-        }
-        Ok(())
+        // SAFETY: as above.
+        unsafe { offer_in_parts(running, all_blocks, k, |part| launch(&sides, Part { tasks, ..part })) }
     })
+}
+
+/// Lets `launch` offer the pairs of growing parts of `all_blocks` blocks of probe items. The parts have no memory for tasks.
+///
+/// # Safety
+/// The requirements of [`RunningBest::select_best`].
+pub(in crate::join) unsafe fn offer_in_parts<'a>(
+    running: &mut RunningBest<'_, 'a>,
+    all_blocks: u64,
+    k: usize,
+    mut launch: impl FnMut(Part<'a>) -> Result<()>,
+) -> Result<()> {
+    let stride = stride(all_blocks);
+    let (mut first_block, mut blocks) = (0, (JOIN.first_part / JOIN_THREADS) as u64);
+    while first_block < all_blocks {
+        let num_blocks = blocks.min(all_blocks - first_block);
+        let ((pairs, state), tasks) = (running.candidates(), empty_view());
+        launch(Part { first_block, num_blocks, stride, pairs, state, tasks })?;
+        // SAFETY: passed on to the caller.
+        unsafe { running.select_best() }?;
+        first_block += num_blocks;
+        blocks = blocks.saturating_mul(JOIN.growth(k) as u64);
+    }
+    Ok(())
 }
 
 /// Scratch memory of a join by a running threshold.

@@ -5,13 +5,19 @@
 //! | [`cells`] | sort the boxes by level and cell: keys |
 //! | [`pairs`] | all pairs by cells: counts, then rows or pairs |
 //! | [`nested`] | all pairs by a nested loop |
+//! | [`best`] | the best pairs of small sets, and of the best-scored boxes |
+//! | [`threshold`] | the best pairs by a running threshold |
+//! | [`filter`] | scores of all pairs |
 //!
 //! [`geometry`], [`levels`], [`search`] and [`output`] are device functions of these kernels.
 
+pub mod best;
 pub mod cells;
+pub mod filter;
 pub mod geometry;
 pub mod levels;
 pub mod nested;
 pub mod output;
 pub mod pairs;
 pub mod search;
+pub mod threshold;

@@ -8,6 +8,7 @@ use crate::thread::coord::Coord;
 use crate::thread::operator::Sum;
 use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
+use cuda_std::shared::SharedSlice;
 
 /// Two sets of boxes and the condition for a pair.
 #[derive(Clone, Copy, KernelArgs)]
@@ -32,14 +33,51 @@ pub struct NestedSmem<C, const D: usize> {
     is_valid: [u32; NESTED_BOXES],
 }
 
+/// A tile of boxes in shared memory.
+#[derive(Clone, Copy)]
+pub(super) struct BoxTile<'a, C> {
+    pub(super) low: SharedSlice<'a, C>,
+    pub(super) high: SharedSlice<'a, C>,
+    /// 1 for boxes that may have pairs, otherwise 0.
+    pub(super) is_valid: SharedSlice<'a, u32>,
+}
+
+impl<C: Coord> BoxTile<'_, C> {
+    /// Writes a box to a slot.
+    #[inline(always)]
+    pub(super) unsafe fn stage<const D: usize>(&self, slot: usize, of: &Aabb<C, D>, dims: usize) {
+        for axis in 0..D {
+            self.low.store(slot * D + axis, of.low[axis]);
+            self.high.store(slot * D + axis, of.high[axis]);
+        }
+        self.is_valid.store(slot, u32::from(of.is_valid(dims)));
+    }
+
+    /// True if a left box makes a pair with the box of a slot.
+    #[inline(always)]
+    pub(super) unsafe fn is_pair<const D: usize>(
+        &self,
+        test: &PairTest<C>,
+        left: &Aabb<C, D>,
+        slot: usize,
+    ) -> bool {
+        let mut other = *left;
+        for axis in 0..D {
+            other.low[axis] = self.low.load(slot * D + axis);
+            other.high[axis] = self.high.load(slot * D + axis);
+        }
+        self.is_valid.load(slot) != 0 && test.holds(left, &other)
+    }
+}
+
 /// Counts or writes the pairs of a tile of left boxes, one per thread, with a tile of [`NESTED_BOXES`] right boxes. Blocks of one left
 /// tile are adjacent. Counts are 0 before.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, output: PairOutput<'_>) {
     let smem = shared_mem::<NestedSmem<C, D>>();
-    let (low, high, valid) =
-        (shared_field!(smem, low), shared_field!(smem, high), shared_field!(smem, is_valid));
+    let (low, high) = (shared_field!(smem, low), shared_field!(smem, high));
+    let tile = BoxTile { low, high, is_valid: shared_field!(smem, is_valid) };
     let (thread, dims) = (thread::thread_idx_x() as usize, sets.dims as usize);
     let [num_left, num_right] = [sets.left, sets.right].map(|corners| corners.len() / (2 * dims));
     let num_tiles = num_right.div_ceil(NESTED_BOXES);
@@ -50,12 +88,7 @@ pub unsafe fn boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, outpu
 
     let mut staged = thread;
     while staged < len {
-        let of = Aabb::<C, D>::load(sets.right, begin + staged, dims);
-        for axis in 0..D {
-            low.store(staged * D + axis, of.low[axis]);
-            high.store(staged * D + axis, of.high[axis]);
-        }
-        valid.store(staged, u32::from(of.is_valid(dims)));
+        tile.stage(staged, &Aabb::<C, D>::load(sets.right, begin + staged, dims), dims);
         staged += JOIN_THREADS;
     }
     thread::sync_threads();
@@ -68,14 +101,8 @@ pub unsafe fn boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, outpu
         own = Aabb::load(sets.left, i, dims);
         has_pairs = own.is_valid(dims);
     }
-    let is_pair = |at: usize| {
-        let mut other = own;
-        for axis in 0..D {
-            other.low[axis] = low.load(at * D + axis);
-            other.high[axis] = high.load(at * D + axis);
-        }
-        valid.load(at) != 0 && test.holds(&own, &other) && pairing.includes((begin + at) as u32, i as u32)
-    };
+    let is_pair =
+        |at: usize| tile.is_pair(&test, &own, at) && pairing.includes((begin + at) as u32, i as u32);
     let mut count = 0_u32;
     if has_pairs {
         for at in 0..len {

@@ -80,6 +80,23 @@ pub(in crate::join::boxes) fn pairs<C: Coord>(
     find(stream, workspace, sets, params, offsets.slice_mut(), |_| Ok((empty_view(), found)))
 }
 
+/// Returns all pairs of two sets in device memory, in no particular order.
+pub(super) fn pair_list<C: Coord>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    sets: [Slice<'_, C>; 2],
+    params: &BoxParams<C>,
+) -> Result<Buffer<u64>> {
+    let num_rows = sets[1].len() / params.width();
+    let mut offsets = Buffer::uninitialized(stream.gpu(), num_rows + 1, "offsets of rows")?;
+    let mut pairs = Buffer::uninitialized(stream.gpu(), 0, "pairs of a join")?;
+    find(stream, workspace, sets, params, offsets.slice_mut(), |total| {
+        pairs = Buffer::of_result(stream.gpu(), total, size_of::<u64>() as u64, "pairs of a join")?;
+        Ok((empty_view(), pairs.slice_mut()))
+    })?;
+    Ok(pairs)
+}
+
 /// Writes the offsets of the rows, and the ids or pairs to the views that `output` returns for the number of all pairs, which is
 /// returned.
 fn find<'o, C: Coord>(
