@@ -125,9 +125,11 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             }
             n += 1;
         }
-        if lane < len {
-            let index = begin + (first + rank) as usize;
-            self.sort.target.store(index, key, self.sort.source.value(i));
+        let value = if lane < len { Some(self.sort.source.value(i)) } else { None };
+        // A sort in place: all lanes have loaded their items.
+        warp::sync_warp(warp::FULL_MASK);
+        if let Some(value) = value {
+            self.sort.target.store(begin + (first + rank) as usize, key, value);
         }
     }
 }
