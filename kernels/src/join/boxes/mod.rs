@@ -5,13 +5,20 @@
 //! | [`cells`] | sort the boxes by level and cell: keys |
 //! | [`pairs`] | all pairs by cells: counts, then rows or pairs |
 //! | [`nested`] | all pairs by a nested loop |
+//! | [`nested_plain`] | all pairs by a nested loop without shared memory |
+//! | [`multi_layer`] | all pairs by a grid with a layer for each partition of the left boxes |
+//! | [`sort_based`] | all pairs by sorted ends of boxes |
 //!
-//! [`geometry`], [`levels`], [`search`] and [`output`] are device functions of these kernels.
+//! [`flat_grid`], [`geometry`], [`levels`], [`search`] and [`output`] are device functions of these kernels.
 
 pub mod cells;
+pub mod flat_grid;
 pub mod geometry;
 pub mod levels;
+pub mod multi_layer;
 pub mod nested;
+pub mod nested_plain;
 pub mod output;
 pub mod pairs;
 pub mod search;
+pub mod sort_based;
