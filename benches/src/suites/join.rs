@@ -3,6 +3,7 @@
 //! The rival is `benches/rivals/join_lovik.cu`. A row that names a strategy is compared with the rival's time for the same join.
 
 mod boxes;
+mod boxes_thesis;
 mod from_host;
 mod on_cpu;
 mod thesis;
@@ -68,9 +69,10 @@ const FILTERED: &str =
 const SHARED: &str = "heaps in shared memory beside the rival's in registers; not profiled";
 
 /// Joins on a GPU, on the CPU, and of sets in host memory; the published experiments, and their joins for a profiler.
-pub const SUITES: [(&str, Suite); 6] = [
+pub const SUITES: [(&str, Suite); 7] = [
     ("join", run),
     ("box-join", boxes::run),
+    ("box-join-thesis", boxes_thesis::run),
     ("join-cpu", on_cpu::run),
     ("join-host", from_host::run),
     ("join-thesis", thesis::run),
