@@ -67,7 +67,8 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     };
     let most = settings.sizes.iter().copied().max().unwrap_or(0).min(PUBLISHED);
     let of_published = |len: usize| (len * most).div_ceil(PUBLISHED);
-    let mut bench = Bench { gpu, effort, seed: settings.seed, report, counts: HashMap::new() };
+    let grid_bytes = (gpu.free_memory()? / 24).min(4 << 30);
+    let mut bench = Bench { gpu, effort, seed: settings.seed, grid_bytes, report, counts: HashMap::new() };
     let num_left = of_published(LEFT);
     for &n in &settings.sizes {
         for density in DENSITIES {
@@ -235,8 +236,8 @@ impl Join {
         matches!(self.method, BoxMethod::MultiLayerGrid | BoxMethod::SortBased)
     }
 
-    fn join(&self) -> BoxJoin<f32> {
-        BoxJoin::intersects().method(self.method).options(self.options)
+    fn join(&self, grid_bytes: u64) -> BoxJoin<f32> {
+        BoxJoin::intersects().method(self.method).options(self.options.grid_bytes(grid_bytes))
     }
 }
 
@@ -255,6 +256,8 @@ struct Bench<'a> {
     gpu: &'a Gpu,
     effort: Effort,
     seed: u64,
+    /// Most bytes of a grid.
+    grid_bytes: u64,
     report: &'a mut Report,
     /// The number of pairs by input and number of right boxes, to compare other methods with.
     counts: HashMap<(String, u64), u64>,
@@ -289,8 +292,12 @@ impl Bench<'_> {
         let (stream, mut workspace) = (Stream::new(&gpu)?, Workspace::new(&gpu));
         let mut count = 0;
         let timing = self.effort.wall(|| {
-            count =
-                join.join().count_on::<[f32; D]>(&stream, &mut workspace, &sets.left, Some(&sets.right))?;
+            count = join.join(self.grid_bytes).count_on::<[f32; D]>(
+                &stream,
+                &mut workspace,
+                &sets.left,
+                Some(&sets.right),
+            )?;
             Ok(())
         });
         let mut row = match timing {
@@ -369,7 +376,7 @@ impl Bench<'_> {
         // The first run allocates the memory.
         let mut run = || {
             let (left, right) = (&sets.left, Some(&sets.right));
-            join.join().count_in_phases_on::<[f32; D]>(&stream, &mut workspace, left, right)
+            join.join(self.grid_bytes).count_in_phases_on::<[f32; D]>(&stream, &mut workspace, left, right)
         };
         run()?;
         Ok(run()?.1)
