@@ -65,11 +65,10 @@ void make(Array<T> &out, F item) {
 // What a row of these programs has more than all have.
 inline std::string nothing_more() { return ""; }
 
-// Times `run`, before each of which `prepare` is called, and prints its row; if rows of other names stand for the same, those too.
-// `more` gives the end of their text when all runs are done.
+// Times `run`, before each of which `prepare` is called, and prints its row. `more` gives the end of its text when all runs are done.
 template <class F, class P, class M = std::string (*)()>
 void row(const char *system, const std::string &work, const std::string &input, size_t n, size_t temp_bytes, F run, P prepare,
-         const std::vector<std::string> &names = {""}, M more = nothing_more) {
+         M more = nothing_more) {
     cudaEvent_t start, end;
     CHECK(cudaEventCreate(&start));
     CHECK(cudaEventCreate(&end));
@@ -94,13 +93,10 @@ void row(const char *system, const std::string &work, const std::string &input, 
     }
     CHECK(cudaGetLastError());
     std::sort(times.begin(), times.end());
-    const std::string rest = more();
-    for (const std::string &name : names) {
-        std::printf("{\"system\":\"%s\",\"work\":\"%s%s\",\"input\":\"%s\",\"n\":%zu,\"median_ms\":%.6f,\"min_ms\":%.6f,"
-                    "\"max_ms\":%.6f,\"runs\":%zu,\"temp_bytes\":%zu%s}\n",
-                    system, work.c_str(), name.c_str(), input.c_str(), n, times[times.size() / 2], times.front(),
-                    times.back(), times.size(), temp_bytes, rest.c_str());
-    }
+    std::printf("{\"system\":\"%s\",\"work\":\"%s\",\"input\":\"%s\",\"n\":%zu,\"median_ms\":%.6f,\"min_ms\":%.6f,"
+                "\"max_ms\":%.6f,\"runs\":%zu,\"temp_bytes\":%zu%s}\n",
+                system, work.c_str(), input.c_str(), n, times[times.size() / 2], times.front(), times.back(), times.size(),
+                temp_bytes, more().c_str());
     std::fflush(stdout);
     CHECK(cudaEventDestroy(start));
     CHECK(cudaEventDestroy(end));

@@ -1,16 +1,13 @@
-// The experiments of Løvik 2020, chapter 7, by his algorithm with heaps in registers: uniform sets of all pairs of the sizes, then over the
-// distance and the number of pairs with the time of each phase, then real-like sets. For kauri's suite `join-thesis`.
+// The experiments of Løvik 2020, chapter 7, by each of his strategies: uniform sets of all pairs of the sizes, then over the distance and the
+// number of pairs with the time of each phase, then real-like sets. For kauri's suite `join-thesis`.
 // Build: nvcc -O3 -std=c++17 -arch=native --extended-lambda --use_fast_math -o thesis_lovik thesis_lovik.cu
 // With ONCE=1 in the environment the join over distances and numbers run once each, and nothing else does: for ncu.
 #include "lovik.cuh"
 #include "real_like.cuh"
 
-using Names = std::vector<std::string>;
-
-// The strategies of the rows that this stands for; heaps hold up to 64.
-const Names ALL = {"", ", cells", ", registers", ", shared memory", ", filter"}, NO_HEAPS = {"", ", cells", ", filter"};
-const Names SMALL = {", registers, 50 MiB of results", ", shared memory, 50 MiB of results"};
 constexpr size_t RESULTS = size_t(4) << 30, SMALL_RESULTS = size_t(50) << 20, PUBLISHED = 1000000;
+// The end of names of rows with small results.
+const char *const SMALL = ", 50 MiB of results";
 
 struct Distance {
     float epsilon;
@@ -36,9 +33,9 @@ void over_sizes(uint64_t seed, const std::vector<size_t> &sizes) {
             make_uniform(sets, seed);
             // The row over distances and numbers has the phases.
             if (num_left != published(sizes, PUBLISHED) || num_right != num_left) {
-                join<16>(sets, 0.001f, "0.001", RESULTS, ALL, false);
+                join<16>(sets, 0.001f, "0.001", RESULTS, false);
             }
-            join<16>(sets, 0.001f, "0.001", SMALL_RESULTS, SMALL, false);
+            join_by_heaps<16>(sets, 0.001f, "0.001", SMALL_RESULTS, false, SMALL);
         }
     }
 }
@@ -46,14 +43,15 @@ void over_sizes(uint64_t seed, const std::vector<size_t> &sizes) {
 void over_distances_and_numbers(uint64_t seed, size_t n) {
     Sets sets{Array<Point>(n), Array<Point>(n), 0, 0, 1, input("uniform", n)};
     make_uniform(sets, seed);
-    for (auto [epsilon, text] : DISTANCES) join<16>(sets, epsilon, text, RESULTS, ALL, true);
-    join<1>(sets, 0.001f, "0.001", RESULTS, ALL, true);
-    join<2>(sets, 0.001f, "0.001", RESULTS, ALL, true);
-    join<4>(sets, 0.001f, "0.001", RESULTS, ALL, true);
-    join<8>(sets, 0.001f, "0.001", RESULTS, ALL, true);
-    join<32>(sets, 0.001f, "0.001", RESULTS, ALL, true);
-    join<64>(sets, 0.001f, "0.001", RESULTS, ALL, true);
-    join<128>(sets, 0.001f, "0.001", RESULTS, NO_HEAPS, true);
+    for (auto [epsilon, text] : DISTANCES) join<16>(sets, epsilon, text, RESULTS, true);
+    join<1>(sets, 0.001f, "0.001", RESULTS, true);
+    join<2>(sets, 0.001f, "0.001", RESULTS, true);
+    join<4>(sets, 0.001f, "0.001", RESULTS, true);
+    join<8>(sets, 0.001f, "0.001", RESULTS, true);
+    join<32>(sets, 0.001f, "0.001", RESULTS, true);
+    join<64>(sets, 0.001f, "0.001", RESULTS, true);
+    join<128>(sets, 0.001f, "0.001", RESULTS, true);
+    for (size_t k : {256, 512, 1024, 10000, 100000}) join_by_list(sets, 0.001f, "0.001", RESULTS, k, true);
 }
 
 template <class L, class R>
@@ -69,7 +67,7 @@ void of_real_sets(uint64_t seed, const char *what, size_t num_left, size_t num_r
     };
     bring(sets.left, seed, left);
     bring(sets.right, seed + 1, right);
-    for (auto [epsilon, text] : DISTANCES) join<16>(sets, epsilon, text, RESULTS, ALL, false);
+    for (auto [epsilon, text] : DISTANCES) join<16>(sets, epsilon, text, RESULTS, false);
 }
 
 int main(int argc, char **argv) {

@@ -26,6 +26,8 @@ pub enum Quantity {
     Runs,
     /// Share of each phase in the time of a row; one line for each phase.
     Percent,
+    /// A number that a profiler measured, with this name and unit.
+    Profiled(&'static str),
 }
 
 /// The point of a row in a figure.
@@ -37,25 +39,26 @@ pub struct FigurePoint {
     pub(crate) line: String,
     #[serde(rename = "across")]
     pub(crate) x: f64,
+    /// The y value in figures whose quantity is not in the row.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) times_as_fast: Option<f64>,
+    pub(crate) value: Option<f64>,
 }
 
 impl FigurePoint {
     /// Creates a point of the figure with this name.
     pub fn new(figure: &'static str, panel: &str, line: &str, x: f64) -> Self {
-        Self { figure, panel: panel.to_owned(), line: line.to_owned(), x, times_as_fast: None }
+        Self { figure, panel: panel.to_owned(), line: line.to_owned(), x, value: None }
     }
 
-    /// Sets the speed-up, for figures of [`Quantity::TimesAsFast`].
-    pub fn times_as_fast(mut self, factor: f64) -> Self {
-        self.times_as_fast = Some(factor);
+    /// Sets the y value, for figures of [`Quantity::TimesAsFast`] and [`Quantity::Profiled`].
+    pub fn value(mut self, value: f64) -> Self {
+        self.value = Some(value);
         self
     }
 
-    /// Moves the point to another system's line, or to its panel in figures whose lines are phases.
+    /// Moves the point to another system's line of this name, or to its panel in figures whose lines are phases.
     pub fn set_system(&mut self, system: &str) {
         let name = if self.line.is_empty() { &mut self.panel } else { &mut self.line };
-        system.clone_into(name);
+        *name = format!("{system}, {name}");
     }
 }

@@ -42,6 +42,9 @@ struct Arguments {
     /// Add the rows of other systems: lines of JSON, as the programs of benches/rivals print them
     #[arg(long, value_name = "FILE")]
     rivals: Vec<PathBuf>,
+    /// Add a profile of the joins to the figures of join-thesis: the CSV of ncu of join-thesis-once, or of the rival with ONCE=1
+    #[arg(long, value_name = "FILE.csv")]
+    profile: Vec<PathBuf>,
     /// Write the results as JSON
     #[arg(long, value_name = "FILE.json")]
     out: Option<PathBuf>,
@@ -82,8 +85,12 @@ fn main() -> Result<()> {
             std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         report.add_rivals(&lines).map_err(anyhow::Error::msg)?;
     }
+    let profiles = arguments.profile.iter().try_for_each(|path| {
+        let csv = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        suites::join::add_profile(&mut report, &csv).map_err(anyhow::Error::msg)
+    });
     report.explain(&[suites::kdtree::NOTES, suites::join::NOTES, suites::primitives::NOTES].concat());
-    // Rows measured before an error are kept.
+    // Rows measured before an error are kept, and so are those without a profile.
     print!("{}", report.to_markdown());
     if let Some(path) = &arguments.table {
         std::fs::write(path, report.to_markdown())
@@ -96,5 +103,6 @@ fn main() -> Result<()> {
         let json = serde_json::to_string_pretty(&report)?;
         std::fs::write(path, json + "\n").with_context(|| format!("cannot write {}", path.display()))?;
     }
+    profiles?;
     Ok(result?)
 }

@@ -372,7 +372,10 @@ mod tests {
         let line = r#"{"system":"CUB","work":"sort","input":"u32","n":10,"median_ms":3.0,"min_ms":3.0,"max_ms":4.0,"runs":5,
             "phases":[{"name":"count","ms":1.0},{"name":"move","ms":3.0}]}"#;
         report.add_rivals(&line.replace('\n', "")).unwrap();
-        assert_eq!(report.rows[1].figure_points, [point("all", "CUB"), point("CUB", "")]);
+        assert_eq!(
+            report.rows[1].figure_points,
+            [point("all", "CUB, registers"), point("CUB, registers", "")]
+        );
         assert_eq!(report.rows[1].phases, Phase::all([("count", 1.0), ("move", 3.0)]));
         let text = report.to_markdown();
         assert!(

@@ -81,6 +81,9 @@ pub const HISTOGRAM_MAX_BLOCKS: u64 = 528;
 /// The number of segments per warp of the segmented sort. Untuned.
 pub const SEGMENTS_OF_WARP: usize = 8;
 
+/// The most items of a segment that a warp sorts.
+pub const SEGMENT_WARP_ITEMS: usize = 128;
+
 /// The most items of a short segment, which is sorted by a small tile. Untuned.
 pub const SEGMENT_SHORT_ITEMS: usize = 32 * 8 * 2;
 
@@ -114,6 +117,11 @@ pub const SWEEP_TASK: usize = 1 << 14;
 
 /// The minimum of blocks of joins by cells. Without it ptxas aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
+
+/// Returns the minimum of blocks of joins of boxes: that of points, fewer where the general kernel would spill.
+pub const fn boxes_min_blocks(dims: usize, coord_bytes: usize) -> usize {
+    if dims > 3 && coord_bytes == 8 { JOIN_MIN_BLOCKS - 1 } else { JOIN_MIN_BLOCKS }
+}
 
 /// Returns the minimum of blocks of top-k joins. For 2-D points it limits registers to 64 of 72: a join of 100M points,
 /// most of whose pairs have good scores, takes 229 ms instead of 254.
@@ -160,6 +168,9 @@ pub const SAH_ROOT_WARPS: usize = 4;
 
 /// The threads of a block that traces rays. Untuned.
 pub const SAH_RAY_THREADS: usize = 128;
+
+/// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below.
+pub const BOX_LEVEL_STEP: u32 = 2;
 
 /// Thresholds of the joins of boxes.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use std::ops::Range;
 /// A line of a panel: name and points.
 type Line = (String, Vec<(f64, f64)>);
 
-const COLORS: [RGBColor; 7] = [
+const COLORS: [RGBColor; 9] = [
     KAURI,
     RGBColor(200, 80, 40),
     RGBColor(90, 90, 200),
@@ -18,6 +18,8 @@ const COLORS: [RGBColor; 7] = [
     RGBColor(200, 160, 30),
     RGBColor(60, 60, 60),
     RGBColor(80, 170, 200),
+    RGBColor(230, 120, 170),
+    RGBColor(140, 180, 80),
 ];
 
 /// Bins of a histogram.
@@ -62,7 +64,7 @@ fn points(quantity: Quantity, row: &Row, point: &FigurePoint) -> Vec<(String, (f
     match quantity {
         Quantity::Milliseconds => one(row.timing.as_ref().map(|timing| timing.median_ms)),
         Quantity::Megabytes => one(row.temp_bytes.filter(|&bytes| bytes > 0).map(|bytes| bytes as f64 / 1e6)),
-        Quantity::TimesAsFast => one(point.times_as_fast),
+        Quantity::TimesAsFast | Quantity::Profiled(_) => one(point.value),
         Quantity::Runs => {
             let times = row.timing.iter().flat_map(|timing| timing.times_ms.iter().copied());
             histogram(times.collect()).into_iter().map(|at| (point.line.clone(), at)).collect()
@@ -141,6 +143,9 @@ fn draw_panel(
     match figure.quantity {
         Quantity::Runs => draw!(0f64..1.4 * all().map(|point| point.1).fold(1.0, f64::max), "runs", short),
         Quantity::Percent => draw!(0f64..140f64, "% of the time", |y: &f64| format!("{y:.0}")),
+        Quantity::Profiled(name) => {
+            draw!(0f64..all().map(|point| point.1).fold(f64::MIN_POSITIVE, f64::max) * 1.4, name, short)
+        }
         Quantity::Milliseconds => draw!(y_range.log_scale(), "ms", short),
         Quantity::TimesAsFast => draw!(y_range.log_scale(), "times as fast as one core", short),
         Quantity::Megabytes => draw!(y_range.log_scale(), "MB beside the input", short),
@@ -173,12 +178,17 @@ mod tests {
             timing: Some(Timing::of("wall", &[Duration::from_millis(ms)])),
             temp_bytes: Some(ms),
             phases: Phase::all([("sort", 1.0), ("filter", ms as f64)]),
-            figure_points: panels.iter().map(|panel| FigurePoint::new("time", panel, line, across)).collect(),
+            figure_points: panels
+                .iter()
+                .map(|panel| FigurePoint::new("time", panel, line, across).value(3.0))
+                .collect(),
             ..Row::default()
         };
         let rows =
             [row(2, "cells", 10.0, &["a", "b"]), row(5, "cells", 1.0, &["a"]), row(3, "heaps", 1.0, &["a"])];
-        for quantity in [Quantity::Milliseconds, Quantity::Megabytes, Quantity::Percent] {
+        for quantity in
+            [Quantity::Milliseconds, Quantity::Megabytes, Quantity::Percent, Quantity::Profiled("% of hits")]
+        {
             let figure = Figure { name: "time", x_axis: "n", quantity };
             let picture = draw(&figure, &rows).unwrap().unwrap();
             assert!(picture.contains("time, a") && picture.contains("time, b"), "{picture}");

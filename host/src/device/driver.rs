@@ -62,6 +62,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) blocks: u32,
     pub(crate) threads_per_block: u32,
     pub(crate) shared_bytes: usize,
+    /// The most bytes of shared memory in launches of the kernel.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA sets limits"))]
+    pub(crate) max_shared_bytes: usize,
     #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA takes scalars"))]
     pub(crate) params: &'a Params,
     /// Runs the kernel function as one simulated thread.

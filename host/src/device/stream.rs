@@ -67,6 +67,8 @@ struct LaunchShape {
     /// Threads of a block that the kernel declares; 0 if the launch chooses.
     max_threads: u32,
     shared_bytes: usize,
+    /// Bytes of shared memory that the kernel declares.
+    max_shared_bytes: usize,
     family: &'static str,
     /// Names of all entries of the kernel function.
     #[cfg(feature = "sim")]
@@ -179,11 +181,46 @@ impl Stream {
         threads_per_block: u32,
         args: K::Args<'_>,
     ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { self.launch_shaped::<K>(num_blocks, threads_per_block, K::SHARED_BYTES, args) }
+    }
+
+    /// Launches kernel `K` with one thread per item, and blocks with `shared_bytes` bytes of
+    /// [`dynamic_shared_slice`](cuda_std::shared::dynamic_shared_slice): at most the shared memory that the kernel declares.
+    ///
+    /// # Errors
+    /// Like [`launch`](Self::launch).
+    ///
+    /// # Safety
+    /// Like [`launch`](Self::launch), and the kernel accesses no more shared memory.
+    #[cfg(feature = "research")]
+    pub(crate) unsafe fn launch_items_with_shared<K: Kernel>(
+        &self,
+        num_items: u64,
+        shared_bytes: usize,
+        args: K::Args<'_>,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.launch_shaped::<K>(num_items.div_ceil(u64::from(K::BLOCK)), K::BLOCK, shared_bytes, args)
+        }
+    }
+
+    /// # Safety
+    /// Like [`launch`](Self::launch), and the kernel accesses no more shared memory.
+    unsafe fn launch_shaped<K: Kernel>(
+        &self,
+        num_blocks: u64,
+        threads_per_block: u32,
+        shared_bytes: usize,
+        args: K::Args<'_>,
+    ) -> Result<()> {
         let shape = LaunchShape {
             num_blocks,
             threads_per_block,
             max_threads: K::BLOCK,
-            shared_bytes: K::SHARED_BYTES,
+            shared_bytes,
+            max_shared_bytes: K::SHARED_BYTES,
             family: K::FAMILY,
             #[cfg(feature = "sim")]
             entries: K::ENTRIES,
@@ -213,7 +250,8 @@ impl Stream {
         push: &dyn Fn(&mut Params),
         #[cfg(feature = "sim")] run: &dyn Fn(),
     ) -> Result<()> {
-        let &LaunchShape { num_blocks, threads_per_block, max_threads, shared_bytes, family, .. } = shape;
+        let &LaunchShape { num_blocks, threads_per_block, max_threads, family, .. } = shape;
+        let &LaunchShape { shared_bytes, max_shared_bytes, .. } = shape;
         if num_blocks == 0 {
             return Ok(());
         }
@@ -233,10 +271,13 @@ impl Stream {
             return refuse(format!("at most {max_threads} threads in a block"));
         }
         let max_shared = self.gpu().info().max_shared_bytes;
-        if shared_bytes > max_shared {
+        if max_shared_bytes > max_shared {
             return refuse(format!(
-                "needs {shared_bytes} bytes of shared memory, the device has {max_shared}"
+                "needs {max_shared_bytes} bytes of shared memory, the device has {max_shared}"
             ));
+        }
+        if shared_bytes > max_shared_bytes {
+            return refuse(format!("at most {max_shared_bytes} bytes of shared memory"));
         }
         // The simulator can run any instance; a GPU has those that are compiled. A kernel that lists none is not for a GPU yet.
         #[cfg(feature = "sim")]
@@ -251,6 +292,7 @@ impl Stream {
             blocks: num_blocks as u32,
             threads_per_block,
             shared_bytes,
+            max_shared_bytes,
             params: &params,
             #[cfg(feature = "sim")]
             run,

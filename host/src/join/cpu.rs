@@ -2,6 +2,7 @@
 
 mod best;
 mod cells;
+pub(super) mod order;
 mod overfull_cells;
 mod rows;
 mod sets;
@@ -16,6 +17,7 @@ use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
 use crate::rows::Rows;
 pub(super) use best::best_bytes;
+use best::{CustomScore, PairScores};
 use cells::Cells;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -86,16 +88,25 @@ pub(super) fn top_k<C: Coord, S: Score>(
 ) -> Result<Vec<Bits128>> {
     let ranks: [&best::RanksOf; 2] =
         [&|ids| best::ranks_of(ids, scores[0]), &|ids| best::ranks_of(ids, scores[1])];
-    with_ranks(coords, ranks, params)
+    with_scores(coords, PairScores::OfPoints(ranks, &params.scoring), params)
 }
 
-fn with_ranks<C: Coord>(
+/// Finds the best pairs by a custom score.
+pub(super) fn top_k_by_custom_score<C: Coord>(
     coords: [&[C]; 2],
-    ranks: [&best::RanksOf<'_>; 2],
+    score: &CustomScore<'_>,
+    params: &TopKParams<C>,
+) -> Result<Vec<Bits128>> {
+    with_scores(coords, PairScores::Custom(score), params)
+}
+
+fn with_scores<C: Coord>(
+    coords: [&[C]; 2],
+    scores: PairScores<'_>,
     params: &TopKParams<C>,
 ) -> Result<Vec<Bits128>> {
     with_exact_dims!(params.join.dims, D => match JoinSides::<C, D>::new(coords, &params.join)? {
-        Some(sides) => best::best_pairs(&sides, ranks, &params.scoring, params.k),
+        Some(sides) => best::best_pairs(&sides, scores, params.k),
         None => Ok(Vec::new()),
     })
 }

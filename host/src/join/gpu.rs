@@ -8,6 +8,8 @@
 //! | `DistanceJoin::rows_batches` | [`deliver`]: the steps of `rows` for each batch |
 //! | `KnnJoin::run` | [`nearest()`]: [`cells`] sorts both sides, then one kernel |
 
+#[cfg(feature = "research")]
+mod append;
 mod batches;
 mod best;
 #[cfg(feature = "research")]

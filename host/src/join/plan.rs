@@ -77,6 +77,8 @@ impl fmt::Display for JoinMethod {
             Self::Best(Strategy::NestedLoop) => f.write_str("all pairs, without a grid"),
             Self::Best(Strategy::Filter) => f.write_str("all pairs of cells, then the best"),
             #[cfg(feature = "research")]
+            Self::Best(Strategy::AppendSort) => f.write_str("all pairs of cells in any order, then a sort"),
+            #[cfg(feature = "research")]
             Self::Best(Strategy::RegisterHeap) => {
                 f.write_str("cells, the best of each right point in registers")
             }
@@ -191,7 +193,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
         let memory = MemoryPlan::new([&coords[0], &coords[1]], &params.join);
         let params = params.choose_strategy(lens)?;
         // All pairs, and a second copy where they are sorted.
-        let has_all_pairs = !device.is_cpu() && params.strategy == Strategy::Filter;
+        let has_all_pairs = !device.is_cpu() && params.strategy.has_all_pairs();
         let pair_bytes = if has_all_pairs { 2 * size_of::<Bits128>() as u64 } else { 0 };
         let (method, bytes) = (JoinMethod::Best(params.strategy), [memory.of_top_k(&params), pair_bytes]);
         let mut plan = plan_of::<P>(device, &memory, method, size_of::<S>(), bytes);

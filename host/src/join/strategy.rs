@@ -36,12 +36,26 @@ pub enum Strategy {
     /// parts, and each part raises the threshold. Long work of a warp is divided among all warps. If one set is much smaller, it becomes
     /// the build side.
     Cells,
-    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64.
+    /// Keeps the best pairs of each right point in registers (Løvik 2020), for `k` up to 64; up to 128 in local memory.
     #[cfg(feature = "research")]
     RegisterHeap,
-    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 64.
+    /// Keeps the best pairs of each right point in a heap in shared memory (Løvik 2020), for `k` up to 128.
     #[cfg(feature = "research")]
     SharedHeap,
-    /// Writes all pairs, then selects the best (Løvik's baseline, with a selection in place of the sort).
+    /// Appends all pairs by an atomic counter and sorts them by score (Løvik 2020, the baseline).
+    #[cfg(feature = "research")]
+    AppendSort,
+    /// Counts all pairs, writes them, and selects the best.
     Filter,
+}
+
+impl Strategy {
+    /// True if all pairs within the distance are in memory at once.
+    pub(super) fn has_all_pairs(self) -> bool {
+        match self {
+            #[cfg(feature = "research")]
+            Self::AppendSort => true,
+            strategy => strategy == Self::Filter,
+        }
+    }
 }

@@ -29,6 +29,7 @@ use kauri_kernels::thread::words::Bits128;
 /// |---|---|---|
 /// | [`run`](Self::run) | in host memory, also if they exceed the memory of a GPU | [`TopPairs`] |
 /// | [`run_on`](Self::run_on) | in the memory of a GPU | a vector of [`ScoredPair`] |
+/// | [`run_custom`](Self::run_custom) | in host memory, joined on the CPU; the caller's closure computes the scores | a vector of [`RankedPair`] |
 /// | [`run_custom_on`](Self::run_custom_on) | in the memory of a GPU; the caller's kernel computes the scores | a vector of [`RankedPair`] |
 /// | [`plan`](Self::plan) | in host memory | strategy and memory of `run` |
 ///
@@ -61,7 +62,8 @@ pub struct TopKDistanceJoin<C> {
     device_bytes: Option<u64>,
 }
 
-/// A pair of points and the rank of its custom score, as [`TopKDistanceJoin::run_custom_on`] returns it.
+/// A pair of points and the rank of its custom score, as [`TopKDistanceJoin::run_custom`] and [`TopKDistanceJoin::run_custom_on`] return
+/// it.
 ///
 /// ```
 /// use kauri::join::RankedPair;
@@ -184,8 +186,9 @@ impl<C: Coord> TopKDistanceJoin<C> {
         /// Sets the strategy on a GPU; results do not depend on it.
         strategy: Strategy;
 
-        /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`]; 4 GiB by default. The right
-        /// points are joined in batches whose heaps fit.
+        /// Limits the device memory for the heaps of [`Strategy::RegisterHeap`] and [`Strategy::SharedHeap`], and for the first list of
+        /// [`Strategy::AppendSort`]; 4 GiB by default. The right points are joined in batches whose heaps fit. A list that overflows is
+        /// made again, as large as all pairs.
         #[cfg(feature = "research")]
         heap_bytes: u64;
 
@@ -260,10 +263,45 @@ impl<C: Coord> TopKDistanceJoin<C> {
         as_scored(&pairs, &params.scoring)
     }
 
+    /// Joins two sets in host memory on the CPU by a custom score. `score` returns the rank of the score of a left and a right id; the pair
+    /// with the greater rank is better. Threads call it for each pair within the distance, in any order. Returns the best pairs with their
+    /// ranks, the best first, like [`run_custom_on`](Self::run_custom_on) with this score in a kernel. The score function and the strategy
+    /// of the join are not used.
+    ///
+    /// ```
+    /// use kauri::TopKDistanceJoin;
+    /// let people = [[0.0f32, 0.0], [0.5, 0.0], [0.9, 0.0]];
+    /// // A bit for each interest of a person.
+    /// let interests = [0b0111u32, 0b1110, 0b0011];
+    /// let shared = |a: u32, b: u32| {
+    ///     if a == b { 0 } else { (interests[a as usize] & interests[b as usize]).count_ones().into() }
+    /// };
+    /// let best = TopKDistanceJoin::new(0.6, 1).run_custom(&people, &people, shared)?;
+    /// assert_eq!((best[0].left, best[0].right, best[0].rank), (0, 1, 2));
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run) that do not concern scores and strategies.
+    pub fn run_custom<P: Point<Coord = C>>(
+        &self,
+        left: &[P],
+        right: &[P],
+        score: impl Fn(u32, u32) -> u64 + Sync,
+    ) -> Result<Vec<RankedPair>> {
+        let params = self.params::<P, i64>([left.len(), right.len()])?;
+        let coords = checked_sets(left, right)?;
+        if params.k == 0 {
+            return Ok(Vec::new());
+        }
+        as_ranked(&cpu::top_k_by_custom_score([&coords[0], &coords[1]], &score, &params)?)
+    }
+
     /// Joins two sets of points of type `P` in the memory of a GPU by a custom score. `launch` gets a number of blocks and the arguments
     /// of a launch. It launches a kernel of that many blocks of [`JOIN_THREADS`](kauri_kernels::policy::JOIN_THREADS) threads, which calls
     /// [`offer_pairs`](kauri_kernels::join::threshold::offer_pairs) with these arguments and the score. Returns the best pairs with the
-    /// ranks of their scores, the best first. The score function and the strategy of the join are not used.
+    /// ranks of their scores, the best first; [`run_custom`](Self::run_custom) returns the same pairs on the CPU. The score function and the
+    /// strategy of the join are not used.
     ///
     /// # Errors
     /// The errors of [`run_on`](Self::run_on) and of `launch`.
@@ -279,10 +317,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
         if params.k == 0 {
             return Ok(Vec::new());
         }
-        let pairs = gpu::top_k_by_custom_score(stream, workspace, &params, sides, launch)?;
-        let ranked =
-            |bits: Bits128| RankedPair { left: (bits.1 >> 32) as u32, right: bits.1 as u32, rank: !bits.0 };
-        Ok(pairs.into_iter().map(ranked).collect())
+        as_ranked(&gpu::top_k_by_custom_score(stream, workspace, &params, sides, launch)?)
     }
 
     /// Validates the parameters of a join of sets of `lens` points.
@@ -315,4 +350,14 @@ fn as_scored(pairs: &[Bits128], scoring: &Scoring) -> Result<Vec<ScoredPair>> {
         .map_err(|error| error.of_result(pairs.len() as u64, PAIR_BYTES))?;
     scored.extend(pairs.iter().map(|&bits| ScoredPair::unpack(bits, scoring)));
     Ok(scored)
+}
+
+/// Converts pairs from their 128-bit form to pairs with ranks.
+fn as_ranked(pairs: &[Bits128]) -> Result<Vec<RankedPair>> {
+    let mut ranked = memory::vec_with_capacity(pairs.len(), "best pairs")
+        .map_err(|error| error.of_result(pairs.len() as u64, PAIR_BYTES))?;
+    let pair =
+        |bits: &Bits128| RankedPair { left: (bits.1 >> 32) as u32, right: bits.1 as u32, rank: !bits.0 };
+    ranked.extend(pairs.iter().map(pair));
+    Ok(ranked)
 }

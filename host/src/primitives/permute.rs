@@ -59,35 +59,7 @@ pub(crate) unsafe fn gather_on<T>(
 ) -> Result<()> {
     const { assert!(size_of::<T>() == 4 || size_of::<T>() == 8) };
     // SAFETY: passed on to the caller.
-    unsafe {
-        if size_of::<T>() == 4 {
-            launch::<T, u32, 1>(stream, input, indices, output, Direction::Gather)
-        } else {
-            launch::<T, u64, 1>(stream, input, indices, output, Direction::Gather)
-        }
-    }
-}
-
-/// Gathers or scatters items of `len` adjacent parts.
-///
-/// # Safety
-/// There are as many items as indices, and the size of a part is a multiple of 4 bytes. Nothing else uses the views
-/// until the stream has done the work.
-pub(crate) unsafe fn permute_parts<T>(
-    stream: &Stream,
-    direction: Direction,
-    len: usize,
-    input: Slice<'_, T>,
-    indices: Slice<'_, u32>,
-    output: SliceMut<'_, T>,
-) -> Result<()> {
-    let words = size_of::<T>() / size_of::<u32>();
-    // SAFETY: the same memory as words; the rest is passed on to the caller.
-    unsafe {
-        let input = Slice::<u32>::from_raw_parts(input.as_ptr().cast(), input.len() * words);
-        let output = SliceMut::<u32>::from_raw_parts(output.as_ptr().cast(), output.len() * words);
-        pieces::<u32, 0>(stream, len * words, input, indices, output, direction)
-    }
+    unsafe { permute_parts(stream, Direction::Gather, 1, input, indices, output) }
 }
 
 /// The array that indices refer to.
@@ -99,7 +71,6 @@ pub(crate) enum Direction {
     Scatter,
 }
 
-/// Dispatches to the kernel with the largest pieces that divide an item.
 fn permute<T: DeviceCopy>(
     stream: &Stream,
     input: &Buffer<T>,
@@ -113,36 +84,59 @@ fn permute<T: DeviceCopy>(
             "items are of 4 to 64 bytes, a multiple of 4"
         )
     };
-    let (input, indices, output) = (input.slice(), indices.slice(), output.slice_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
+    unsafe { permute_parts(stream, direction, 1, input.slice(), indices.slice(), output.slice_mut()) }
+}
+
+/// Gathers or scatters items of `len` adjacent parts, by the kernel with the largest pieces that items and arrays are aligned to.
+///
+/// # Safety
+/// There are as many items as indices, and the size of a part is a multiple of 4 bytes. Input and output do not overlap. Nothing else uses
+/// the views until the stream has done the work.
+pub(crate) unsafe fn permute_parts<T>(
+    stream: &Stream,
+    direction: Direction,
+    len: usize,
+    input: Slice<'_, T>,
+    indices: Slice<'_, u32>,
+    output: SliceMut<'_, T>,
+) -> Result<()> {
+    let bytes = len * size_of::<T>();
+    let addresses = input.as_ptr() as usize | output.as_ptr() as usize;
+    let alignment = 1 << (bytes | addresses).trailing_zeros().min(4);
+    // SAFETY: passed on to the caller.
     unsafe {
-        match size_of::<T>() {
-            4 => launch::<T, u32, 1>(stream, input, indices, output, direction),
-            8 => launch::<T, u64, 1>(stream, input, indices, output, direction),
-            12 => launch::<T, u32, 3>(stream, input, indices, output, direction),
-            16 => launch::<T, Bits128, 1>(stream, input, indices, output, direction),
-            bytes if bytes % 16 == 0 => launch::<T, Bits128, 0>(stream, input, indices, output, direction),
-            bytes if bytes % 8 == 0 => launch::<T, u64, 0>(stream, input, indices, output, direction),
-            _ => launch::<T, u32, 0>(stream, input, indices, output, direction),
+        match (bytes, alignment) {
+            (4, _) => items::<T, u32, 1>(stream, bytes, input, indices, output, direction),
+            (12, _) => items::<T, u32, 3>(stream, bytes, input, indices, output, direction),
+            (8, 8) => items::<T, u64, 1>(stream, bytes, input, indices, output, direction),
+            (16, 16) => items::<T, Bits128, 1>(stream, bytes, input, indices, output, direction),
+            (_, 16) => items::<T, Bits128, 0>(stream, bytes, input, indices, output, direction),
+            (_, 8) => items::<T, u64, 0>(stream, bytes, input, indices, output, direction),
+            _ => items::<T, u32, 0>(stream, bytes, input, indices, output, direction),
         }
     }
 }
 
+/// Moves items of `bytes` bytes, which may be several elements.
+///
 /// # Safety
-/// An item is a whole number of pieces, which is `PIECES` unless that is 0. Input and output do not overlap.
-unsafe fn launch<T, P: Words, const PIECES: u32>(
+/// An item is a whole number of pieces, which is `PIECES` unless that is 0, and the arrays are aligned to a piece. Otherwise the
+/// requirements of [`permute_parts`].
+unsafe fn items<T, P: Words, const PIECES: u32>(
     stream: &Stream,
+    bytes: usize,
     input: Slice<'_, T>,
     indices: Slice<'_, u32>,
     output: SliceMut<'_, T>,
     direction: Direction,
 ) -> Result<()> {
-    let len = size_of::<T>() / size_of::<P>();
-    // SAFETY: the same memory as pieces; buffers begin at multiples of 256 bytes. The rest is passed on to the caller.
+    let num_pieces = |num_elements: usize| num_elements * size_of::<T>() / size_of::<P>();
+    // SAFETY: the same memory as pieces. The rest is passed on to the caller.
     unsafe {
-        let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), input.len() * len);
-        let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), output.len() * len);
-        pieces::<P, PIECES>(stream, len, input, indices, output, direction)
+        let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), num_pieces(input.len()));
+        let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), num_pieces(output.len()));
+        pieces::<P, PIECES>(stream, bytes / size_of::<P>(), input, indices, output, direction)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Stable radix sort of many segments: segments of up to 32 items by a warp, longer ones by a block, in shared memory
+//! Stable sort of many segments: segments of up to 128 items by a warp, longer ones by a radix sort of a block, in shared memory
 //! if they fit, else tile by tile. Results have the same bits on every run.
 //!
 //! Segments are given by a buffer of offsets on the device: segment `s` has the items `offsets[s]..offsets[s + 1]`; the
@@ -6,7 +6,7 @@
 //! the output undefined, but have no other effect. One block sorts a segment: sort a few very long segments one by one
 //! with [`radix_sort`](super::radix_sort) instead.
 //!
-//! Temporary memory: one copy of the items if a segment may not fit in shared memory, and up to 8 bytes per 33 items.
+//! Temporary memory: one copy of the items if a segment may not fit in shared memory, and up to 8 bytes per 129 items.
 
 use super::pairs::{Pairs, Source, keys_to_sort, pairs_to_sort};
 use super::planned::{bytes_of, carve};
@@ -14,7 +14,7 @@ use super::radix_sort::{RadixSortOptions, SortBy, SortKey, SortValue};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
+use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS, SEGMENTS_OF_WARP};
 pub(crate) use kauri_kernels::primitives::segmented_sort::SegmentedSort;
 use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
 use kauri_kernels::primitives::segmented_sort::warps::{Lists, primitives_segmented_sort_warps};
@@ -101,7 +101,7 @@ pub(crate) struct SegmentLists<K, V> {
 impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
     /// Plans sorts of `len` items in `num_segments` segments of any length.
     pub(crate) fn plan_all(layout: &mut Layout, len: usize, num_segments: usize) -> Self {
-        let max_segments = [len / 33, len / (SEGMENT_SHORT_ITEMS + 1)];
+        let max_segments = [len / (SEGMENT_WARP_ITEMS + 1), len / (SEGMENT_SHORT_ITEMS + 1)];
         let scratch_len = if max_segments[1] > 0 { len } else { 0 };
         Self::plan(layout, max_segments.map(|max| max.min(num_segments)), scratch_len)
     }
@@ -142,7 +142,7 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         // SAFETY: passed on to the caller.
         unsafe {
             temp.stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
-            self.sort_listed(temp, sort, longest)
+            if longest > SEGMENT_WARP_ITEMS { self.sort_listed(temp, sort, longest) } else { Ok(()) }
         }
     }
 

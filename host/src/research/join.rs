@@ -1,10 +1,11 @@
-//! Variants of [`join`](crate::join): top-k distance joins with a heap for each point, a list of the cells that are not empty, and methods
-//! of joins of boxes.
+//! Variants of [`join`](crate::join): top-k distance joins with a heap for each point, or with a sort of all pairs, a list of the cells that
+//! are not empty, and methods of joins of boxes.
 //!
 //! | variant | reproduces | chosen by |
 //! |---|---|---|
 //! | heaps in registers | Løvik 2020, *Top-k spatial distance join on the GPU* | [`Strategy::RegisterHeap`] |
 //! | heaps in shared memory | Løvik 2020 | [`Strategy::SharedHeap`] |
+//! | all pairs appended, then sorted | Løvik 2020, the baseline | [`Strategy::AppendSort`] |
 //! | list of cells | Gowanlock, Karsin 2018, *GPU accelerated self-join for the distance similarity metric* | [`Lookup::Cells`] |
 //! | multi-layered grid | Ward, He, Zhang, Qin 2014, *Real-time continuous intersection joins over large sets of moving objects using graphic processing units*; Løvik 2020, chapter 4 | [`BoxMethod::MultiLayerGrid`] |
 //! | sort-based filter | Aghajarian, Puri, Prasad 2016, *GCMF: An efficient end-to-end spatial join system over large polygonal datasets on GPGPU platform*; Løvik 2020, chapter 4 | [`BoxMethod::SortBased`] |
@@ -28,12 +29,27 @@
 //!
 //! # Heaps
 //!
-//! Each thread keeps the best `k` pairs of one right point, `k` up to 64, and writes them to a row. The rows of a batch of right points are
+//! Each thread keeps the best `k` pairs of one right point, `k` up to 128, and writes them to a row. The rows of a batch of right points are
 //! merged into the best pairs so far. As in the library's own strategies, pairs after the threshold of earlier batches are skipped, and the
-//! cells have a directory. The memory of a batch is 16 bytes per right point and pair (registers: per 16 or 64 pairs), limited by
-//! [`TopKDistanceJoin::heap_bytes`].
+//! cells have a directory. The memory of a batch is 16 bytes per right point and pair, limited by [`TopKDistanceJoin::heap_bytes`].
 //!
-//! The program of `benches/rivals` with heaps in registers is an implementation of the thesis in CUDA C++; it skips no pairs by a threshold.
+//! | heap | entries of a thread | of a block of 64 threads |
+//! |---|---|---|
+//! | in registers | the next power of two from `k`, a kernel for each; 128 are in local memory | registers as compiled (`kernels/budget.txt`) |
+//! | in shared memory | `k` | `768 k` bytes: 12 per thread and pair |
+//!
+//! # Sort of all pairs
+//!
+//! Every pair within the distance is appended to a list by an atomic counter: 16 bytes, and as many for the second copy of a radix sort by
+//! score. Pairs of equal scores are in any order in the list, so those that may be among the best are sorted again by ids. The first list has
+//! the capacity for all pairs of the neighbor cells of uniform points, within [`TopKDistanceJoin::heap_bytes`]. If it overflows, the pairs are
+//! counted, and a second run has a list for exactly all of them, or returns [`Error::ResultTooLarge`]. The library's
+//! [`Strategy::Filter`] counts first, and selects the best pairs instead of a sort.
+//!
+//! # Rivals
+//!
+//! The programs of `benches/rivals` are an implementation of the three strategies of the thesis in CUDA C++. They skip no pairs by a
+//! threshold, and do not order pairs of equal scores.
 //!
 //! Milliseconds for the 16 best of two sets of uniform points within 0.001 on an H200 (benches/results/join-h200.md, suite `join`):
 //!
@@ -87,8 +103,11 @@
 //! [`BoxMethod::MultiLayerGrid`]: crate::join::BoxMethod::MultiLayerGrid
 //! [`BoxMethod::PlainNestedLoop`]: crate::join::BoxMethod::PlainNestedLoop
 //! [`BoxMethod::SortBased`]: crate::join::BoxMethod::SortBased
+//! [`Error::ResultTooLarge`]: crate::Error::ResultTooLarge
+//! [`Strategy::AppendSort`]: crate::join::Strategy::AppendSort
 //! [`Strategy::Auto`]: crate::join::Strategy::Auto
 //! [`Strategy::Cells`]: crate::join::Strategy::Cells
+//! [`Strategy::Filter`]: crate::join::Strategy::Filter
 //! [`Strategy::RegisterHeap`]: crate::join::Strategy::RegisterHeap
 //! [`Strategy::SharedHeap`]: crate::join::Strategy::SharedHeap
 //! [`Strategy::Threshold`]: crate::join::Strategy::Threshold

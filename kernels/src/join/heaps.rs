@@ -9,13 +9,19 @@ use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
 use core::cell::Cell;
 use cuda_std::prelude::*;
+use cuda_std::shared::dynamic_shared_slice;
 
 /// Threads of a block, as in Løvik's implementation.
 pub const HEAP_THREADS: usize = 64;
-/// Blocks per multiprocessor; shared memory has no space for the heaps of more.
+/// Blocks per multiprocessor, as in Løvik's implementation with 64 pairs.
 const HEAP_MIN_BLOCKS: usize = 4;
-/// Most pairs of a heap.
-pub const MAX_K: usize = 64;
+/// Most pairs of a heap. Registers hold up to 64; 128 are in local memory. Shared memory of every architecture has space for 128.
+pub const MAX_K: usize = 128;
+
+/// Returns the bytes of shared memory for the heaps of a block: 12 per thread and pair.
+pub const fn heap_bytes(k: usize) -> usize {
+    HEAP_THREADS * k * (size_of::<u64>() + size_of::<u32>())
+}
 
 /// The arguments of the kernels with heaps.
 #[derive(Clone, Copy, KernelArgs)]
@@ -34,17 +40,17 @@ pub struct HeapArgs<'a, C> {
 
 /// Writes the best `K` pairs of each probe point from `first` on, in no order; a thread per point.
 #[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 6], K = [16, 64])]
+#[instances(C = [f32, f64], D = [2, 3, 6], K = [1, 2, 4, 8, 16, 32, 64, 128])]
 pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(args: HeapArgs<'_, C>) {
     write_best_pairs::<C, D, _>(args, K, || Registers::<K>::EMPTY);
 }
 
-/// Writes the best `k` pairs of each probe point from `first` on, in no order; a thread per point.
-#[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = HeapSmem, hot)]
+/// Writes the best `k` pairs of each probe point from `first` on, in no order; a thread per point. The launch has
+/// [`heap_bytes`]`(k)` bytes of shared memory.
+#[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = [u8; heap_bytes(MAX_K)], hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_in_shared<C: Coord, const D: usize>(args: HeapArgs<'_, C>, k: u32) {
-    let smem = shared_mem();
-    write_best_pairs::<C, D, _>(args, k as usize, || Heap::new(smem, k as usize));
+    write_best_pairs::<C, D, _>(args, k as usize, || Heap::new(k as usize));
 }
 
 /// The best entries of a thread. An entry is the complement of a score's rank, and a build id.
@@ -170,14 +176,8 @@ impl<const K: usize> BestEntries for Registers<K> {
     }
 }
 
-/// Shared memory of heaps: entry `e` of thread `t` is at `e * HEAP_THREADS + t`, so that each lane has its bank.
-#[repr(C, align(16))]
-pub struct HeapSmem {
-    keys: [u64; HEAP_THREADS * MAX_K],
-    ids: [u32; HEAP_THREADS * MAX_K],
-}
-
-/// A binary heap of a thread, the worst entry at its root.
+/// A binary heap of a thread in shared memory, the worst entry at its root. Entry `e` of thread `t` is at `e * HEAP_THREADS + t`, so that
+/// each lane has its bank.
 struct Heap<'a> {
     keys: SharedSlice<'a, u64>,
     ids: SharedSlice<'a, u32>,
@@ -188,9 +188,11 @@ struct Heap<'a> {
 
 impl Heap<'_> {
     #[inline(always)]
-    fn new(smem: *mut HeapSmem, k: usize) -> Self {
-        let thread = thread::thread_idx_x() as usize;
-        Self { keys: shared_field!(smem, keys), ids: shared_field!(smem, ids), thread, len: 0, k }
+    unsafe fn new(k: usize) -> Self {
+        let (thread, len) = (thread::thread_idx_x() as usize, HEAP_THREADS * k);
+        // The ids follow the keys.
+        let (keys, words) = (dynamic_shared_slice::<u64>(), dynamic_shared_slice::<u32>());
+        Self { keys: keys.part(0, len), ids: words.part(2 * len, len), thread, len: 0, k }
     }
 
     #[inline(always)]

@@ -9,6 +9,7 @@
 //! | [`threshold`] | the best pairs by a running threshold |
 //! | [`nested`] | the best pairs of small sets, and of the best-scored points |
 //! | [`filter`] | all pairs with their scores |
+//! | [`append`] | all pairs with their scores, by an atomic counter (research) |
 //! | [`heaps`] | the best pairs of each point in a heap (research) |
 //! | [`best`] | selection of the best candidates between launches |
 //!
@@ -16,6 +17,7 @@
 //!
 //! [`grid`], [`curve`], [`neighbor_cells`] and [`score`] are device functions of these kernels.
 
+pub mod append;
 pub mod best;
 pub mod boxes;
 pub mod cell_list;

@@ -33,6 +33,7 @@ fn best_pairs_take_what_was_planned() {
             Strategy::Cells,
             Strategy::RegisterHeap,
             Strategy::SharedHeap,
+            Strategy::AppendSort,
             Strategy::Filter,
         ] {
             let join = TopKDistanceJoin::new(0.05, 5).strategy(strategy).best_points(20);
@@ -48,7 +49,7 @@ fn best_pairs_take_what_was_planned() {
             assert!(strategy == Strategy::Auto || plan.method == JoinMethod::Best(strategy), "{what}");
             match plan.method {
                 JoinMethod::Best(Strategy::Threshold) => assert!(temp <= plan.temp_bytes, "{what}"),
-                JoinMethod::Best(Strategy::Filter) => {
+                JoinMethod::Best(Strategy::Filter | Strategy::AppendSort) => {
                     let all = DistanceJoin::new(0.05_f32).count(&device, &left, &right).unwrap();
                     assert!(temp <= plan.temp_bytes + all * plan.pair_bytes, "{what}");
                 }

@@ -389,6 +389,7 @@ fn every_call_of_a_join_may_fail() {
             Strategy::Cells,
             Strategy::RegisterHeap,
             Strategy::SharedHeap,
+            Strategy::AppendSort,
             Strategy::Filter,
         ];
         for join in strategies.map(Join::Best).into_iter().chain(OTHERS) {

@@ -1,13 +1,16 @@
 //! Joins of device buffers return the result of the CPU, with every strategy.
 
 use crate::{on_each_schedule_in_turn, upload};
+use cuda_std::prelude::*;
 use kauri::device::{Stream, Workspace};
 use kauri::join::{
     Curve, DeviceScored, DistanceJoin, KnnIndex, KnnJoin, Norm, Score, ScoreFunction, Scored, SelfPairs,
     Strategy, TopKDistanceJoin,
 };
 use kauri::research::join::Lookup;
-use kauri::{Batches, Device, Point};
+use kauri::{Batches, Device, Error, Point};
+use kauri_kernels::join::threshold::{CustomScoreLaunch, offer_pairs};
+use kauri_kernels::policy::JOIN_THREADS;
 use kauri_tests::generate::{Random, Scalar, Shape};
 use std::ops::ControlFlow;
 
@@ -50,14 +53,16 @@ where
 
 const LOOKUPS: [Lookup; 2] = [Lookup::Points, Lookup::Cells];
 const HEAPS: [Strategy; 2] = [Strategy::RegisterHeap, Strategy::SharedHeap];
-const OTHERS: [Strategy; 4] = [Strategy::NestedLoop, Strategy::Threshold, Strategy::Cells, Strategy::Filter];
+const OTHERS: [Strategy; 5] =
+    [Strategy::NestedLoop, Strategy::Threshold, Strategy::Cells, Strategy::AppendSort, Strategy::Filter];
 
 #[test]
 fn best_pairs() {
     on_each_schedule_in_turn(20, |_, stream, turn| {
         let curve = [Curve::Linear, Curve::ZOrder, Curve::Hilbert][turn / 2 % 3];
-        // Three or four schedules for each strategy.
-        let some = &[[HEAPS[0], HEAPS[1], OTHERS[0], OTHERS[1], OTHERS[2], OTHERS[3]][turn % 6]];
+        // Two or three schedules for each strategy.
+        let some =
+            &[[HEAPS, [OTHERS[0], OTHERS[1]], [OTHERS[2], OTHERS[3]], [OTHERS[4]; 2]].concat()[turn % 7]];
         match turn % 5 {
             0 => {
                 let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [70, 135], |bits| (bits >> 40) as u32);
@@ -100,11 +105,86 @@ fn more_pairs_than_the_candidate_list_holds() {
             2 => sets.check(
                 stream,
                 &TopKDistanceJoin::new(0.2, usize::MAX),
-                &[Strategy::Auto, Strategy::Filter],
+                &[Strategy::Auto, Strategy::AppendSort, Strategy::Filter],
             ),
             3 => sets.check(stream, &TopKDistanceJoin::new(0.2, 9).heap_bytes(20_000), &HEAPS),
+            4 => sets.check(stream, &TopKDistanceJoin::new(0.2, 9).heap_bytes(3000), &[Strategy::AppendSort]),
             _ => {}
         }
+    });
+}
+
+/// Every length of heaps, full and with a free entry.
+#[test]
+fn heaps_of_every_length() {
+    on_each_schedule_in_turn(16, |_, stream, turn| {
+        let most = 1 << (turn % 8);
+        let k = if turn < 8 { most } else { most / 2 + 1 };
+        let sets = Sets::<f32, u32, 2>::new(Shape::Uniform, [150, 70], |bits| (bits >> 56) as u32);
+        sets.check(stream, &TopKDistanceJoin::new(0.9, k), &HEAPS);
+    });
+}
+
+/// A list of all pairs: sorted by the bits in which scores differ, and ties by the ids.
+#[test]
+fn appended_pairs() {
+    on_each_schedule_in_turn(10, |_, stream, turn| {
+        let (k, distinct) = ([1, 40, 5000][turn % 3], [1, 3, u64::MAX][turn % 3]);
+        let lens = [[90, 70], [1, 150], [150, 1]][turn / 3 % 3];
+        let epsilon = [0.0, 0.3, f32::INFINITY][turn % 3];
+        let score = |bits: u64| (bits % distinct) as i64;
+        let sets = Sets::<f32, i64, 2>::new([Shape::Uniform, Shape::Lattice][turn % 2], lens, score);
+        let function = [ScoreFunction::Product, ScoreFunction::Sum, ScoreFunction::Max][turn % 3];
+        let join = TopKDistanceJoin::new(epsilon, k).score(function);
+        sets.check(stream, &join, &[Strategy::AppendSort]);
+        sets.check(stream, &join.heap_bytes(0), &[Strategy::AppendSort]);
+    });
+}
+
+#[test]
+fn appended_pairs_that_memory_cannot_hold() {
+    on_each_schedule_in_turn(1, |gpu, _, _| {
+        let points = [0, 1].map(|i| Shape::AllEqual.points::<f32, 2>(200 - 50 * i, i as u64));
+        let gpu = gpu.with_memory_limit(800 << 10);
+        let (stream, mut workspace) = (Stream::new(&gpu).unwrap(), Workspace::new(&gpu));
+        let coords = points.each_ref().map(|points| upload(&stream, points.as_flattened()));
+        let scores = points.each_ref().map(|points| upload(&stream, &vec![0_u32; points.len()]));
+        let [left, right] = [0, 1].map(|i| DeviceScored { coords: &coords[i], scores: &scores[i] });
+        let join = TopKDistanceJoin::new(0.0, 5).strategy(Strategy::AppendSort).heap_bytes(1000);
+        let error = join.run_on::<[f32; 2], u32>(&stream, &mut workspace, left, right).unwrap_err();
+        assert!(matches!(error, Error::ResultTooLarge { count: 30_000, bytes: 960_000, .. }), "{error}");
+        // The objects stay usable.
+        let [left, right] = coords.each_ref();
+        let count = DistanceJoin::new(0.0).count_on::<[f32; 2]>(&stream, &mut workspace, left, Some(right));
+        assert_eq!(count.unwrap(), 30_000);
+    });
+}
+
+/// Scores a pair by its ids.
+fn custom_score(left: u32, right: u32) -> u64 {
+    u64::from((left ^ right).count_ones())
+}
+
+#[kernel(block = JOIN_THREADS)]
+unsafe fn join_by_custom_score(launch: CustomScoreLaunch<'_, f32>) {
+    // SAFETY: the host passes these arguments for such a launch.
+    unsafe { offer_pairs::<f32, 2>(launch, custom_score) }
+}
+
+#[test]
+fn custom_scores() {
+    on_each_schedule_in_turn(4, |_, stream, turn| {
+        let points = [0, 1].map(|i| Shape::Uniform.points::<f32, 2>(140 - 10 * i, i as u64));
+        let coords = points.each_ref().map(|points| upload(stream, points.as_flattened()));
+        let join = TopKDistanceJoin::new([0.0, 0.1, 0.3, 2.0][turn], [1, 20, 200, 100_000][turn]);
+        let expected = join.run_custom(&points[0], &points[1], custom_score).unwrap();
+        let mut workspace = Workspace::new(stream.gpu());
+        let found =
+            join.run_custom_on::<[f32; 2]>(stream, &mut workspace, coords.each_ref(), |blocks, args| {
+                // SAFETY: the kernel takes only what the join passes.
+                unsafe { stream.launch::<join_by_custom_score>(blocks, (args,)) }
+            });
+        assert!(found.unwrap() == expected, "{join:?}");
     });
 }
 

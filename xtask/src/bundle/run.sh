@@ -12,7 +12,7 @@
 #                              kdtree         trees and queries, of $KAURI_TREE_SIZES points
 #                              join           joins, of $KAURI_JOIN_SIZES points a set
 #                              join-thesis    the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
-#                                             ncu, if installed, in join-thesis-ncu.csv and lovik-ncu.csv
+#                                             ncu, if installed, in join-thesis-ncu.csv, lovik-ncu.csv and the figures
 #                              box-join       joins of boxes, of $KAURI_BOX_JOIN_SIZES boxes a set
 #                              box-join-thesis the experiments on boxes that Løvik published, of $KAURI_BOX_THESIS_SIZES right boxes
 #                              quadtree       quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
@@ -51,6 +51,8 @@ limit=${KAURI_TIMEOUT:-600}
 summary=$out/summary.txt
 : >"$summary"
 failed=0
+# Arguments of the next suite that add profiles.
+profiles=()
 
 # note NAME STATE DETAIL...: adds a line to the summary
 note() {
@@ -153,9 +155,11 @@ suites() {
             kdtree) suite kdtree 'kdtree_*' ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
             join) suite join join_lovik ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
             join-thesis)
-                suite join-thesis thesis_lovik ${KAURI_THESIS_SIZES:-1000 10000 100000 1000000 10000000 100000000}
+                build_rivals thesis_lovik
                 profile join-thesis-ncu bin/kauri-bench --suite join-thesis-once --n 1000000
                 profile lovik-ncu env ONCE=1 rivals/bin/thesis_lovik 1 1000000
+                suite join-thesis thesis_lovik ${KAURI_THESIS_SIZES:-1000 10000 100000 1000000 10000000 100000000}
+                profiles=()
                 ;;
             box-join) suite box-join join_boxes ${KAURI_BOX_JOIN_SIZES:-10000 100000 1000000 10000000} ;;
             box-join-thesis) suite box-join-thesis thesis_boxes ${KAURI_BOX_THESIS_SIZES:-100 1000 10000 100000 1000000 10000000} ;;
@@ -181,7 +185,7 @@ suite() {
     rivals "${@:2}"
     sizes=$(IFS=,; echo "${*:3}")
     run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --n "$sizes" --rivals "$out/rivals.jsonl" \
-        --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
+        "${profiles[@]}" --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 
 # alone SUITE DEVICE SIZE...: runs a suite without rivals; suites of meshes use the meshes in the bundle
@@ -201,7 +205,7 @@ metrics=$metrics,lts__t_sector_hit_rate.pct,l1tex__t_bytes_pipe_lsu_mem_global_o
 metrics=$metrics,dram__bytes_read.sum,dram__bytes_write.sum,smsp__inst_executed_op_local_ld.sum,smsp__inst_executed_op_local_st.sum
 
 # profile NAME COMMAND...: profiles the kernels of joins, in the order of the joins: occupancy, registers, cache hits, cache
-# traffic, local memory
+# traffic, local memory; adds the result to the profiles of the next suite
 profile() {
     local name=$1 ncu program
     shift
@@ -215,26 +219,23 @@ profile() {
         return
     fi
     run "$name" "$out/ncu.log" "$ncu" --csv --page raw --print-units base --target-processes all --log-file "$out/$name.csv" \
-        --kernel-name 'regex:^(join_rising|join_filter|join_in_registers|join_in_shared|join_count|filter)' \
-        --metrics "$metrics" "$@"
+        --kernel-name 'regex:^(join_rising|join_filter|join_in_registers|join_in_shared|join_append|filter)' \
+        --metrics "$metrics" "$@" && profiles+=(--profile "$out/$name.csv")
 }
 
-# rivals PATTERN SIZE...: builds the rivals whose names match and runs them with the benchmarks' seed; writes their rows to
-# rivals.jsonl
-rivals() {
+# build_rivals PATTERN: builds the rivals whose names match; what an earlier call built stays
+build_rivals() {
     local nvcc arch source program math pattern=$1
-    shift
-    : >"$out/rivals.jsonl"
     began=$SECONDS
     nvcc=$(PATH=$PATH:/usr/local/cuda/bin:/opt/cuda/bin command -v nvcc)
     if [ -z "$nvcc" ]; then
         note rivals skipped 'nvcc is not on the PATH'
-        return
+        return 1
     fi
     arch=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
     "$nvcc" --version | tail -n 2 >>"$summary"
     mkdir -p rivals/bin
-    # They take the compiler up to a minute each, side by side. What an earlier call built stays.
+    # They take the compiler up to a minute each, side by side.
     for source in rivals/$pattern.cu; do
         program=rivals/bin/$(basename "$source" .cu)
         # As it was published.
@@ -245,6 +246,15 @@ rivals() {
         fi
     done
     wait
+}
+
+# rivals PATTERN SIZE...: builds the rivals whose names match and runs them with the benchmarks' seed; writes their rows to
+# rivals.jsonl
+rivals() {
+    local source program pattern=$1
+    shift
+    : >"$out/rivals.jsonl"
+    build_rivals "$pattern" || return
     for source in rivals/$pattern.cu; do
         program=rivals/bin/$(basename "$source" .cu)
         if [ ! -x "$program" ]; then failed=1; continue; fi

@@ -76,6 +76,7 @@ const JOIN_NEIGHBOR_CELLS: Kernel = Kernel { file: "kernels/src/join/neighbor_ce
 const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["join::"] };
 const JOIN_THRESHOLD: Kernel = Kernel { file: "kernels/src/join/threshold.rs", tests: &["join::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["join::"] };
+const JOIN_APPEND: Kernel = Kernel { file: "kernels/src/join/append.rs", tests: &["join::"] };
 const JOIN_HEAPS: Kernel = Kernel { file: "kernels/src/join/heaps.rs", tests: &["join::"] };
 const QUADTREE_CODES: Kernel = Kernel { file: "kernels/src/quadtree/codes.rs", tests: &["quadtree::"] };
 const QUADTREE_SPLITS: Kernel =
@@ -746,6 +747,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: JOIN_NESTED,
         from: "        if right_are_all == 0 {",
         to: "        if false {",
+    },
+    Mutant {
+        what: "joins: one pair too many is appended",
+        kernel: JOIN_APPEND,
+        from: "is_full = index >= list.keys.len();",
+        to: "is_full = index > list.keys.len();",
+    },
+    Mutant {
+        what: "joins: the ids of heaps overlap their keys",
+        kernel: JOIN_HEAPS,
+        from: "words.part(2 * len, len)",
+        to: "words.part(len, len)",
     },
     Mutant {
         what: "joins: a heap moves the better child up",

@@ -2,17 +2,20 @@
 //! sets, of the distance and of `k`, for real-like sets, and with limited memory. In device memory, by the wall clock.
 //!
 //! In figures 7.1, 7.2 and 7.9, `--n` is the size of both sets; published are 1e3 to 1e8. All other sets have the published sizes, or
-//! smaller ones if all values of `--n` are smaller. Results of a profiler (7.4, 7.7 and parts of 7.5: occupancy, traffic, cache hits) are
-//! not measured here: the suite `join-thesis-once` runs each of those joins once for `ncu`.
+//! smaller ones if all values of `--n` are smaller. Occupancy, traffic and cache hits (parts of 7.4, 7.5 and 7.7) are a profiler's: the suite
+//! `join-thesis-once` runs each of those joins once for `ncu`, and `--profile` adds its results ([`profile`]). Without them 7.7 is only the
+//! memory of the join.
 //!
 //! Phases are differences of times, because a join is one call. For kauri's strategies `hash and sort` is the time of a join that sorts
 //! one set and probes it with two points, of either set, minus that with four points. The filter's `final selection` is the time of
-//! the best pairs minus that of the ids of all pairs (4 bytes per pair; the filter writes 16). Heaps and cells select while they filter.
-//! The rival's phases are measured by events.
+//! the best pairs minus that of the ids of all pairs (4 bytes per pair; the filter writes 16). The `final sort` of appended pairs is that of
+//! random scores of as many pairs. Heaps and cells select while they filter. The rival's phases are measured by events.
 //!
 //! The rival is `benches/rivals/thesis_lovik.cu`.
 
-use super::STRATEGIES;
+pub(crate) mod profile;
+
+use super::{MOST_IN_HEAPS, STRATEGIES, has_heaps};
 use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::measure::Effort;
 use crate::points::{self, noise};
@@ -20,6 +23,7 @@ use crate::report::{Phase, Report, Row};
 use crate::suites::{Settings, copy};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::join::{DeviceScored, DistanceJoin, ScoredPair, Strategy, TopKDistanceJoin};
+use kauri::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use kauri::{Error, Result};
 use rayon::prelude::*;
 use std::collections::HashMap;
@@ -29,18 +33,39 @@ const OVER_RIGHTS: Figure =
     Figure { name: "7.1 time", x_axis: "right points", quantity: Quantity::Milliseconds };
 const OVER_LEFTS: Figure =
     Figure { name: "7.2 time", x_axis: "left points", quantity: Quantity::Milliseconds };
-const SHARES: Figure = Figure { name: "7.3 phases", x_axis: "distance", quantity: Quantity::Percent };
+const SHARES: Figure = Figure { name: "7.4 phases", x_axis: "distance", quantity: Quantity::Percent };
+const OCCUPANCY: Figure = Figure { name: "7.4 occupancy", x_axis: "distance", quantity: ACTIVE_WARPS };
 const OVER_DISTANCE: Figure =
     Figure { name: "7.3 time", x_axis: "distance", quantity: Quantity::Milliseconds };
 const SHARES_OF_K: Figure = Figure { name: "7.5 phases", x_axis: "pairs", quantity: Quantity::Percent };
+const OCCUPANCY_OF_K: Figure = Figure { name: "7.5 occupancy", x_axis: "pairs", quantity: ACTIVE_WARPS };
 const OVER_K: Figure = Figure { name: "7.6 time", x_axis: "pairs", quantity: Quantity::Milliseconds };
+const HITS: Figure =
+    Figure { name: "7.7 cache hits", x_axis: "pairs", quantity: Quantity::Profiled("% of accesses") };
+const TRAFFIC: Figure = Figure { name: "7.7 traffic", x_axis: "pairs", quantity: Quantity::Profiled("MB") };
+const MEMORY_OF_K: Figure = Figure { name: "7.7 memory", x_axis: "pairs", quantity: Quantity::Megabytes };
 const REAL: Figure =
     Figure { name: "7.8 time", x_axis: "distance in degrees", quantity: Quantity::Milliseconds };
 const MEMORY: Figure = Figure { name: "7.9 memory", x_axis: "right points", quantity: Quantity::Megabytes };
 const MEMORY_OF_LEFTS: Figure =
     Figure { name: "7.9 memory over left points", x_axis: "left points", quantity: Quantity::Megabytes };
-const FIGURES: [Figure; 9] =
-    [OVER_RIGHTS, OVER_LEFTS, SHARES, OVER_DISTANCE, SHARES_OF_K, OVER_K, REAL, MEMORY, MEMORY_OF_LEFTS];
+const ACTIVE_WARPS: Quantity = Quantity::Profiled("% of warps active");
+const FIGURES: [Figure; 14] = [
+    OVER_RIGHTS,
+    OVER_LEFTS,
+    OVER_DISTANCE,
+    SHARES,
+    OCCUPANCY,
+    SHARES_OF_K,
+    OCCUPANCY_OF_K,
+    OVER_K,
+    HITS,
+    TRAFFIC,
+    MEMORY_OF_K,
+    REAL,
+    MEMORY,
+    MEMORY_OF_LEFTS,
+];
 
 /// Points of a set in figures with another axis.
 const PUBLISHED: usize = 1_000_000;
@@ -48,12 +73,14 @@ const DISTANCE: f32 = 0.001;
 const DISTANCES: [f32; 7] = [0.0001, 0.0003, DISTANCE, 0.003, 0.01, 0.03, 0.1];
 const K: usize = 16;
 /// The largest published value is unknown.
-const KS: [usize; 11] = [1, 2, 4, 8, K, 32, 64, 128, 256, 512, 1024];
-/// Most pairs of a heap.
-const MOST_IN_HEAPS: usize = 64;
+const KS: [usize; 13] = [1, 2, 4, 8, K, 32, 64, 128, 256, 512, 1024, 10_000, 100_000];
+/// The numbers of pairs of figure 7.7.
+const COMPARED_KS: [usize; 2] = [32, 64];
 /// Default bytes for the best pairs of each right point, and the bytes of the published experiment.
 const RESULTS: u64 = 4 << 30;
 const SMALL_RESULTS: u64 = 50 << 20;
+/// Bits of the sum of two scores.
+const SCORE_BITS: u32 = 25;
 /// A measurement ends with the run during which this time has passed.
 const LIMIT: Duration = Duration::from_millis(500);
 
@@ -91,13 +118,20 @@ pub(super) fn run_once(settings: &Settings, report: &mut Report) -> Result<()> {
     let [left, right] = sets;
     let (left, right) = (left?, right?);
     let mut bench = Bench::new(&settings, gpu, [&left, &right], uniform(n), report)?;
-    let of_distances = DISTANCES.map(|epsilon| (epsilon, K)).into_iter();
-    for (epsilon, k) in of_distances.chain([32, 64].map(|k| (DISTANCE, k))) {
-        for (name, strategy) in STRATEGIES.into_iter().skip(1) {
-            bench.top_k(Join::new(epsilon, k, name, strategy), vec![])?;
-        }
+    for join in profiled_joins() {
+        bench.top_k(join, vec![])?;
     }
     Ok(())
+}
+
+/// The joins for a profiler in their order: over distances, then over the numbers of pairs that heaps hold. The rival runs those of its
+/// strategies in this order.
+fn profiled_joins() -> impl Iterator<Item = Join> {
+    let ks = KS.into_iter().filter(|&k| k != K && k <= MOST_IN_HEAPS).map(|k| (DISTANCE, k));
+    let joins = DISTANCES.into_iter().map(|epsilon| (epsilon, K)).chain(ks);
+    joins.flat_map(|(epsilon, k)| {
+        STRATEGIES.into_iter().skip(1).map(move |(name, strategy)| Join::new(epsilon, k, name, strategy))
+    })
 }
 
 /// Returns a published number of points, scaled down in proportion if no size of the run reaches a million.
@@ -146,7 +180,7 @@ fn over_sizes(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()>
     Ok(())
 }
 
-/// Figures 7.3, 7.5 and 7.6.
+/// Figures 7.3 to 7.7.
 fn over_distances_and_numbers(settings: &Settings, gpu: &Gpu, report: &mut Report) -> Result<()> {
     let (n, stream) = (published(settings, PUBLISHED), Stream::new(gpu)?);
     let (left, right) =
@@ -169,10 +203,13 @@ fn over_distances_and_numbers(settings: &Settings, gpu: &Gpu, report: &mut Repor
             if join.has_heaps() && k > MOST_IN_HEAPS {
                 continue;
             }
-            let points = vec![
+            let mut points = vec![
                 FigurePoint::new(OVER_K.name, "", line, k as f64),
                 FigurePoint::new(SHARES_OF_K.name, line, "", k as f64),
             ];
+            if COMPARED_KS.contains(&k) {
+                points.push(FigurePoint::new(MEMORY_OF_K.name, "", line, k as f64));
+            }
             bench.top_k_in_phases(join, points)?;
         }
     }
@@ -261,7 +298,7 @@ impl Join {
     }
 
     fn has_heaps(&self) -> bool {
-        matches!(self.strategy, Strategy::RegisterHeap | Strategy::SharedHeap)
+        has_heaps(self.strategy)
     }
 
     fn work(&self) -> String {
@@ -281,8 +318,17 @@ struct Bench<'a> {
     report: &'a mut Report,
     /// The pairs of joins, by distance and number, to compare other strategies with.
     found: HashMap<(u32, usize), Vec<ScoredPair>>,
-    /// Milliseconds by distance: of hash and sort, and of hash and sort with the ids of all pairs if they fit in memory.
-    phases: HashMap<u32, (f64, Option<f64>)>,
+    /// The parts of joins by distance.
+    parts: HashMap<u32, Parts>,
+}
+
+/// Milliseconds of parts of joins within a distance.
+#[derive(Clone, Copy)]
+struct Parts {
+    /// Hash and sort.
+    sorted: f64,
+    /// Hash and sort with the ids of all pairs, and the sort of as many scores with ids, if they fit in memory.
+    all_pairs: Option<(f64, f64)>,
 }
 
 impl<'a> Bench<'a> {
@@ -294,8 +340,8 @@ impl<'a> Bench<'a> {
         report: &'a mut Report,
     ) -> Result<Self> {
         let (stream, effort) = (Stream::new(gpu)?, settings.effort);
-        let (found, phases) = (HashMap::new(), HashMap::new());
-        Ok(Self { effort, gpu, stream, sets, input, report, found, phases })
+        let (found, parts) = (HashMap::new(), HashMap::new());
+        Ok(Self { effort, gpu, stream, sets, input, report, found, parts })
     }
 
     /// Returns the row of a join, which is measured once, and adds the figures that show it.
@@ -355,12 +401,17 @@ impl<'a> Bench<'a> {
         if join.strategy == Strategy::Auto || !row.phases.is_empty() {
             return Ok(());
         }
-        let (sorted, with_ids) = self.phases_of(join.epsilon)?;
-        let phases = match (join.strategy, with_ids) {
-            (Strategy::Filter, Some(with_ids)) => Phase::all([
+        let Parts { sorted, all_pairs } = self.parts_of(join.epsilon)?;
+        let phases = match (join.strategy, all_pairs) {
+            (Strategy::Filter, Some((with_ids, _))) => Phase::all([
                 ("hash and sort", sorted),
                 ("filter", with_ids - sorted),
                 ("final selection", all - with_ids),
+            ]),
+            (Strategy::AppendSort, Some((_, pairs_sorted))) => Phase::all([
+                ("hash and sort", sorted),
+                ("filter", all - sorted - pairs_sorted),
+                ("final sort", pairs_sorted),
             ]),
             _ => Phase::all([("hash and sort", sorted), ("filter and selection", all - sorted)]),
         };
@@ -368,9 +419,9 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    fn phases_of(&mut self, epsilon: f32) -> Result<(f64, Option<f64>)> {
-        if let Some(&phases) = self.phases.get(&epsilon.to_bits()) {
-            return Ok(phases);
+    fn parts_of(&mut self, epsilon: f32) -> Result<Parts> {
+        if let Some(&parts) = self.parts.get(&epsilon.to_bits()) {
+            return Ok(parts);
         }
         let (join, mut workspace) = (DistanceJoin::new(epsilon), Workspace::new(self.gpu));
         let (stream, [left, right]) = (&self.stream, self.sets);
@@ -381,19 +432,42 @@ impl<'a> Bench<'a> {
         // The build side of a distance join is the right set.
         let each = [counted(&left.corners, &left.coords)?, counted(&right.corners, &right.coords)?];
         let sorted = each[0] + each[1] - counted(&left.corners, &right.corners)?;
-        let with_ids = self.effort.wall(|| {
-            let found =
-                join.rows_on::<[f32; 2]>(stream, &mut workspace, &right.coords, Some(&left.coords))?;
-            stream.synchronize()?;
-            Ok(found)
-        });
-        let with_ids = match with_ids {
-            Ok(timing) => Some(timing.median_ms),
+        let mut all_pairs = || {
+            let mut num_pairs = 0;
+            let with_ids = self.effort.wall(|| {
+                let found =
+                    join.rows_on::<[f32; 2]>(stream, &mut workspace, &right.coords, Some(&left.coords))?;
+                num_pairs = found.1.len();
+                stream.synchronize()?;
+                Ok(found)
+            })?;
+            Ok((with_ids.median_ms, self.pairs_sorted(num_pairs)?))
+        };
+        let all_pairs = match all_pairs() {
+            Ok(parts) => Some(parts),
             Err(Error::OutOfMemory { .. } | Error::ResultTooLarge { .. }) => None,
             Err(error) => return Err(error),
         };
-        self.phases.insert(epsilon.to_bits(), (sorted, with_ids));
-        Ok((sorted, with_ids))
+        let parts = Parts { sorted, all_pairs };
+        self.parts.insert(epsilon.to_bits(), parts);
+        Ok(parts)
+    }
+
+    /// Returns the milliseconds of a sort of some pairs by the bits of the sum of two scores.
+    fn pairs_sorted(&self, num_pairs: usize) -> Result<f64> {
+        let (stream, mut workspace) = (&self.stream, Workspace::new(self.gpu));
+        let scores: Vec<u64> =
+            (0..num_pairs as u64).into_par_iter().map(|i| noise(7, i) >> (u64::BITS - SCORE_BITS)).collect();
+        let scores = Buffer::from_slice(stream, &scores, "scores of pairs")?;
+        let buffer = || Buffer::<u64>::uninitialized(self.gpu, num_pairs, "pairs");
+        let (mut ids, mut sorted_scores, mut sorted_ids) = (buffer()?, buffer()?, buffer()?);
+        ids.fill_bytes(stream, 0)?;
+        let options = RadixSortOptions::default().bits(0..SCORE_BITS);
+        let timing = self.effort.events(stream, || {
+            let (sorted_scores, sorted_ids) = (&mut sorted_scores, &mut sorted_ids);
+            sort_pairs(stream, &mut workspace, &scores, &ids, sorted_scores, sorted_ids, &options)
+        })?;
+        Ok(timing.median_ms)
     }
 }
 
@@ -422,16 +496,22 @@ mod tests {
         let settings = simulated(&[40, 150]);
         let mut report = Report::new("join-thesis", Hardware::of(&settings.device), 1);
         run(&settings, &mut report).unwrap();
-        let rival = r#"{"system":"rival","work":"top 16 within 0.001, cells","input":"f32 x 2, u24, uniform, 150 left","n":150,
+        let rival = r#"{"system":"Lovik in CUDA","work":"top 16 within 0.001, registers","input":"f32 x 2, u24, uniform, 150 left","n":150,
             "median_ms":3.0,"min_ms":3.0,"max_ms":4.0,"runs":5,"temp_bytes":9,"phases":[{"name":"filter","ms":3.0}]}"#;
-        report.add_rivals(&rival.replace('\n', "")).unwrap();
+        let rival = rival.replace('\n', "");
+        for end in ["", ", 50 MiB of results"] {
+            report.add_rivals(&rival.replace("registers", &format!("registers{end}"))).unwrap();
+        }
+        for kernel in ["join_in_registers_f32_2_K", "void filter_in_registers<K>(Sides, Pair *)"] {
+            profile::add_profile(&mut report, &profile::tests::of_registers(kernel)).unwrap();
+        }
         let folder = std::env::temp_dir().join(format!("kauri-figures-{}", std::process::id()));
         plots::write(&report, &folder).unwrap();
         let pictures: Vec<_> = std::fs::read_dir(&folder).unwrap().collect();
         assert_eq!(pictures.len(), FIGURES.len());
-        for name in ["7-1-time.svg", "7-3-phases.svg", "7-9-memory.svg"] {
+        for name in ["7-1-time.svg", "7-4-phases.svg", "7-4-occupancy.svg", "7-9-memory.svg"] {
             let picture = std::fs::read_to_string(folder.join(name)).unwrap();
-            assert!(picture.contains("rival") && picture.contains("registers"), "{name}: {picture}");
+            assert!(picture.contains("Lovik") && picture.contains("registers"), "{name}: {picture}");
         }
         std::fs::remove_dir_all(&folder).unwrap();
         let checked = report.rows.iter().filter(|row| row.check.is_some()).count();
@@ -444,7 +524,7 @@ mod tests {
         let settings = simulated(&[150]);
         let mut once = Report::new("join-thesis-once", Hardware::of(&settings.device), 1);
         run_once(&settings, &mut once).unwrap();
-        assert_eq!(once.rows.len(), (DISTANCES.len() + 2) * (STRATEGIES.len() - 1));
+        assert_eq!(once.rows.len(), (DISTANCES.len() + 7) * (STRATEGIES.len() - 1));
     }
 
     #[test]

@@ -175,8 +175,5 @@ fn figure_points(
     across: f64,
     factor: f64,
 ) -> Vec<FigurePoint> {
-    vec![
-        FigurePoint::new(times, "", line, across),
-        FigurePoint::new(factors, "", line, across).times_as_fast(factor),
-    ]
+    vec![FigurePoint::new(times, "", line, across), FigurePoint::new(factors, "", line, across).value(factor)]
 }

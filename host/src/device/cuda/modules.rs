@@ -175,10 +175,11 @@ fn look_up(driver: &CudaDriver, module: Handle, launch: &Launch<'_>) -> Result<H
         raw::NOT_FOUND => return Err(missing()),
         code => driver.check("cuModuleGetFunction", code)?,
     }
-    if launch.shared_bytes > DEFAULT_SHARED_BYTES {
+    // Set once, for all later launches.
+    if launch.max_shared_bytes > DEFAULT_SHARED_BYTES {
         // SAFETY: a function of that module.
         let code = unsafe {
-            raw::cuFuncSetAttribute(function, raw::MAX_DYNAMIC_SHARED_SIZE, launch.shared_bytes as i32)
+            raw::cuFuncSetAttribute(function, raw::MAX_DYNAMIC_SHARED_SIZE, launch.max_shared_bytes as i32)
         };
         driver.check("cuFuncSetAttribute", code)?;
     }

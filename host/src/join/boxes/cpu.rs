@@ -1,9 +1,10 @@
-//! CPU backend of joins of boxes: the right boxes in the cells of a grid with levels; each left box searches them.
+//! CPU backend of joins of boxes: both sets in the order of the cells of a grid with levels; each left box searches the right ones.
 
 use super::grid::{as_boxes, grid_of_host_sets};
 use super::params::BoxParams;
 use crate::batches::{Delivery, RowSplitter};
 use crate::error::Result;
+use crate::join::cpu::order::sort_by_code;
 use crate::join::estimate::{self, Sample};
 use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows, zeros};
 use crate::memory::{self, Parts};
@@ -13,8 +14,8 @@ use kauri_kernels::join::boxes::geometry::Aabb;
 use kauri_kernels::join::boxes::levels::{Level, LevelGrid};
 use kauri_kernels::join::cells::{NOWHERE, Pairing};
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 /// Most left boxes of a task.
@@ -27,22 +28,21 @@ const BOXES_PER_ENTRY: usize = 2;
 /// Counts the pairs of two sets, given as [right, left].
 pub(super) fn count<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
     with_exact_dims!(params.test.dims, D => {
-        let [right, left] = sets.map(as_boxes::<C, D>);
-        match CellBoxes::new(right, left, params)? {
-            Some(cells) => Ok(cells.count(left, params.pairing)),
-            None => Ok(0),
-        }
+        let sets = sets.map(as_boxes::<C, D>);
+        let Some(grid) = grid_of_host_sets(sets, params) else { return Ok(0) };
+        let [right, left] = sorted_sets(sets, &grid, params)?;
+        Ok(CellBoxes::new(&grid, params, right)?.count(&left, params.pairing))
     })
 }
 
 /// Finds the rows of the left boxes.
 pub(super) fn rows<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<Rows> {
     with_exact_dims!(params.test.dims, D => {
-        let [right, left] = sets.map(as_boxes::<C, D>);
-        match CellBoxes::new(right, left, params)? {
-            Some(cells) => cells.rows(left, 0, &|_| Ok(left.len())),
-            None => empty_rows(left.len()),
-        }
+        let sets = sets.map(as_boxes::<C, D>);
+        let num_rows = sets[1].len();
+        let Some(grid) = grid_of_host_sets(sets, params) else { return empty_rows(num_rows) };
+        let [right, left] = sorted_sets(sets, &grid, params)?;
+        CellBoxes::new(&grid, params, right)?.rows(&left, num_rows, 0, &|_| Ok(num_rows))
     })
 }
 
@@ -56,25 +56,74 @@ pub(super) fn deliver<C: Coord>(
     with_exact_dims!(params.test.dims, D => {
         let [right, left] = sets.map(as_boxes::<C, D>);
         let splitter = RowSplitter::new(left.len(), ITEM_BYTES, delivery.limits());
-        let Some(cells) = CellBoxes::new(right, left, params)? else {
+        // All batches share one grid.
+        let Some(grid) = grid_of_host_sets([right, left], params) else {
             return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
         };
+        let cells = CellBoxes::new(&grid, params, SortedBoxes::new(right, &grid)?)?;
         let sample = Sample::of_items(sets[1], params.width(), estimate::ROWS, params.pairing)?;
-        let num_pairs = cells.count(as_boxes(&sample.coords), Pairing::All);
+        let sorted_sample = SortedBoxes::new(as_boxes(&sample.coords), &grid)?;
+        let num_pairs = cells.count(&sorted_sample, Pairing::All);
         let splitter = splitter.with_sample(sample.rows_with_items(num_pairs));
         deliver_rows(splitter, delivery, visit, |range, splitter| {
-            cells.rows(&left[range.clone()], range.start as u32, &|offsets| splitter.rows_that_fit(offsets))
+            let sorted = SortedBoxes::new(&left[range.clone()], &grid)?;
+            cells.rows(&sorted, range.len(), range.start as u32, &|offsets| splitter.rows_that_fit(offsets))
         })
     })
 }
 
-/// The right boxes in the order of their keys.
-struct CellBoxes<'a, C, const D: usize> {
-    grid: LevelGrid<D>,
-    params: &'a BoxParams<C>,
+/// Boxes that may have pairs, in the order of their keys.
+struct SortedBoxes<C, const D: usize> {
     keys: Vec<u64>,
     ids: Vec<u32>,
     boxes: Vec<Aabb<C, D>>,
+}
+
+impl<C: Coord, const D: usize> SortedBoxes<C, D> {
+    fn new(boxes: &[[[C; D]; 2]], grid: &LevelGrid<D>) -> Result<Self> {
+        let aabb = |id: usize| Aabb { low: boxes[id][0], high: boxes[id][1] };
+        let key = |id: usize| {
+            let key = grid.cells(&aabb(id)).map_or(NOWHERE, |cells| {
+                let level = grid.level(&cells);
+                grid.key(level, cells[0].map(|cell| cell >> level))
+            });
+            (key, id as u32)
+        };
+        let mut order = parallel::collect(boxes.len(), TASK_ITEMS, "cells of boxes", key)?;
+        // One more bit for the boxes without pairs.
+        sort_by_code(&mut order, grid.key_bits() + 1)?;
+        order.truncate(order.partition_point(|&(key, _)| key < NOWHERE));
+        let len = order.len();
+        Ok(Self {
+            keys: parallel::collect(len, TASK_ITEMS, "cells of boxes", |i| order[i].0)?,
+            ids: parallel::collect(len, TASK_ITEMS, "ids in the order of cells", |i| order[i].1)?,
+            boxes: parallel::collect(len, TASK_ITEMS, "boxes in the order of cells", |i| {
+                aabb(order[i].1 as usize)
+            })?,
+        })
+    }
+}
+
+/// Sorts two sets; in a self join, one.
+fn sorted_sets<C: Coord, const D: usize>(
+    [right, left]: [&[[[C; D]; 2]]; 2],
+    grid: &LevelGrid<D>,
+    params: &BoxParams<C>,
+) -> Result<[Arc<SortedBoxes<C, D>>; 2]> {
+    let sort = |set| SortedBoxes::new(set, grid).map(Arc::new);
+    if params.is_self_join() {
+        let sorted = sort(left)?;
+        return Ok([sorted.clone(), sorted]);
+    }
+    let (right, left) = parallel::join(|| sort(right), || sort(left));
+    Ok([right?, left?])
+}
+
+/// The right boxes with a directory of their keys.
+struct CellBoxes<'a, C, const D: usize> {
+    grid: &'a LevelGrid<D>,
+    params: &'a BoxParams<C>,
+    right: Arc<SortedBoxes<C, D>>,
     /// Entry `i` is the position of the first key whose highest bits are at least `i`.
     directory: Vec<u32>,
     /// Bits of a key below those of a directory entry.
@@ -84,37 +133,25 @@ struct CellBoxes<'a, C, const D: usize> {
 }
 
 impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
-    /// Sorts the right boxes by cell. Returns `None` if no pair is possible.
-    fn new(right: &[[[C; D]; 2]], left: &[[[C; D]; 2]], params: &'a BoxParams<C>) -> Result<Option<Self>> {
-        let Some(grid) = grid_of_host_sets([right, left], params) else { return Ok(None) };
-        let key = |id: usize| {
-            let key = grid.cells(&aabb(&right[id])).map_or(NOWHERE, |cells| {
-                let level = grid.level(&cells);
-                grid.key(level, cells[0].map(|cell| cell >> level))
-            });
-            (key, id as u32)
-        };
-        let mut order = parallel::collect(right.len(), TASK_ITEMS, "cells of boxes", key)?;
-        order.par_sort_unstable();
-        order.truncate(order.partition_point(|&(key, _)| key < NOWHERE));
-        let len = order.len();
-        let keys = parallel::collect(len, TASK_ITEMS, "cells of boxes", |i| order[i].0)?;
-        let ids = parallel::collect(len, TASK_ITEMS, "ids in the order of cells", |i| order[i].1)?;
-        let boxes = parallel::collect(len, TASK_ITEMS, "boxes in the order of cells", |i| {
-            aabb(&right[ids[i] as usize])
-        })?;
+    fn new(
+        grid: &'a LevelGrid<D>,
+        params: &'a BoxParams<C>,
+        right: impl Into<Arc<SortedBoxes<C, D>>>,
+    ) -> Result<Self> {
+        let right = right.into();
+        let len = right.keys.len();
         let entry_bits = (len / BOXES_PER_ENTRY).max(1).ilog2().min(grid.key_bits());
         let shift = grid.key_bits() - entry_bits;
         let mut directory = memory::vec_with_capacity((1 << entry_bits) + 1, "directory of cells")?;
         let mut levels = 0;
-        for (i, &key) in keys.iter().enumerate() {
+        for (i, &key) in right.keys.iter().enumerate() {
             levels |= 1 << grid.level_of_key(key);
             while directory.len() as u64 <= key >> shift {
                 directory.push(i as u32);
             }
         }
         directory.resize((1 << entry_bits) + 1, len as u32);
-        Ok(Some(Self { grid, params, keys, ids, boxes, directory, shift, levels }))
+        Ok(Self { grid, params, right, directory, shift, levels })
     }
 
     /// Returns the position of the first key that is not less than `key`.
@@ -122,13 +159,14 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
     fn lower_bound(&self, key: u64) -> usize {
         let entry = (key >> self.shift) as usize;
         let [begin, end] = [entry, entry + 1].map(|entry| self.directory[entry] as usize);
-        begin + self.keys[begin..end].partition_point(|&other| other < key)
+        begin + self.right.keys[begin..end].partition_point(|&other| other < key)
     }
 
     /// Calls `visit` with the id of each right box that makes a pair with a left box.
     #[inline(always)]
     fn for_each_match(&self, left: &Aabb<C, D>, mut visit: impl FnMut(u32)) {
         let Some([first, last]) = self.grid.cells(left) else { return };
+        let SortedBoxes { keys, ids, boxes } = &*self.right;
         let mut levels = self.levels;
         while levels != 0 {
             let level = levels.trailing_zeros();
@@ -140,25 +178,25 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 let begin = self.grid.key(level, cell);
                 let end = begin + u64::from(range[1][0] - range[0][0]);
                 let mut position = self.lower_bound(begin);
-                while position < self.keys.len() && self.keys[position] <= end {
-                    if self.params.test.holds(left, &self.boxes[position]) {
-                        visit(self.ids[position]);
+                while position < keys.len() && keys[position] <= end {
+                    if self.params.test.holds(left, &boxes[position]) {
+                        visit(ids[position]);
                     }
                     position += 1;
                 }
-                row = self.keys.get(position).and_then(|&key| next_row(&self.grid, level, range, cell, key));
+                row = keys.get(position).and_then(|&key| next_row(self.grid, level, range, cell, key));
             }
         }
     }
 
     /// Counts the pairs of some left boxes, which must be the whole set in a self join.
-    fn count(&self, left: &[[[C; D]; 2]], pairing: Pairing) -> u64 {
+    fn count(&self, left: &SortedBoxes<C, D>, pairing: Pairing) -> u64 {
         let total = AtomicU64::new(0);
-        Ranges::even(left.len(), TASK).for_each(&|task| {
+        Ranges::even(left.ids.len(), TASK).for_each(&|task| {
             let mut count = 0_u64;
-            for id in task {
-                self.for_each_match(&aabb(&left[id]), |other| {
-                    count += u64::from(pairing.includes(other, id as u32))
+            for i in task {
+                self.for_each_match(&left.boxes[i], |id| {
+                    count += u64::from(pairing.includes(id, left.ids[i]))
                 });
             }
             total.fetch_add(count, Ordering::Relaxed);
@@ -166,46 +204,48 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         total.into_inner()
     }
 
-    /// Finds the leading rows of some left boxes, before which there are `num_before` others. `rows_that_fit` returns their number from
-    /// the offsets of all rows.
+    /// Finds the leading rows of `num_rows` left boxes, before which there are `num_before` others. `rows_that_fit` returns their number
+    /// from the offsets of all rows.
     fn rows(
         &self,
-        left: &[[[C; D]; 2]],
+        left: &SortedBoxes<C, D>,
+        num_rows: usize,
         num_before: u32,
         rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
-        let tasks = Ranges::even(left.len(), TASK);
-        let for_each = |row: usize, visit: &mut dyn FnMut(u32)| {
-            let id = num_before + row as u32;
-            self.for_each_match(&aabb(&left[row]), |other| {
-                if self.params.pairing.includes(other, id) {
-                    visit(other);
+        let tasks = Ranges::even(left.ids.len(), TASK);
+        let for_each = |i: usize, visit: &mut dyn FnMut(u32)| {
+            let own_id = left.ids[i] + num_before;
+            self.for_each_match(&left.boxes[i], |id| {
+                if self.params.pairing.includes(id, own_id) {
+                    visit(id);
                 }
             });
         };
-        let mut counts: Vec<u32> = zeros(left.len(), "lengths of rows")?;
+        let mut counts: Vec<u32> = zeros(num_rows, "lengths of rows")?;
         let count_parts = Parts::of_initialized(&mut counts);
         let num_kept = AtomicUsize::new(0);
         let kept = parallel::map(tasks.num(), 1, |task| {
             let mut ids = Vec::new();
-            for row in tasks.get(task) {
-                let begin = ids.len();
-                let mut count = 0;
-                let keeps = num_kept.load(Ordering::Relaxed) <= MAX_KEPT;
-                for_each(row, &mut |id| {
+            let keeps = num_kept.load(Ordering::Relaxed) <= MAX_KEPT;
+            let mut num_found = 0;
+            for i in tasks.get(task) {
+                let (begin, mut count) = (ids.len(), 0);
+                for_each(i, &mut |id| {
                     count += 1;
                     if keeps {
                         ids.push(id);
                     }
                 });
                 ids[begin..].sort_unstable();
-                num_kept.fetch_add(count as usize, Ordering::Relaxed);
+                num_found += count as usize;
                 // SAFETY: each row is of one task.
-                unsafe { count_parts.write(row, count) };
+                unsafe { count_parts.write(left.ids[i] as usize, count) };
             }
+            num_kept.fetch_add(num_found, Ordering::Relaxed);
             ids
         });
-        let mut offsets = zeros(left.len() + 1, "offsets of rows")?;
+        let mut offsets = zeros(num_rows + 1, "offsets of rows")?;
         for (row, &count) in counts.iter().enumerate() {
             offsets[row + 1] = offsets[row] + u64::from(count);
         }
@@ -217,25 +257,29 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         let parts = Parts::new(&mut ids.spare_capacity_mut()[..len]);
         let was_kept = num_kept.into_inner() <= MAX_KEPT;
         parallel::for_each(tasks.num(), &|task| {
-            let mut kept = &kept[task][..];
-            let mut found = Vec::new();
-            for row in tasks.get(task).filter(|row| row + 1 < offsets.len()) {
-                let range: Range<usize> = offsets[row] as usize..offsets[row + 1] as usize;
+            let (mut kept, mut found) = (&kept[task][..], Vec::new());
+            for i in tasks.get(task) {
+                let row = left.ids[i] as usize;
                 let items = if was_kept {
-                    let (items, rest) = kept.split_at(range.len());
+                    let (items, rest) = kept.split_at(counts[row] as usize);
                     kept = rest;
                     items
                 } else {
                     found.clear();
-                    for_each(row, &mut |id| found.push(id));
+                    if row + 1 < offsets.len() {
+                        for_each(i, &mut |id| found.push(id));
+                    }
                     found.sort_unstable();
                     &found[..]
                 };
-                // SAFETY: rows do not overlap.
-                unsafe { parts.part(range) }.write_copy_of_slice(items);
+                if row + 1 < offsets.len() {
+                    let range: Range<usize> = offsets[row] as usize..offsets[row + 1] as usize;
+                    // SAFETY: rows do not overlap.
+                    unsafe { parts.part(range) }.write_copy_of_slice(items);
+                }
             }
         });
-        // SAFETY: every row has been written.
+        // SAFETY: every row has been written: boxes without a key have no pairs.
         unsafe { ids.set_len(len) };
         Ok(Rows::new(offsets, ids))
     }
@@ -275,8 +319,4 @@ fn next_row<const D: usize>(
         }
     }
     (D > 1).then_some(next)
-}
-
-fn aabb<C: Copy, const D: usize>([low, high]: &[[C; D]; 2]) -> Aabb<C, D> {
-    Aabb { low: *low, high: *high }
 }

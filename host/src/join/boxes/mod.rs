@@ -66,8 +66,8 @@ use std::ops::ControlFlow;
 /// ```
 ///
 /// # Method
-/// On a GPU both sets are sorted by the cells of a grid with levels: the cells of a level are twice as long as those of the level below,
-/// and a box belongs to the lowest level at which it touches at most two cells along each axis, and to the low cell there (Koudas, Sevcik
+/// On a GPU both sets are sorted by the cells of a grid with levels: the cells of a level are four times as long as those of the level
+/// below, and a box belongs to the lowest level at which it touches at most two cells along each axis, and to the low cell there (Koudas, Sevcik
 /// 1997, *Size separation spatial join*). Each box searches the cells around it at its level and the levels above. [`BoxMethod`] lists
 /// other methods. Distances are compared as in a [`DistanceJoin`](super::DistanceJoin): for boxes that are points the pairs are the same.
 ///

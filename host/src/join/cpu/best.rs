@@ -32,16 +32,27 @@ const COUNTED_FROM: usize = 1 << 16;
 /// Returns the ranks of the scores of points by their ids.
 pub(super) type RanksOf<'a> = dyn Fn(&[u32]) -> Result<Vec<u64>> + 'a;
 
+/// Returns the rank of the score of a left and a right id.
+pub(in crate::join) type CustomScore<'a> = dyn Fn(u32, u32) -> u64 + Sync + 'a;
+
+/// Where the scores of pairs come from.
+#[derive(Clone, Copy)]
+pub(super) enum PairScores<'a> {
+    /// The scores of points, whose ranks are returned for both sides, and a score function.
+    OfPoints([&'a RanksOf<'a>; 2], &'a Scoring),
+    /// A custom score.
+    Custom(&'a CustomScore<'a>),
+}
+
 /// Returns the ranks of the scores of points.
 pub(super) fn ranks_of<S: Score>(ids: &[u32], scores: &[S]) -> Result<Vec<u64>> {
     parallel::collect(ids.len(), TASK_ITEMS, "ranks of scores", |i| scores[ids[i] as usize].score_rank())
 }
 
-/// Finds the best `k` pairs, in order; `k` is at least 1. `ranks_of` returns the ranks of scores of both sides.
+/// Finds the best `k` pairs, in order; `k` is at least 1.
 pub(super) fn best_pairs<C: Coord, const D: usize>(
     sides: &JoinSides<'_, C, D>,
-    ranks_of: [&RanksOf<'_>; 2],
-    scoring: &Scoring,
+    scores: PairScores<'_>,
     k: usize,
 ) -> Result<Vec<Bits128>> {
     let all =
@@ -50,27 +61,21 @@ pub(super) fn best_pairs<C: Coord, const D: usize>(
     if best.k == 0 {
         return Ok(Vec::new());
     }
-    let ranks = [ranks_of[0](&sides.build.ids)?, ranks_of[1](&sides.probe.ids)?];
-    let range_of = |ranks: &[u64]| ranks.iter().map(|&rank| [rank; 2]).fold(EMPTY, union);
-    let extremes = parallel::reduce(ranks[0].len(), TASK_ITEMS, |part| range_of(&ranks[0][part]), union);
-    let extremes = extremes.unwrap_or(EMPTY);
-    let node_ranks = node_ranks(&sides.build.overfull, &ranks[0])?;
+    let ranks = SortedScores::new(sides, scores)?;
     let tasks = sides.tasks();
     parallel::try_for_each(tasks.num(), &|task| {
         let mut pairs = memory::vec_with_capacity(BATCH, "best pairs")?;
         let probe_point = |probe: usize| ProbePoint {
-            scoring,
+            scores: &ranks,
+            position: probe,
             id: sides.probe.ids[probe],
-            rank: ranks[1][probe],
             threshold: best.threshold(),
         };
-        let may_have_pairs = |&probe: &usize| probe_point(probe).may_have_pairs(extremes, 0);
+        let may_have_pairs = |&probe: &usize| probe_point(probe).may_have_pairs(None, 0);
         sides.try_for_each(tasks.get(task).filter(may_have_pairs), |probe, segments| {
             let mut visitor = BestVisitor {
                 best: &best,
                 ids: &sides.build.ids,
-                ranks: &ranks[0],
-                node_ranks: &node_ranks,
                 point: probe_point(probe),
                 pairs: &mut pairs,
             };
@@ -182,27 +187,71 @@ fn keep_best(pairs: &mut Vec<Bits128>, k: usize) -> Bits128 {
     last
 }
 
+/// The scores of pairs, by positions.
+enum SortedScores<'a> {
+    OfPoints {
+        scoring: &'a Scoring,
+        /// The ranks of the scores of both sides.
+        ranks: [Vec<u64>; 2],
+        /// The least and the greatest rank of the build side, and below each node of its trees.
+        extremes: [u64; 2],
+        node_ranks: Vec<[u64; 2]>,
+    },
+    Custom(&'a CustomScore<'a>),
+}
+
+impl<'a> SortedScores<'a> {
+    fn new<C: Coord, const D: usize>(sides: &JoinSides<'_, C, D>, scores: PairScores<'a>) -> Result<Self> {
+        let (ranks_of, scoring) = match scores {
+            PairScores::OfPoints(ranks_of, scoring) => (ranks_of, scoring),
+            PairScores::Custom(score) => return Ok(Self::Custom(score)),
+        };
+        let ranks = [ranks_of[0](&sides.build.ids)?, ranks_of[1](&sides.probe.ids)?];
+        let range_of = |ranks: &[u64]| ranks.iter().map(|&rank| [rank; 2]).fold(EMPTY, union);
+        let extremes = parallel::reduce(ranks[0].len(), TASK_ITEMS, |part| range_of(&ranks[0][part]), union);
+        let node_ranks = node_ranks(&sides.build.overfull, &ranks[0])?;
+        Ok(Self::OfPoints { scoring, ranks, extremes: extremes.unwrap_or(EMPTY), node_ranks })
+    }
+}
+
 /// A probe point and the threshold for its pairs.
 struct ProbePoint<'a> {
-    scoring: &'a Scoring,
+    scores: &'a SortedScores<'a>,
+    position: usize,
     id: u32,
-    /// The rank of its score.
-    rank: u64,
     threshold: Bits128,
 }
 
 impl ProbePoint<'_> {
-    /// Returns the pair with a build point if it is before the threshold.
+    /// Returns the pair with the build point at a position if it is before the threshold.
     #[inline(always)]
-    fn pair(&self, rank: u64, id: u32) -> Option<Bits128> {
-        let pair = pair(self.scoring.rank(rank, self.rank), id, self.id);
+    fn pair(&self, build: usize, id: u32) -> Option<Bits128> {
+        self.pair_of_rank(
+            match self.scores {
+                SortedScores::OfPoints { scoring, ranks, .. } => {
+                    scoring.rank(ranks[0][build], ranks[1][self.position])
+                }
+                SortedScores::Custom(score) => score(id, self.id),
+            },
+            id,
+        )
+    }
+
+    #[inline(always)]
+    fn pair_of_rank(&self, rank: u64, id: u32) -> Option<Bits128> {
+        let pair = pair(rank, id, self.id);
         (key(&pair) < key(&self.threshold)).then_some(pair)
     }
 
-    /// True if build points with scores between two ranks and ids from `least_id` on may make a pair before the threshold. Every score
-    /// function is monotone in the score of one point.
-    fn may_have_pairs(&self, ranks: [u64; 2], least_id: u32) -> bool {
-        ranks.into_iter().any(|rank| self.pair(rank, least_id).is_some())
+    /// True if build points below a node, or any build points, with ids from `least_id` on may make a pair before the threshold.
+    fn may_have_pairs(&self, node: Option<usize>, least_id: u32) -> bool {
+        let SortedScores::OfPoints { scoring, ranks, extremes, node_ranks } = self.scores else {
+            return true;
+        };
+        // Every score function is monotone in the score of one point.
+        let ends = node.map_or(*extremes, |node| node_ranks[node]);
+        let rank = |end| scoring.rank(end, ranks[1][self.position]);
+        ends.into_iter().any(|end| self.pair_of_rank(rank(end), least_id).is_some())
     }
 }
 
@@ -211,9 +260,6 @@ struct BestVisitor<'a> {
     best: &'a SharedBest,
     /// The ids of the build points, by position.
     ids: &'a [u32],
-    /// The ranks of their scores, by position.
-    ranks: &'a [u64],
-    node_ranks: &'a [[u64; 2]],
     point: ProbePoint<'a>,
     /// Pairs to add to the shared list.
     pairs: &'a mut Vec<Bits128>,
@@ -222,7 +268,7 @@ struct BestVisitor<'a> {
 impl<C: Coord, const D: usize> MatchVisitor<C, D> for BestVisitor<'_> {
     #[inline(always)]
     fn visit(&mut self, position: usize) {
-        if let Some(pair) = self.point.pair(self.ranks[position], self.ids[position]) {
+        if let Some(pair) = self.point.pair(position, self.ids[position]) {
             self.pairs.push(pair);
             if self.pairs.len() == BATCH {
                 self.best.add(self.pairs);
@@ -245,7 +291,7 @@ impl<C: Coord, const D: usize> MatchVisitor<C, D> for BestVisitor<'_> {
 
 impl<C: Coord, const D: usize> TreeVisitor<C, D> for BestVisitor<'_> {
     fn filter(&self, node: &TreeNode<C, D>, index: usize) -> NodeFilter {
-        match self.point.may_have_pairs(self.node_ranks[index], self.ids[node.positions[0] as usize]) {
+        match self.point.may_have_pairs(Some(index), self.ids[node.positions[0] as usize]) {
             // Never all points, because the threshold may decrease during the search.
             true => NodeFilter::Descend,
             false => NodeFilter::Skip,

@@ -1,11 +1,11 @@
 //! The points of a set in the order of their cells, on the CPU.
 
+use super::order::sort_by_code;
 use super::overfull_cells::{OverfullCells, Segment};
 use crate::error::Result;
 use crate::parallel::{self, TASK_ITEMS};
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::thread::coord::Coord;
-use rayon::prelude::*;
 
 /// The code and id of a point outside the grid; they sort after all others.
 const NOWHERE: (u64, u32) = (u64::MAX, u32::MAX);
@@ -24,7 +24,8 @@ impl<C: Coord, const D: usize> Cells<C, D> {
     pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
         let code = |id: usize| grid.cell(points[id]).map_or(NOWHERE, |cell| (grid.code(cell), id as u32));
         let mut cells = parallel::collect(points.len(), TASK_ITEMS, "cells of points", code)?;
-        cells.par_sort_unstable();
+        // One more bit for the points outside the grid.
+        sort_by_code(&mut cells, grid.code_bits() + 1)?;
         cells.truncate(cells.partition_point(|cell| *cell < NOWHERE));
         let point = |i: usize| points[cells[i].1 as usize];
         let points = parallel::collect(cells.len(), TASK_ITEMS, "points in the order of cells", point)?;

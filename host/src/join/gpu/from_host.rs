@@ -357,7 +357,7 @@ impl<C: Coord> Partition<C> {
     fn bytes(&self, lens: [usize; 2]) -> u64 {
         let bytes = MemoryPlan::upper_bound(lens, &self.params.join).of_top_k(&self.params);
         // The number of pairs to filter is not known in advance.
-        let bytes = if self.params.strategy == Strategy::Filter { bytes.saturating_mul(2) } else { bytes };
+        let bytes = if self.params.strategy.has_all_pairs() { bytes.saturating_mul(2) } else { bytes };
         let points = (lens[0] as u64 + lens[1] as u64).saturating_mul(2 * self.point_bytes as u64);
         bytes.saturating_add(points)
     }

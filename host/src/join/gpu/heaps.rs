@@ -10,7 +10,7 @@ use crate::join::params::TopKParams;
 use crate::join::strategy::Strategy;
 use crate::point::with_kernel_dims;
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::join::heaps::{HeapArgs, MAX_K, join_in_registers, join_in_shared};
+use kauri_kernels::join::heaps::{HeapArgs, heap_bytes, join_in_registers, join_in_shared};
 use kauri_kernels::policy::JOIN;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::words::Bits128;
@@ -28,8 +28,7 @@ pub(super) fn row_len_and_batch<C>(params: &TopKParams<C>, k: usize, num_rows: u
     let row_len = match (params.strategy, k) {
         (Strategy::SharedHeap, k) => k,
         // The length of an array in registers is a constant of the kernel.
-        (_, ..=16) => 16,
-        _ => MAX_K,
+        (_, k) => k.next_power_of_two(),
     };
     let row_bytes = (row_len * size_of::<Bits128>()) as u64;
     (row_len, usize::try_from(params.heap_bytes / row_bytes).unwrap_or(usize::MAX).clamp(1, num_rows))
@@ -87,12 +86,21 @@ unsafe fn launch<C: Coord, const D: usize>(
     n: u64,
     args: HeapArgs<'_, C>,
 ) -> Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        match (params.strategy, row_len) {
-            (Strategy::SharedHeap, k) => stream.launch_items::<join_in_shared<C, D>>(n, (args, k as u32)),
-            (_, 16) => stream.launch_items::<join_in_registers<C, D, 16>>(n, (args,)),
-            _ => stream.launch_items::<join_in_registers<C, D, MAX_K>>(n, (args,)),
-        }
+    if params.strategy == Strategy::SharedHeap {
+        let args = (args, row_len as u32);
+        // SAFETY: passed on to the caller.
+        return unsafe {
+            stream.launch_items_with_shared::<join_in_shared<C, D>>(n, heap_bytes(row_len), args)
+        };
     }
+    macro_rules! launch {
+        ($($k:literal)*) => {
+            match row_len {
+                // SAFETY: passed on to the caller.
+                $($k => unsafe { stream.launch_items::<join_in_registers<C, D, $k>>(n, (args,)) },)*
+                len => unreachable!("heaps of {len} pairs"),
+            }
+        };
+    }
+    launch!(1 2 4 8 16 32 64 128)
 }

@@ -3,11 +3,11 @@
 use super::best::BestPairs;
 use super::cells::{Sets, Side, SidesPlan};
 use super::grid::{PackedGrid, bounds_bytes, grid_of_host_sets};
-#[cfg(feature = "research")]
-use super::heaps;
 use super::nested::{self, TopScores};
 use super::pairs::CountingPlan;
 use super::threshold;
+#[cfg(feature = "research")]
+use super::{append, heaps};
 use crate::device::Layout;
 use crate::join::params::{JoinParams, TopKParams};
 use crate::join::strategy::Strategy;
@@ -82,6 +82,12 @@ impl<C: Coord> MemoryPlan<C> {
                 let (row_len, batch) = heaps::row_len_and_batch(params, k, self.lens[1]);
                 layout.reserve::<Bits128>(batch * row_len);
                 BestPairs::plan(layout, k);
+            }),
+            #[cfg(feature = "research")]
+            Strategy::AppendSort => self.grid.as_ref().map_or(0, |grid| {
+                let mut layout = Layout::new();
+                append::AppendPlan::<C>::first(&mut layout, grid, self.lens, params.heap_bytes);
+                layout.bytes().max(bounds_bytes::<C>(self.params.dims))
             }),
             Strategy::Filter => {
                 let all_pairs = self.of_sides(Sets::TwoScored, |layout| self.plan_offsets(layout));

@@ -1,10 +1,10 @@
 //! Chooses the kernels of a top-k distance join by its strategy.
 
 use super::grid::grid_of_device_sets;
-#[cfg(feature = "research")]
-use super::heaps;
 use super::nested::{self, BestPointsJoin};
 use super::scored::DeviceScored;
+#[cfg(feature = "research")]
+use super::{append, heaps};
 use super::{filter, threshold};
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
@@ -39,6 +39,8 @@ pub(in crate::join) fn top_k<C: Coord, S: Score>(
         Strategy::RegisterHeap | Strategy::SharedHeap => {
             heaps::best_pairs(stream, workspace, &params, sets, &grid)
         }
+        #[cfg(feature = "research")]
+        Strategy::AppendSort => append::best_pairs(stream, workspace, &params, sets, &grid),
         Strategy::Filter => filter::best_pairs(stream, workspace, &params, sets, &grid),
         _ => threshold::best_pairs(stream, workspace, params, sets, &grid),
     }

@@ -1,8 +1,10 @@
 //! Axis-aligned boxes, and the predicates that make two of them a pair.
 
+use crate::block::tile::load_16;
 use crate::join::cells::Pairing;
 use crate::join::curve::MAX_DIMS;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::measure::Norm;
 use crate::thread::point::load_point_up_to;
 use cuda_std::prelude::*;
@@ -25,6 +27,27 @@ impl<C: Coord, const D: usize> Aabb<C, D> {
     pub unsafe fn load(corners: Slice<'_, C>, i: usize, dims: usize) -> Self {
         let corner = |which| load_point_up_to::<C, D, MAX_DIMS>(corners, 2 * i + which, dims);
         Self { low: corner(0), high: corner(1) }
+    }
+
+    /// Loads box `i` as [`load`](Self::load), from an array that is aligned to 16 bytes: by accesses of 16 bytes if boxes have a multiple of
+    /// that.
+    ///
+    /// # Safety
+    /// As [`load`](Self::load).
+    #[inline(always)]
+    pub(super) unsafe fn load_aligned(corners: Slice<'_, C>, i: usize, dims: usize) -> Self {
+        if D == MAX_DIMS || !(2 * D).is_multiple_of(C::PER_16) {
+            return Self::load(corners, i, dims);
+        }
+        let mut loaded = [[C::ZERO; D]; 2];
+        for first in strided(0, 2 * D, C::PER_16) {
+            let items = load_16(corners, 2 * D * i + first);
+            for e in 0..C::PER_16 {
+                loaded[(first + e) / D][(first + e) % D] = items[e];
+            }
+        }
+        let [low, high] = loaded;
+        Self { low, high }
     }
 
     /// True unless the low corner is above the high corner on one of the first `dims` axes. Other boxes, also with NaN, have no pairs.

@@ -1,5 +1,5 @@
-//! A grid of several levels: the cells of a level are twice as long as those of the level below. A box belongs to the lowest level at
-//! which it touches at most two cells along each axis, and to the low one of them. A box of any size is thus in one cell (Koudas, Sevcik
+//! A grid of several levels: the cells of level `l` are `2^l` times as long as those of level 0, and every [`BOX_LEVEL_STEP`]th level is
+//! used. A box belongs to the lowest level at which it touches at most two cells along each axis, and to the low one of them. A box of any size is thus in one cell (Koudas, Sevcik
 //! 1997, *Size separation spatial join*, have levels of this kind), and the boxes of a level that may meet a box of the same or a lower
 //! level are in at most three cells along each axis.
 //!
@@ -8,6 +8,7 @@
 
 use super::geometry::Aabb;
 use crate::join::curve::{Curve, MAX_DIMS};
+use crate::policy::BOX_LEVEL_STEP;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
@@ -34,7 +35,7 @@ pub(super) fn grown(low: f64, high: f64, growth: f64) -> (f64, f64) {
     }
 }
 
-/// The levels of a box: those at which it touches at most two cells along each axis, from this one on.
+/// The number of a level.
 pub type Level = u32;
 
 /// A grid between two corners, of `D` dimensions; if `D` is [`MAX_DIMS`], of `dims` dimensions.
@@ -122,7 +123,9 @@ impl<const D: usize> LevelGrid<D> {
                 level = if own > level { own } else { level };
             }
         }
-        level
+        let level = level.next_multiple_of(BOX_LEVEL_STEP);
+        // The whole grid is one cell of the highest level.
+        if level < self.bits { level } else { self.bits }
     }
 
     /// Returns the key of a cell of a level, whose coordinates are those of the level. The keys of higher levels are smaller: a key is a

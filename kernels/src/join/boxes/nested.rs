@@ -111,9 +111,10 @@ impl<'a, C: Coord, const D: usize> Tile<'a, C, D> {
         }
         let mut index = output.reserve(id, count);
         if !output.offsets.is_empty() {
+            let row_begin = output.begin(id);
             for at in 0..len {
                 if is_pair(at) {
-                    output.write(id, index, self.ids.load(at));
+                    output.write(row_begin, id, index, self.ids.load(at));
                     index += 1;
                 }
             }

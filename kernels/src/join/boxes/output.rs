@@ -20,16 +20,22 @@ pub struct PairOutput<'a> {
 }
 
 impl PairOutput<'_> {
-    /// Writes item number `index` of a row, unless it exceeds the capacity.
+    /// Writes item number `index` of a row that begins at `begin`, unless it exceeds the capacity.
     #[inline(always)]
-    pub(super) unsafe fn write(&self, row: u32, index: u32, item: u32) {
-        let at = self.offsets.load(row as usize) as usize + index as usize;
+    pub(super) unsafe fn write(&self, begin: u64, row: u32, index: u32, item: u32) {
+        let at = begin as usize + index as usize;
         if at < self.ids.len() {
             self.ids.store(at, item);
         }
         if at < self.pairs.len() {
             self.pairs.store(at, u64::from(item) << 32 | u64::from(row));
         }
+    }
+
+    /// Returns where a row begins.
+    #[inline(always)]
+    pub(super) unsafe fn begin(&self, row: u32) -> u64 {
+        self.offsets.load(row as usize)
     }
 
     /// Reserves `num` items of a row that several threads write, and returns the index of the first.
@@ -46,7 +52,7 @@ impl PairOutput<'_> {
         }
         let index = self.reserve(row, 1);
         if !self.offsets.is_empty() {
-            self.write(row, index, item);
+            self.write(self.begin(row), row, index, item);
         }
     }
 

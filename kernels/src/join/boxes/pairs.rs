@@ -2,7 +2,7 @@
 
 use super::output::PairOutput;
 use super::search::{BoxSides, Pass};
-use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
+use crate::policy::{JOIN_THREADS, boxes_min_blocks};
 use crate::thread::coord::Coord;
 use crate::thread::items::own_item;
 use crate::thread::operator::Sum;
@@ -11,7 +11,7 @@ use cuda_std::prelude::*;
 
 /// Counts the pairs of one pass, of each row or all; a thread per probe box. The pass that probes the left boxes comes first, and
 /// initializes the counts.
-#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn boxes_count<C: Coord, const D: usize>(
     sides: BoxSides<'_, C>,
@@ -42,8 +42,8 @@ pub unsafe fn boxes_count<C: Coord, const D: usize>(
 }
 
 /// Writes the rows or pairs of one pass; a thread per probe box. The pass that probes the left boxes comes first, and initializes the
-/// counts. The items of a row are in no particular order.
-#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
+/// counts if the other pass has pairs. The items of a row are in no particular order.
+#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn boxes_emit<C: Coord, const D: usize>(
     sides: BoxSides<'_, C>,
@@ -53,17 +53,18 @@ pub unsafe fn boxes_emit<C: Coord, const D: usize>(
     let search = sides.search::<D>(Pass::from_word(pass));
     let Some(i) = own_item(search.probe.ids.len()) else { return };
     let own_id = search.probe.ids.load(i);
-    let mut count = 0;
-    let visit = |_, id| {
-        if search.pass.probes_left {
-            output.write(own_id, count, id);
-            count += 1;
-        } else {
-            output.write(id, output.reserve(id, 1), own_id);
-        }
-    };
-    search.for_each_match(i, || true, |_| true, visit);
     if search.pass.probes_left {
-        output.counts.store(own_id as usize, count);
+        let (begin, mut count) = (output.begin(own_id), 0);
+        let visit = |_, id| {
+            output.write(begin, own_id, count, id);
+            count += 1;
+        };
+        search.for_each_match(i, || true, |_| true, visit);
+        if sides.has_second_pass(search.pass) {
+            output.counts.store(own_id as usize, count);
+        }
+    } else {
+        let visit = |_, id| output.write(output.begin(id), id, output.reserve(id, 1), own_id);
+        search.for_each_match(i, || true, |_| true, visit);
     }
 }

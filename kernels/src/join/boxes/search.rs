@@ -69,6 +69,14 @@ impl Pass {
 }
 
 impl<'a, C: Coord> BoxSides<'a, C> {
+    /// True unless the pass that probes the right boxes finds no pair: all left boxes are of the lowest level of the right ones, or below,
+    /// and the other pass finds the pairs of one level.
+    #[inline(always)]
+    pub(super) unsafe fn has_second_pass(&self, first: Pass) -> bool {
+        let lowest = self.right.levels.load(0).trailing_zeros() + u32::from(first.finds_equal);
+        u64::from(self.left.levels.load(0)) >> lowest != 0
+    }
+
     /// Returns the search of a pass.
     #[inline(always)]
     pub(super) unsafe fn search<const D: usize>(&self, pass: Pass) -> BoxSearch<'a, C, D> {
@@ -116,7 +124,7 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
         if levels == 0 {
             return;
         }
-        let own: Aabb<C, D> = Aabb::load(probe.corners, i, grid.dims());
+        let own: Aabb<C, D> = Aabb::load_aligned(probe.corners, i, grid.dims());
         let Some(cells) = grid.cells(&own) else { return };
         let own_id = probe.ids.load(i);
         while levels != 0 && goes_on() {
@@ -155,7 +163,7 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
     /// True if a probe box makes a pair with the build box at a position.
     #[inline(always)]
     unsafe fn is_pair(&self, own: &Aabb<C, D>, position: usize) -> bool {
-        let other = Aabb::load(self.build.corners, position, self.grid.dims());
+        let other = Aabb::load_aligned(self.build.corners, position, self.grid.dims());
         if self.pass.probes_left { self.test.holds(own, &other) } else { self.test.holds(&other, own) }
     }
 }

@@ -1,6 +1,6 @@
 //! Stable sorts of many independent segments in a few launches.
 //!
-//! A warp sorts segments of up to 32 items in registers, and puts longer ones on one of two lists. Blocks take segments
+//! A warp sorts segments of up to 128 items in registers, and puts longer ones on one of two lists. Blocks take segments
 //! from the lists by ticket. They sort them in shared memory if they fit, else tile by tile through global memory.
 
 pub mod blocks;

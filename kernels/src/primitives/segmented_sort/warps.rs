@@ -1,14 +1,14 @@
-//! Sorts of segments of up to 32 items, several per warp; longer segments are put on lists.
+//! Sorts of segments by a warp: several of up to 32 items together, longer ones one by one; still longer segments are put on lists.
 
 use super::SegmentedSort;
-use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENTS_OF_WARP};
+use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS, SEGMENTS_OF_WARP};
 use crate::thread::carried::*;
 use crate::thread::radix_key::{DigitReader, RadixKey};
 use crate::warp::scan::inclusive_sum;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
-/// Sorts the segments of up to 32 items. Other segments go to the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items,
+/// Sorts the segments of up to [`SEGMENT_WARP_ITEMS`] items. Other segments go to the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items,
 /// and `long`, in any order. A warp handles [`SEGMENTS_OF_WARP`] segments.
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
 #[instances(K = [u32, u64], V = [NoValue, u32, u64])]
@@ -35,7 +35,7 @@ impl Lists<'_> {
     #[inline(always)]
     unsafe fn add(&self, segment: usize, len: usize) {
         let is_long = len > SEGMENT_SHORT_ITEMS;
-        self.add_to(self.short, 0, segment, len > 32 && !is_long);
+        self.add_to(self.short, 0, segment, len > SEGMENT_WARP_ITEMS && !is_long);
         self.add_to(self.long, 1, segment, is_long);
     }
 
@@ -56,6 +56,9 @@ impl Lists<'_> {
     }
 }
 
+/// The most items of a lane.
+const ITEMS: usize = SEGMENT_WARP_ITEMS / 32;
+
 /// The state of one warp.
 struct Warps<'a, K, V> {
     sort: SegmentedSort<'a, K, V>,
@@ -73,6 +76,14 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             (begin, len) = self.sort.segment(first + lane);
         }
         lists.add(first + lane, len);
+        let mut longer = warp::warp_vote_ballot(warp::FULL_MASK, len > 32 && len <= SEGMENT_WARP_ITEMS);
+        while longer != 0 {
+            let owner = longer.trailing_zeros();
+            longer &= longer - 1;
+            let begin = warp::shuffle_idx(warp::FULL_MASK, begin as u64, owner) as usize;
+            let len = warp::shuffle_idx(warp::FULL_MASK, len as u32, owner);
+            if len <= 64 { self.sort_one::<2>(begin, len) } else { self.sort_one::<ITEMS>(begin, len) }
+        }
 
         let own = if len <= 32 { len as u32 } else { 0 };
         let end = inclusive_sum(own);
@@ -96,6 +107,40 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
                 warp::shuffle_idx(warp::FULL_MASK, end, (next as u32).wrapping_sub(1) & 31) - items_done;
             self.sort((from as usize).wrapping_add(items_done as usize), items, begins);
             (done, items_done) = (next, items_done + items);
+        }
+    }
+
+    /// Sorts a segment of up to `32 * ITEMS` items. Each item is ranked by comparison with all.
+    #[inline(always)]
+    unsafe fn sort_one<const ITEMS: usize>(&self, begin: usize, len: u32) {
+        let index = |item: usize| 32 * item as u32 + warp::lane_id();
+        let (mut keys, mut compared, mut ranks) = ([K::ZERO; ITEMS], [K::ZERO; ITEMS], [0; ITEMS]);
+        for item in 0..ITEMS {
+            if index(item) < len {
+                keys[item] = self.sort.source.keys.load(begin + index(item) as usize);
+            }
+            compared[item] = self.reader.compared(self.reader.loaded(keys[item]), self.sort.by);
+        }
+        let mut n = 0;
+        while n < len {
+            let mut of_lanes = compared[0];
+            for item in 1..ITEMS {
+                of_lanes = if n >= 32 * item as u32 { compared[item] } else { of_lanes };
+            }
+            let other = warp::shuffle_idx(warp::FULL_MASK, of_lanes, n & 31);
+            for item in 0..ITEMS {
+                let own = compared[item];
+                ranks[item] += u32::from(other < own || (other == own && n < index(item)));
+            }
+            n += 1;
+        }
+        // Keys without values may be sorted in place: all have been loaded.
+        warp::sync_warp(warp::FULL_MASK);
+        for item in 0..ITEMS {
+            if index(item) < len {
+                let value = self.sort.source.value(begin + index(item) as usize);
+                self.sort.target.store(begin + ranks[item] as usize, keys[item], value);
+            }
         }
     }
 
@@ -125,11 +170,11 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
             }
             n += 1;
         }
-        let value = if lane < len { Some(self.sort.source.value(i)) } else { None };
-        // A sort in place: all lanes have loaded their items.
+        // As in `sort_one`.
         warp::sync_warp(warp::FULL_MASK);
-        if let Some(value) = value {
-            self.sort.target.store(begin + (first + rank) as usize, key, value);
+        if lane < len {
+            let index = begin + (first + rank) as usize;
+            self.sort.target.store(index, key, self.sort.source.value(i));
         }
     }
 }

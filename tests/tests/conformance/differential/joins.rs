@@ -12,13 +12,14 @@ use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 use std::ops::ControlFlow::Continue;
 
-const STRATEGIES: [Strategy; 7] = [
+const STRATEGIES: [Strategy; 8] = [
     Strategy::Auto,
     Strategy::NestedLoop,
     Strategy::Threshold,
     Strategy::Cells,
     Strategy::RegisterHeap,
     Strategy::SharedHeap,
+    Strategy::AppendSort,
     Strategy::Filter,
 ];
 const FUNCTIONS: [ScoreFunction; 5] = [
@@ -157,7 +158,7 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
         for strategy in run.some(draw, Choice::Walk, strategies) {
             for k in run.some(draw, Choice::K, &ks) {
                 let keeps_few = matches!(strategy, Strategy::RegisterHeap | Strategy::SharedHeap);
-                if keeps_few && k > 64 {
+                if keeps_few && k.min(left.len() * right.len()) > 128 {
                     continue;
                 }
                 let join = TopKDistanceJoin::new(self.radius, k).norm(case.space.norm).strategy(strategy);

@@ -4,7 +4,9 @@ use crate::device::{Layout, Region};
 use crate::primitives::radix_sort::{RadixSort, Shape};
 use crate::primitives::scan::Scan;
 use crate::primitives::segmented_sort::{SEGMENT_TILE_ITEMS, SegmentLists};
-use kauri_kernels::policy::{QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS};
+use kauri_kernels::policy::{
+    QUADTREE_COUNTED_POINTS, QUADTREE_WARP_POINTS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS,
+};
 use kauri_kernels::thread::carried::NoValue;
 use kauri_kernels::thread::radix_key::{RADIX_BITS, RadixKey};
 use kauri_kernels::warp::look_back::Decoupled;
@@ -121,7 +123,7 @@ impl LaterRound {
     pub(super) fn plan(layout: &mut Layout, len: usize, num_levels: u32, by_segment: bool) -> Self {
         let round = Round::plan(layout, len, [len, len], num_levels);
         let sort = if by_segment {
-            LaterSort::Segments(SegmentLists::plan(layout, [len / 33, 0], 0))
+            LaterSort::Segments(SegmentLists::plan(layout, [len / (SEGMENT_WARP_ITEMS + 1), 0], 0))
         } else {
             let [sort] = RadixSort::plan(layout, len, [Shape::of::<u64, u32>(len)]);
             LaterSort::All(sort)
