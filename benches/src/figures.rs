@@ -22,6 +22,8 @@ pub enum Quantity {
     Megabytes,
     /// Speed-up over a reference, logarithmic.
     TimesAsFast,
+    /// Number of runs by their time: a histogram of the runs of a row.
+    Runs,
     /// Share of each phase in the time of a row; one line for each phase.
     Percent,
     /// A number that a profiler measured, with this name and unit.

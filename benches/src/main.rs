@@ -17,8 +17,8 @@ use std::time::Duration;
 #[command(name = "kauri-bench", version)]
 struct Arguments {
     /// The suite: kdtree, or a part of it: kdtree-device, kdtree-rules; kdtree-batches; kdtree-robinson;
-    /// kdtree-multi-gpu; kdtree-wald; first-call; join; join-cpu; join-host; join-thesis; join-thesis-once; quadtree; quadtree-host;
-    /// quadtree-gluck; sah; sah-chang; primitives, or a part of it: sort, scan, select, moves, top-k, merge; or sort-shapes
+    /// kdtree-multi-gpu; kdtree-wald; first-call; join; box-join; box-join-thesis; join-cpu; join-host; join-thesis; join-thesis-once; quadtree;
+    /// quadtree-host; quadtree-gluck; sah; sah-chang; primitives, or a part of it: sort, scan, select, moves, top-k, merge; or sort-shapes
     #[arg(long)]
     suite: String,
     /// Where to run: best, cpu, cuda or cuda:N

@@ -318,7 +318,7 @@ impl Row {
             input: text("input")?,
             n,
             timing: Some(timing),
-            items: Some(n),
+            items: row["items"].as_u64().or(Some(n)),
             bytes: row["bytes"].as_u64(),
             temp_bytes: row["temp_bytes"].as_u64(),
             phases,

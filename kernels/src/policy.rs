@@ -109,6 +109,12 @@ pub const JOIN_THREADS: usize = 128;
 /// The right boxes of a block of a nested loop over boxes. Untuned.
 pub const NESTED_BOXES: usize = 128;
 
+/// The most cells of a grid with layers that a thread visits for its box; a warp visits the cells of larger boxes. Untuned.
+pub const LAYER_OWN_CELLS: u32 = 64;
+
+/// The ends of boxes that a block of a sort-based join visits before another block continues. Untuned.
+pub const SWEEP_TASK: usize = 1 << 14;
+
 /// The minimum of blocks of joins by cells. Without it ptxas aims higher and spills.
 pub const JOIN_MIN_BLOCKS: usize = 5;
 

@@ -5,6 +5,7 @@ use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::report::Row;
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use std::ops::Range;
 
 /// A line of a panel: name and points.
 type Line = (String, Vec<(f64, f64)>);
@@ -20,6 +21,9 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(230, 120, 170),
     RGBColor(140, 180, 80),
 ];
+
+/// Bins of a histogram.
+const BINS: usize = 50;
 
 /// Draws a figure; returns `None` if no row has a point in it.
 pub(super) fn draw(figure: &Figure, rows: &[Row]) -> Drawn<Option<String>> {
@@ -61,12 +65,27 @@ fn points(quantity: Quantity, row: &Row, point: &FigurePoint) -> Vec<(String, (f
         Quantity::Milliseconds => one(row.timing.as_ref().map(|timing| timing.median_ms)),
         Quantity::Megabytes => one(row.temp_bytes.filter(|&bytes| bytes > 0).map(|bytes| bytes as f64 / 1e6)),
         Quantity::TimesAsFast | Quantity::Profiled(_) => one(point.value),
+        Quantity::Runs => {
+            let times = row.timing.iter().flat_map(|timing| timing.times_ms.iter().copied());
+            histogram(times.collect()).into_iter().map(|at| (point.line.clone(), at)).collect()
+        }
         Quantity::Percent => {
             let all: f64 = row.phases.iter().map(|phase| phase.ms).sum();
             let part = |ms: f64| (point.x, if all > 0.0 { ms / all * 100.0 } else { 0.0 });
             row.phases.iter().map(|phase| (phase.name.clone(), part(phase.ms))).collect()
         }
     }
+}
+
+/// Returns the middle of each bin and the number of times in it.
+fn histogram(times: Vec<f64>) -> Vec<(f64, f64)> {
+    if times.is_empty() {
+        return Vec::new();
+    }
+    let Range { start, end } = range(times.iter().copied());
+    let width = (end - start) / BINS as f64;
+    let num_in = |bin: usize| times.iter().filter(|&&time| ((time - start) / width) as usize == bin).count();
+    (0..BINS).map(|bin| (start + (bin as f64 + 0.5) * width, num_in(bin) as f64)).collect()
 }
 
 /// Lines of points, in the order of their first ones, each along its axis; of points at one point the first.
@@ -122,6 +141,7 @@ fn draw_panel(
     // Leaves space above the lines for the legend.
     let y_range = y_range.start..y_range.end * (y_range.end / y_range.start).powf(0.5).max(1.5);
     match figure.quantity {
+        Quantity::Runs => draw!(0f64..1.4 * all().map(|point| point.1).fold(1.0, f64::max), "runs", short),
         Quantity::Percent => draw!(0f64..140f64, "% of the time", |y: &f64| format!("{y:.0}")),
         Quantity::Profiled(name) => {
             draw!(0f64..all().map(|point| point.1).fold(f64::MIN_POSITIVE, f64::max) * 1.4, name, short)
@@ -140,7 +160,7 @@ fn short(y: &f64) -> String {
 }
 
 /// Returns the range of the values, with a margin.
-fn range(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
+fn range(values: impl Iterator<Item = f64>) -> Range<f64> {
     let (least, most) = values.fold((f64::MAX, f64::MIN_POSITIVE), |(a, b), x| (a.min(x), b.max(x)));
     least / 1.1..most * 1.1
 }

@@ -4,6 +4,7 @@
 //! all pairs. Their rows are compared with the rows of the same strategy.
 
 mod boxes;
+mod boxes_thesis;
 mod from_host;
 mod on_cpu;
 mod thesis;
@@ -73,9 +74,10 @@ const SHARED: &str =
     "an entry is compared by a score of 64 bits and an id, the rival's by a score of 32 bits; not profiled";
 
 /// Joins on a GPU, on the CPU, and of sets in host memory; the published experiments, and their joins for a profiler.
-pub const SUITES: [(&str, Suite); 6] = [
+pub const SUITES: [(&str, Suite); 7] = [
     ("join", run),
     ("box-join", boxes::run),
+    ("box-join-thesis", boxes_thesis::run),
     ("join-cpu", on_cpu::run),
     ("join-host", from_host::run),
     ("join-thesis", thesis::run),

@@ -42,7 +42,7 @@ macro_rules! with_exact_dims {
     };
 }
 
-mod boxes;
+pub(crate) mod boxes;
 mod cpu;
 mod distance;
 mod estimate;

@@ -86,6 +86,12 @@ impl fmt::Display for JoinMethod {
             Self::Best(Strategy::SharedHeap) => {
                 f.write_str("cells, the best of each right point in shared memory")
             }
+            #[cfg(feature = "research")]
+            Self::Boxes(BoxMethod::MultiLayerGrid) => f.write_str("a grid with a layer for each partition"),
+            #[cfg(feature = "research")]
+            Self::Boxes(BoxMethod::SortBased) => f.write_str("sorted ends of boxes"),
+            #[cfg(feature = "research")]
+            Self::Boxes(BoxMethod::PlainNestedLoop) => f.write_str("all pairs, without shared memory"),
             Self::Boxes(BoxMethod::NestedLoop) => f.write_str("all pairs, without a grid"),
             Self::Boxes(_) => f.write_str("cells of several sizes"),
             Self::Best(_) | Self::Cells => f.write_str("cells"),

@@ -11,7 +11,7 @@
 //! | [`balanced`] | balanced k-d trees by merge sorts and partitions of runs (Robinson) | `BalancedOptions::algorithm`, `warps` | `kdtree-robinson` |
 //! | [`quadtree`] | quadtrees level by level, upper levels by the CPU (Gluck 2014) | `QuadtreeOptions::algorithm`, `out_of_core` | `quadtree`, `quadtree-host`, `quadtree-gluck` |
 //! | [`query`] | traversals of left-balanced trees node by node (Wald 2022) | `QueryOptions::traversal` | `kdtree` |
-//! | [`join`] | top-k joins with heaps (Løvik 2020), joins with a list of cells (Gowanlock, Karsin 2018) | `TopKDistanceJoin::strategy`, `lookup` | `join`, `join-thesis` |
+//! | [`join`] | top-k joins with heaps (Løvik 2020), joins with a list of cells (Gowanlock, Karsin 2018), joins of boxes (Løvik 2020, with Ward et al. 2014 and Aghajarian et al. 2016) | `TopKDistanceJoin::strategy`, `lookup`, `BoxJoin::method`, `options` | `join`, `join-thesis`, `box-join-thesis` |
 //! | [`sah`] | the stages of SAH builds (Zhou et al. 2008; Chang, Seo, Ihm 2015), rays without a stack (Foley, Sugerman 2005) | `SahOptions::stages`, `RayOptions::traversal` | `sah`, `sah-chang` |
 //! | [`primitives`] | selection in two passes (Billeter, Olsson, Assarsson 2009), merge sort of points (Brown 2015) | a function of its own | `primitives` |
 //!

@@ -1,13 +1,22 @@
 //! Every join of boxes, by every method and on every device, gives the result of a loop over all pairs.
 
+use kauri::device::{Buffer, Stream, Workspace};
 use kauri::join::{BoxMethod, Norm, SelfPairs};
+use kauri::research::join::{BoxMethodOptions, GridBuild, Streams, SweepAxis};
 use kauri::{Batches, BoxJoin, Cartesian, Device, DistanceJoin, Error, Rows};
 use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::{Random, Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape};
 use std::ops::ControlFlow;
 
-const METHODS: [BoxMethod; 3] = [BoxMethod::Auto, BoxMethod::NestedLoop, BoxMethod::Cells];
+const METHODS: [BoxMethod; 6] = [
+    BoxMethod::Auto,
+    BoxMethod::NestedLoop,
+    BoxMethod::Cells,
+    BoxMethod::MultiLayerGrid,
+    BoxMethod::SortBased,
+    BoxMethod::PlainNestedLoop,
+];
 const NORMS: [Norm; 3] = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
 const SELF_PAIRS: [SelfPairs; 2] = [SelfPairs::Once, SelfPairs::Both];
 
@@ -109,17 +118,17 @@ where
     let [left, right] = [0, 1].map(|i| boxes::<C, D>(shape, lens[i], i as u64 + D as u64));
     let epsilon = C::from_f64(if shape == Shape::Lattice { 1.0 } else { 0.05 });
     let within = Predicate::Within(epsilon, NORMS[(lens[0] + D) % 3]);
-    for predicate in [Predicate::Intersects, Predicate::Contains, within] {
+    for (case, predicate) in [Predicate::Intersects, Predicate::Contains, within].into_iter().enumerate() {
         let expected = naive(predicate, &left, &right, |_, _| true);
         let count: u64 = expected.iter().map(|row| row.len() as u64).sum();
         for method in METHODS {
-            let join = predicate.join(method);
+            let join = predicate.join(method).options(variants()[(lens[0] + D + case) % VARIANTS]);
             let what = || format!("{predicate:?} {method:?} {shape:?} {D} dimensions on {device}");
             let rows = join.rows(device, &left, &right).unwrap_or_else(|error| panic!("{}: {error}", what()));
             assert_eq!(as_vecs(&rows), expected, "{}", what());
             assert_eq!(join.count(device, &left, &right).unwrap(), count, "{}", what());
         }
-        let method = METHODS[(lens[0] + D) % 3];
+        let method = METHODS[(lens[0] + D + case) % METHODS.len()];
         for pairs in SELF_PAIRS {
             let expected = naive(predicate, &left, &left, has_self_pair(pairs));
             let rows = predicate.join(method).self_rows(device, &left, pairs).unwrap();
@@ -128,6 +137,23 @@ where
             assert_eq!(count, expected.iter().map(|row| row.len() as u64).sum::<u64>());
         }
     }
+}
+
+/// Number of [`variants`].
+const VARIANTS: usize = 6;
+
+/// Options of the published methods.
+fn variants() -> [BoxMethodOptions; VARIANTS] {
+    let options = BoxMethodOptions::default;
+    [
+        options(),
+        options().build(GridBuild::Layers).streams(Streams::Fixed),
+        options().streams(Streams::BitStrings).z_order(true).axis(SweepAxis::LeastOverlap),
+        options().partitions(1).cell_length(0.01),
+        // Two words of a cell, the second of which has few bits.
+        options().partitions(67).build(GridBuild::Layers),
+        options().partitions(7).z_order(true).cell_length(1e-9).grid_bytes(4096),
+    ]
 }
 
 #[test]
@@ -273,6 +299,94 @@ fn empty_sets_and_sets_apart() {
     }
 }
 
+/// The cell length makes the cells of the whole space many for the boxes that contain nearly all others.
+#[test]
+fn published_methods_have_the_same_pairs_for_all_options() {
+    let [left, right] = [0, 1].map(|i| boxes::<f32, 2>(Shape::Uniform, 130 - 37 * i as usize, i));
+    let predicate = Predicate::Within(0.01, Norm::Euclidean);
+    let expected = naive(predicate, &left, &right, |_, _| true);
+    for device in devices_for(130) {
+        for build in [GridBuild::Layers, GridBuild::Atomic] {
+            for streams in [Streams::Fixed, Streams::Exact, Streams::BitStrings] {
+                for (partitions, z_order) in [(1, true), (64, false), (130, true), (200, false)] {
+                    let options = BoxMethodOptions::default().partitions(partitions).z_order(z_order);
+                    let options = options.build(build).streams(streams).cell_length(0.02);
+                    let join = predicate.join(BoxMethod::MultiLayerGrid).options(options);
+                    let rows = join.rows(&device, &left, &right).unwrap();
+                    assert_eq!(as_vecs(&rows), expected, "{options:?} on {device}");
+                }
+            }
+        }
+        for axis in [SweepAxis::First, SweepAxis::LeastOverlap] {
+            let options = BoxMethodOptions::default().axis(axis);
+            let rows = predicate.join(BoxMethod::SortBased).options(options).rows(&device, &left, &right);
+            assert_eq!(as_vecs(&rows.unwrap()), expected, "{axis:?} on {device}");
+        }
+    }
+}
+
+/// Every box walks over all others, in many tasks.
+#[test]
+fn long_walks_of_a_sort_are_divided() {
+    let boxes = vec![[[0.0f32], [1.0]]; 20_000];
+    let join = BoxJoin::intersects().method(BoxMethod::SortBased);
+    for device in devices().into_iter().filter(|device| !device.is_cpu()) {
+        assert_eq!(join.count(&device, &boxes, &boxes).unwrap(), 400_000_000);
+    }
+}
+
+/// Five ranges on a line: the first two are the left set. The ends in order are those of boxes 0 1 2 1 0 3 2 4 3 4.
+#[test]
+fn example_of_a_sort() {
+    let of = |[low, high]: [f32; 2]| [[low], [high]];
+    let left = [[1.0, 6.0], [2.0, 4.0]].map(of);
+    let right = [[3.0, 9.0], [7.0, 12.0], [10.0, 13.0]].map(of);
+    for device in devices_for(5) {
+        let rows = BoxJoin::intersects().method(BoxMethod::SortBased).rows(&device, &left, &right).unwrap();
+        assert_eq!(as_vecs(&rows), [[0], [0]], "{device}");
+    }
+}
+
+/// Two partitions of two boxes each. The first right box touches cells of both, the second one of none.
+#[test]
+fn example_of_a_grid_with_layers() {
+    let square = |x: f32, y: f32| [[x, y], [x + 0.8, y + 0.8]];
+    let left = [square(1.1, 1.1), square(5.1, 5.1), square(2.1, 1.1), square(8.1, 8.1)];
+    let right = [[[1.5f32, 1.5], [2.5, 1.6]], [[0.0, 9.0], [0.5, 9.5]]];
+    for device in devices_for(4) {
+        for streams in [Streams::Fixed, Streams::Exact, Streams::BitStrings] {
+            let options = BoxMethodOptions::default().partitions(2).cell_length(1.0).streams(streams);
+            let join = BoxJoin::intersects().method(BoxMethod::MultiLayerGrid).options(options);
+            let rows = join.rows(&device, &left, &right).unwrap();
+            assert_eq!(as_vecs(&rows), [vec![0], vec![], vec![0], vec![]], "{device}");
+            let Some(gpu) = device.gpu() else { continue };
+            let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
+            let upload = |set: &[[[f32; 2]; 2]]| {
+                Buffer::from_slice(&stream, set.as_flattened().as_flattened(), "boxes").unwrap()
+            };
+            let [left, right] = [upload(&left), upload(&right)];
+            let (count, phases) =
+                join.count_in_phases_on::<[f32; 2]>(&stream, &mut workspace, &left, Some(&right)).unwrap();
+            let names: Vec<_> = phases.iter().map(|phase| phase.name).collect();
+            assert_eq!((count, names), (2, vec!["bounds", "build", "probe", "streams", "join"]));
+            // A word for each right box; the begins of the streams, their lengths, and two ids.
+            let [probe, lists] = [2, 3].map(|i| phases[i].bytes);
+            let ids = [4 * 4, 4 * 2, 0][streams as usize];
+            assert_eq!((probe, lists), (16, 3 * 8 + 2 * 4 + ids), "{streams:?}");
+        }
+    }
+}
+
+#[test]
+fn refused_options_are_named() {
+    let boxes = [[[0.0f32], [1.0]]];
+    let count = |options| BoxJoin::intersects().options(options).count(&Device::cpu(), &boxes, &boxes);
+    let options = BoxMethodOptions::default;
+    assert!(matches!(count(options().partitions(0)), Err(Error::OutOfRange { value: 0, .. })));
+    let error = count(options().cell_length(f64::NAN)).unwrap_err();
+    assert!(matches!(error, Error::InvalidLength { what: "length of a cell", .. }));
+}
+
 #[test]
 fn refused_boxes_are_named() {
     let good = [[[0.0f32, 0.0], [1.0, 1.0]]];
@@ -313,5 +427,13 @@ fn plans_name_method_and_memory() {
         let plan = BoxJoin::intersects().method(BoxMethod::Cells).plan(&device, &boxes, None).unwrap();
         assert_eq!(plan.num_points, [100, 100]);
         assert!(plan.temp_bytes > 0 && plan.to_string().contains("cells of several sizes"));
+        let published = [
+            (BoxMethod::MultiLayerGrid, "a grid with a layer for each partition"),
+            (BoxMethod::SortBased, "sorted ends of boxes"),
+        ];
+        for (method, name) in published.into_iter().filter(|_| !device.is_cpu()) {
+            let plan = BoxJoin::intersects().method(method).plan(&device, &boxes, None).unwrap();
+            assert!(plan.temp_bytes > 0 && plan.to_string().contains(name));
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::{on_each_schedule_in_turn, upload};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::join::{BoxMethod, Norm};
+use kauri::research::join::{BoxMethodOptions, GridBuild, Streams};
 use kauri::{Batches, BoxJoin, Cartesian, Device};
 use kauri_tests::generate::{Random, Scalar, Shape};
 use std::ops::ControlFlow;
@@ -66,6 +67,45 @@ fn pairs_of_two_sets() {
             5 => check::<f64, 5>(stream, BoxJoin::intersects().method(method), Shape::Uniform, [70, 50]),
             // The right boxes find the pairs of one level.
             _ => check::<f32, 2>(stream, BoxJoin::intersects().method(method), Shape::Uniform, [9, 140]),
+        }
+    });
+}
+
+/// The kernels of `multi_layer`, `sort_based` and `nested_plain`.
+#[test]
+fn published_methods() {
+    on_each_schedule_in_turn(20, |_, stream, turn| {
+        let methods = [BoxMethod::MultiLayerGrid, BoxMethod::SortBased, BoxMethod::PlainNestedLoop];
+        let streams = [Streams::Exact, Streams::Fixed, Streams::BitStrings][turn % 3];
+        let options = BoxMethodOptions::default().streams(streams).partitions([64, 3, 67, 1][turn % 4]);
+        let options = if turn % 2 == 0 { options.build(GridBuild::Layers) } else { options.z_order(true) };
+        let method = if turn % 5 < 3 { methods[0] } else { methods[1 + turn % 2] };
+        match turn % 7 {
+            0 | 1 => {
+                let join = BoxJoin::intersects().method(method).options(options);
+                check::<f32, 2>(stream, join, Shape::Uniform, [150, 140]);
+            }
+            2 => {
+                // Cells so short that a warp visits those of each box.
+                let join = BoxJoin::intersects().method(method).options(options.cell_length(0.004));
+                check::<f32, 2>(stream, join, Shape::Uniform, [40, 50]);
+            }
+            3 => {
+                let join = BoxJoin::within(1.0).method(method).options(options);
+                check::<f64, 2>(stream, join, Shape::Lattice, [40, 140]);
+            }
+            4 => {
+                let join = BoxJoin::contains().method(method).options(options);
+                check::<f32, 3>(stream, join, Shape::Clustered, [90, 70]);
+            }
+            5 => {
+                let join = BoxJoin::within(0.1).norm(Norm::Manhattan).method(method).options(options);
+                check::<f64, 5>(stream, join, Shape::Uniform, [70, 50]);
+            }
+            _ => {
+                let join = BoxJoin::intersects().method(method).options(options);
+                check::<f64, 3>(stream, join, Shape::Flat, [60, 140]);
+            }
         }
     });
 }

@@ -13,6 +13,8 @@
 #                              join           joins, of $KAURI_JOIN_SIZES points a set
 #                              join-thesis    the experiments that Løvik published, of all pairs of $KAURI_THESIS_SIZES points; profiles by
 #                                             ncu, if installed, in join-thesis-ncu.csv, lovik-ncu.csv and the figures
+#                              box-join       joins of boxes, of $KAURI_BOX_JOIN_SIZES boxes a set
+#                              box-join-thesis the experiments on boxes that Løvik published, of $KAURI_BOX_THESIS_SIZES right boxes
 #                              quadtree       quadtrees and octrees, of $KAURI_QUADTREE_SIZES points
 #                              quadtree-host  quadtrees and octrees of points in host memory, also out of core, of
 #                                             $KAURI_QUADTREE_HOST_SIZES points
@@ -150,32 +152,34 @@ suites() {
     for name in "$@"; do
         case $name in
             first-call) alone first-call cuda ${KAURI_FIRST_CALL_SIZES:-1000000} ;;
-            kdtree) suite kdtree kdtree ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
-            join) suite join join ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
+            kdtree) suite kdtree 'kdtree_*' ${KAURI_TREE_SIZES:-100000 1000000 10000000} ;;
+            join) suite join join_lovik ${KAURI_JOIN_SIZES:-1000000 10000000 100000000} ;;
             join-thesis)
-                build_rivals thesis
+                build_rivals thesis_lovik
                 profile join-thesis-ncu bin/kauri-bench --suite join-thesis-once --n 1000000
                 profile lovik-ncu env ONCE=1 rivals/bin/thesis_lovik 1 1000000
-                suite join-thesis thesis ${KAURI_THESIS_SIZES:-1000 10000 100000 1000000 10000000 100000000}
+                suite join-thesis thesis_lovik ${KAURI_THESIS_SIZES:-1000 10000 100000 1000000 10000000 100000000}
                 profiles=()
                 ;;
-            quadtree) suite quadtree quadtree ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
+            box-join) suite box-join join_boxes ${KAURI_BOX_JOIN_SIZES:-10000 100000 1000000 10000000} ;;
+            box-join-thesis) suite box-join-thesis thesis_boxes ${KAURI_BOX_THESIS_SIZES:-100 1000 10000 100000 1000000 10000000} ;;
+            quadtree) suite quadtree 'quadtree_*' ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
             quadtree-host) alone quadtree-host cuda ${KAURI_QUADTREE_HOST_SIZES:-10000000 80000000 1000000000} ;;
             quadtree-gluck) alone quadtree-gluck cuda ${KAURI_GLUCK_SIZES:-100000 1000000 10000000 40000000 80000000} ;;
             sah) alone sah cuda ${KAURI_SOUP_SIZES:-1000000 10000000} ;;
             sah-chang) alone sah-chang cuda ${KAURI_SOUP_SIZES:-1000000} ;;
             join-cpu) alone join-cpu cpu ${KAURI_JOIN_CPU_SIZES:-1000000} ;;
-            kdtree-wald) suite kdtree-wald wald ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
-            primitives) suite primitives cub ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
+            kdtree-wald) suite kdtree-wald 'wald_*' ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
+            primitives) suite primitives 'cub_*' ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are first-call, join, join-cpu, join-thesis, kdtree, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
+                note "suite $name" FAILED 'there are box-join, box-join-thesis, first-call, join, join-cpu, join-thesis, kdtree, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
                 ;;
         esac
     done
 }
 
-# suite SUITE RIVALS SIZE...: runs a suite and the rivals of that name
+# suite SUITE RIVALS SIZE...: runs a suite and the rivals whose names match the pattern
 suite() {
     local suite=$1 sizes
     rivals "${@:2}"
@@ -219,9 +223,9 @@ profile() {
         --metrics "$metrics" "$@" && profiles+=(--profile "$out/$name.csv")
 }
 
-# build_rivals NAME: builds the rivals of that name; what an earlier call built stays
+# build_rivals PATTERN: builds the rivals whose names match; what an earlier call built stays
 build_rivals() {
-    local nvcc arch source program math name=$1
+    local nvcc arch source program math pattern=$1
     began=$SECONDS
     nvcc=$(PATH=$PATH:/usr/local/cuda/bin:/opt/cuda/bin command -v nvcc)
     if [ -z "$nvcc" ]; then
@@ -232,7 +236,7 @@ build_rivals() {
     "$nvcc" --version | tail -n 2 >>"$summary"
     mkdir -p rivals/bin
     # They take the compiler up to a minute each, side by side.
-    for source in rivals/"$name"_*.cu; do
+    for source in rivals/$pattern.cu; do
         program=rivals/bin/$(basename "$source" .cu)
         # As it was published.
         case $program in *_lovik) math=--use_fast_math ;; *) math= ;; esac
@@ -244,14 +248,14 @@ build_rivals() {
     wait
 }
 
-# rivals NAME SIZE...: builds the rivals of that name and runs them with the benchmarks' seed; writes their rows to
+# rivals PATTERN SIZE...: builds the rivals whose names match and runs them with the benchmarks' seed; writes their rows to
 # rivals.jsonl
 rivals() {
-    local source program name=$1
+    local source program pattern=$1
     shift
     : >"$out/rivals.jsonl"
-    build_rivals "$name" || return
-    for source in rivals/"$name"_*.cu; do
+    build_rivals "$pattern" || return
+    for source in rivals/$pattern.cu; do
         program=rivals/bin/$(basename "$source" .cu)
         if [ ! -x "$program" ]; then failed=1; continue; fi
         run "rival $source" "$out/rivals.log" env ROWS="$out/rivals.jsonl" sh -c '"$0" 1 "$@" >>"$ROWS"' "$program" "$@"

@@ -68,6 +68,9 @@ const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["
 const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };
 const SUBTREES: Kernel = Kernel { file: "kernels/src/kdtree/selection/subtrees.rs", tests: &["kdtree::"] };
 const SELECTION: Kernel = Kernel { file: "kernels/src/kdtree/selection.rs", tests: &["kdtree::"] };
+const FLAT_GRID: Kernel = Kernel { file: "kernels/src/join/boxes/flat_grid.rs", tests: &["boxes::"] };
+const MULTI_LAYER: Kernel = Kernel { file: "kernels/src/join/boxes/multi_layer.rs", tests: &["boxes::"] };
+const SORT_BASED: Kernel = Kernel { file: "kernels/src/join/boxes/sort_based.rs", tests: &["boxes::"] };
 const JOIN_GRID: Kernel = Kernel { file: "kernels/src/join/grid.rs", tests: &["join::"] };
 const JOIN_NEIGHBOR_CELLS: Kernel = Kernel { file: "kernels/src/join/neighbor_cells.rs", tests: &["join::"] };
 const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["join::"] };
@@ -958,5 +961,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: FRAME,
         from: "are_occluded.load(pixel) != 0",
         to: "are_occluded.load(pixel) > 1",
+    },
+    Mutant {
+        what: "grid with layers: a large box gets the bits of one lane",
+        kernel: FLAT_GRID,
+        from: "warp_or(if own < num { visit(item, self.cell(&shared, own)) } else { 0 })",
+        to: "if own < num { visit(item, self.cell(&shared, own)) } else { 0 }",
+    },
+    Mutant {
+        what: "grid with layers: a stream has gaps",
+        kernel: MULTI_LAYER,
+        from: "begin + (lanes & warp::lane_mask_lt()).count_ones()",
+        to: "begin + warp::lane_id()",
+    },
+    Mutant {
+        what: "sort-based filter: high ends are visited too",
+        kernel: SORT_BASED,
+        from: "end & 1 != 0 || (j < num_left) == is_left",
+        to: "(j < num_left) == is_left",
     },
 ];

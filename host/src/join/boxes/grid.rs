@@ -64,8 +64,8 @@ pub(super) fn as_boxes<C, const D: usize>(coords: &[C]) -> &[[[C; D]; 2]] {
 
 /// Returns the longest side of a box, or `None` if a low coordinate is above the high one.
 fn longest_side<C: Coord, const D: usize>([low, high]: &[[C; D]; 2]) -> Option<f64> {
-    let sides = low.iter().zip(high).map(|(low, high)| high.to_f64() - low.to_f64());
-    sides.fold(Some(0.0), |longest, side| longest.filter(|_| side >= 0.0).map(|longest| side.max(longest)))
+    let mut sides = low.iter().zip(high).map(|(low, high)| high.to_f64() - low.to_f64());
+    sides.try_fold(0.0, |longest: f64, side: f64| (side >= 0.0).then(|| side.max(longest)))
 }
 
 /// Returns the side of a cube for each of `len` boxes that lie evenly in a region. Axes along which the region is shorter do not count.

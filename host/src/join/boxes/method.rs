@@ -21,9 +21,27 @@ pub enum BoxMethod {
     NestedLoop,
     /// Sorts both sets by the cells of a grid with levels for boxes of different sizes. Each box is in one cell.
     Cells,
+    /// Divides the left boxes into partitions, and stores for each cell of a grid the partitions whose boxes touch it. Each partition is
+    /// joined with the right boxes that touch its cells. See [`research::join`](crate::research::join).
+    #[cfg(feature = "research")]
+    MultiLayerGrid,
+    /// Sorts the ends of all boxes along an axis; each box tests the boxes that begin between its ends. See
+    /// [`research::join`](crate::research::join).
+    #[cfg(feature = "research")]
+    SortBased,
+    /// Tests all pairs without shared memory, and appends each pair by an atomic operation. See
+    /// [`research::join`](crate::research::join).
+    #[cfg(feature = "research")]
+    PlainNestedLoop,
 }
 
 impl BoxMethod {
+    /// True for methods that reproduce published works.
+    #[cfg(feature = "research")]
+    pub(super) fn is_published(self) -> bool {
+        matches!(self, Self::MultiLayerGrid | Self::SortBased | Self::PlainNestedLoop)
+    }
+
     /// Replaces [`Auto`](Self::Auto) by the faster method for sets of `lens` boxes.
     pub(super) fn choose(self, lens: [usize; 2]) -> Self {
         match self {

@@ -1,9 +1,13 @@
 //! The box join: all pairs of boxes that intersect, are within a distance, or of which one contains the other.
 
 mod cpu;
+#[cfg(feature = "research")]
+mod flat_grid;
 mod gpu;
 mod grid;
 mod method;
+#[cfg(feature = "research")]
+pub(crate) mod options;
 mod params;
 mod plan;
 mod sets;
@@ -20,11 +24,15 @@ use crate::memory;
 use crate::point::Cartesian;
 use crate::rows::{Rows, RowsBatch};
 use cuda_std::mem::SliceMut;
+#[cfg(feature = "research")]
+pub use gpu::BoxPhase;
 use kauri_kernels::join::boxes::geometry::Predicate;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
 pub use method::BoxMethod;
+#[cfg(feature = "research")]
+use options::BoxMethodOptions;
 use params::BoxParams;
 use sets::HostBoxes;
 use std::ops::ControlFlow;
@@ -72,6 +80,8 @@ pub struct BoxJoin<C> {
     epsilon: C,
     norm: Norm,
     method: BoxMethod,
+    #[cfg(feature = "research")]
+    options: BoxMethodOptions,
 }
 
 impl<C: Coord> BoxJoin<C> {
@@ -92,7 +102,14 @@ impl<C: Coord> BoxJoin<C> {
     }
 
     fn new(predicate: Predicate, epsilon: C) -> Self {
-        Self { predicate, epsilon, norm: Norm::Euclidean, method: BoxMethod::Auto }
+        Self {
+            predicate,
+            epsilon,
+            norm: Norm::Euclidean,
+            method: BoxMethod::Auto,
+            #[cfg(feature = "research")]
+            options: BoxMethodOptions::default(),
+        }
     }
 
     setters! {
@@ -101,6 +118,10 @@ impl<C: Coord> BoxJoin<C> {
 
         /// Sets the method on a GPU; results do not depend on it.
         method: BoxMethod;
+
+        /// Sets the options of the methods that reproduce published works; see [`research::join`](crate::research::join).
+        #[cfg(feature = "research")]
+        options: BoxMethodOptions;
     }
 
     /// Counts the pairs.
@@ -277,6 +298,23 @@ impl<C: Coord> BoxJoin<C> {
         gpu::pairs(stream, workspace, sides, &params, found)
     }
 
+    /// Counts the pairs as [`count_on`](Self::count_on), waits after each phase, and returns the time and the memory of the phases.
+    ///
+    /// # Errors
+    /// The errors of [`count_on`](Self::count_on).
+    #[cfg(feature = "research")]
+    pub fn count_in_phases_on<P: Cartesian<Coord = C>>(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        left: &Buffer<C>,
+        right: Option<&Buffer<C>>,
+    ) -> Result<(u64, Vec<BoxPhase>)> {
+        let params = self.params::<P>(pairing_of(right))?;
+        let sides = sides_on_device(stream, params.width(), left, right)?;
+        gpu::count_in_phases(stream, workspace, sides, &params)
+    }
+
     fn count_sets<P: Cartesian<Coord = C>>(&self, device: &Device, sets: HostBoxes<'_, P>) -> Result<u64> {
         let _span = tracing::debug_span!("box_join_count", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
@@ -329,7 +367,10 @@ impl<C: Coord> BoxJoin<C> {
     }
 
     fn params<P: Cartesian<Coord = C>>(&self, pairing: Pairing) -> Result<BoxParams<C>> {
-        BoxParams::new::<P>(self.predicate, self.epsilon, self.norm, pairing, self.method)
+        let params = BoxParams::new::<P>(self.predicate, self.epsilon, self.norm, pairing, self.method)?;
+        #[cfg(feature = "research")]
+        let params = BoxParams { options: self.options.validate()?, ..params };
+        Ok(params)
     }
 }
 

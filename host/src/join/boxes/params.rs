@@ -1,6 +1,8 @@
 //! The validated parameters of a join of boxes.
 
 use super::method::BoxMethod;
+#[cfg(feature = "research")]
+use super::options::BoxMethodOptions;
 use crate::error::Result;
 use crate::join::grid::reach_of;
 use crate::point::{Point, dims};
@@ -17,6 +19,8 @@ pub(super) struct BoxParams<C> {
     pub(super) test: PairTest<C>,
     pub(super) pairing: Pairing,
     pub(super) method: BoxMethod,
+    #[cfg(feature = "research")]
+    pub(super) options: BoxMethodOptions,
 }
 
 impl<C: Coord> BoxParams<C> {
@@ -30,7 +34,13 @@ impl<C: Coord> BoxParams<C> {
     ) -> Result<Self> {
         const { assert!(dims::<P>() <= MAX_DIMS, "boxes of a join have 1 to 6 dimensions") };
         let bound = checked_bound::<P>(epsilon, norm, "distance")?;
-        Ok(Self { test: PairTest { predicate, norm, bound, dims: P::DIMS }, pairing, method })
+        Ok(Self {
+            test: PairTest { predicate, norm, bound, dims: P::DIMS },
+            pairing,
+            method,
+            #[cfg(feature = "research")]
+            options: BoxMethodOptions::default(),
+        })
     }
 
     /// Returns the number of coordinates of a box.

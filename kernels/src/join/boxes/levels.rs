@@ -17,6 +17,24 @@ const MARGIN: f64 = 1.0 + 1.0 / 32768.0;
 /// Relative excess of the growth of boxes over half the distance: it exceeds the rounding of distances.
 const GROWTH_MARGIN: f64 = 1.0 + 1e-6;
 
+/// Returns the length by which boxes grow at each side, so that boxes within a distance meet.
+pub fn growth_of(distance: f64) -> f64 {
+    distance / 2.0 * GROWTH_MARGIN
+}
+
+/// Returns the range of a box along an axis, longer by `growth` at each side. Ranges within the distance of the growth meet.
+#[inline(always)]
+pub(super) fn grown(low: f64, high: f64, growth: f64) -> (f64, f64) {
+    if growth > 0.0 {
+        // Sums are rounded by at most half of this.
+        let outward = |x: f64| x.abs() * f64::EPSILON + f64::MIN_POSITIVE;
+        let (low, high) = (low - growth, high + growth);
+        (low - outward(low), high + outward(high))
+    } else {
+        (low, high)
+    }
+}
+
 /// The number of a level.
 pub type Level = u32;
 
@@ -56,7 +74,7 @@ impl<const D: usize> LevelGrid<D> {
         let cells_per_unit = if length > f64::MIN_POSITIVE { 1.0 / length } else { 0.0 };
         let last = (extent * cells_per_unit) as u32;
         let bits = (32 - last.leading_zeros()).clamp(1, most_bits(dims));
-        Self { dims, low, high, cells_per_unit, growth: distance / 2.0 * GROWTH_MARGIN, bits }
+        Self { dims, low, high, cells_per_unit, growth: growth_of(distance), bits }
     }
 
     /// Returns the number of dimensions, a constant for all kernel instances but the general one.
@@ -74,26 +92,13 @@ impl<const D: usize> LevelGrid<D> {
             if axis < self.dims() {
                 let (low, high) = (of.low[axis].to_f64(), of.high[axis].to_f64());
                 is_inside &= low <= high;
-                let (low, high) = self.grown(low, high);
+                let (low, high) = grown(low, high, self.growth);
                 is_inside &= high >= self.low[axis] && low <= self.high[axis];
                 first[axis] = self.cell(low, axis);
                 last[axis] = self.cell(high, axis);
             }
         }
         if is_inside { Some([first, last]) } else { None }
-    }
-
-    /// Returns the range of a box along an axis, longer by half the distance at each side. Ranges within the distance meet.
-    #[inline(always)]
-    fn grown(&self, low: f64, high: f64) -> (f64, f64) {
-        if self.growth > 0.0 {
-            // Sums are rounded by at most half of this.
-            let outward = |x: f64| x.abs() * f64::EPSILON + f64::MIN_POSITIVE;
-            let (low, high) = (low - self.growth, high + self.growth);
-            (low - outward(low), high + outward(high))
-        } else {
-            (low, high)
-        }
     }
 
     /// Returns the cell of a coordinate along an axis, the border cell outside the grid.

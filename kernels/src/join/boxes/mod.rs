@@ -8,16 +8,23 @@
 //! | [`best`] | the best pairs of small sets, and of the best-scored boxes |
 //! | [`threshold`] | the best pairs by a running threshold |
 //! | [`filter`] | scores of all pairs |
+//! | [`nested_plain`] | all pairs by a nested loop without shared memory |
+//! | [`multi_layer`] | all pairs by a grid with a layer for each partition of the left boxes |
+//! | [`sort_based`] | all pairs by sorted ends of boxes |
 //!
-//! [`geometry`], [`levels`], [`search`] and [`output`] are device functions of these kernels.
+//! [`flat_grid`], [`geometry`], [`levels`], [`search`] and [`output`] are device functions of these kernels.
 
 pub mod best;
 pub mod cells;
 pub mod filter;
+pub mod flat_grid;
 pub mod geometry;
 pub mod levels;
+pub mod multi_layer;
 pub mod nested;
+pub mod nested_plain;
 pub mod output;
 pub mod pairs;
 pub mod search;
+pub mod sort_based;
 pub mod threshold;

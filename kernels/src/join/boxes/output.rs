@@ -1,5 +1,7 @@
 //! The output of a join of boxes: counts, rows of ids, or a list of pairs.
 
+use crate::thread::operator::Sum;
+use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
 
 /// Where a join writes its pairs. A row belongs to a left box; its items are right boxes.
@@ -40,5 +42,33 @@ impl PairOutput<'_> {
     #[inline(always)]
     pub(super) unsafe fn reserve(&self, row: u32, num: u32) -> u32 {
         self.counts.atomic_add(row as usize, num, Ordering::Relaxed, Scope::Device)
+    }
+    /// Appends a pair: adds it to its row or to the total, and writes it if the offsets are known.
+    #[inline(always)]
+    pub(super) unsafe fn append(&self, row: u32, item: u32) {
+        if self.counts.is_empty() {
+            self.total.atomic_add(0, 1, Ordering::Relaxed, Scope::Device);
+            return;
+        }
+        let index = self.reserve(row, 1);
+        if !self.offsets.is_empty() {
+            self.write(self.begin(row), row, index, item);
+        }
+    }
+
+    /// Adds the pairs that the threads of a warp have counted to the total, unless the rows are counted.
+    ///
+    /// # Safety
+    /// All lanes call.
+    #[inline(always)]
+    pub(super) unsafe fn add_to_total(&self, count: u32) {
+        if !self.counts.is_empty() {
+            return;
+        }
+        // The sum of a warp can exceed `u32`.
+        let sum = reduce::<u64, Sum>(count.into());
+        if warp::lane_id() == 0 && sum > 0 {
+            self.total.atomic_add(0, sum, Ordering::Relaxed, Scope::Device);
+        }
     }
 }

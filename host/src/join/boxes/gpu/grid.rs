@@ -26,15 +26,30 @@ pub(super) fn grid_of_device_sets<C: Coord>(
     if sets.iter().any(|set| set.is_empty()) {
         return Ok(None);
     }
-    let (mut layout, width) = (Layout::new(), params.width());
+    let lens = sets.map(|set| set.len() / params.width());
+    Ok(with_exact_dims!(params.test.dims, D => {
+        let (bounds, samples) = sample_device_sets::<C, D>(stream, workspace, sets, params)?;
+        grid_of(bounds, samples.iter().flatten(), lens, params).map(|grid| PackedGrid::new(&grid))
+    }))
+}
+
+/// The bounding boxes of two sets, and some boxes of each.
+pub(super) type Samples<C, const D: usize> = ([[[C; D]; 2]; 2], [Vec<[[C; D]; 2]>; 2]);
+
+/// Returns the bounding boxes and samples of two sets in device memory, which are not empty. Waits for them.
+pub(super) fn sample_device_sets<C: Coord, const D: usize>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    sets: [Slice<'_, C>; 2],
+    params: &BoxParams<C>,
+) -> Result<Samples<C, D>> {
+    let mut layout = Layout::new();
     let plan = SamplePlan::plan(&mut layout, params.test.dims);
     let temp = workspace.carve(stream, &layout, "boxes of a join")?;
     let coords = plan.run(&temp, sets, params.test.dims)?;
-    let lens = sets.map(|set| set.len() / width);
-    Ok(with_exact_dims!(params.test.dims, D => {
-        let (bounds, sample) = as_boxes::<C, D>(&coords).split_at(2);
-        grid_of([bounds[0], bounds[1]], sample.iter(), lens, params).map(|grid| PackedGrid::new(&grid))
-    }))
+    let (bounds, samples) = as_boxes::<C, D>(&coords).split_at(2);
+    let (first, second) = samples.split_at(sample_indices(sets[0].len() / params.width()).count());
+    Ok(([bounds[0], bounds[1]], [first.to_vec(), second.to_vec()]))
 }
 
 /// Returns the scratch bytes of [`grid_of_device_sets`].

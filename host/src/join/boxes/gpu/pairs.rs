@@ -3,6 +3,10 @@
 use super::cells::{SidesPlan, SortedSets, launch_passes};
 use super::grid::{grid_bytes, grid_of_device_sets};
 use super::nested;
+#[cfg(feature = "research")]
+use super::phases::PhaseClock;
+#[cfg(feature = "research")]
+use super::published::{Published, PublishedPlan};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::boxes::grid::PackedGrid;
@@ -127,9 +131,11 @@ fn find<'o, C: Coord>(
 }
 
 /// Scratch memory of a method.
-enum FinderPlan<C> {
+enum FinderPlan<C: Coord> {
     Nested,
     Cells(SidesPlan<C>, PackedGrid),
+    #[cfg(feature = "research")]
+    Published(PublishedPlan<C>),
 }
 
 impl<C: Coord> FinderPlan<C> {
@@ -147,6 +153,11 @@ impl<C: Coord> FinderPlan<C> {
         }
         if params.method.choose(lens) == BoxMethod::NestedLoop {
             return Ok(Some(Self::Nested));
+        }
+        #[cfg(feature = "research")]
+        if params.method.is_published() {
+            let plan = PublishedPlan::new(stream, workspace, layout, sets, params)?;
+            return Ok(plan.map(Self::Published));
         }
         let grid = grid_of_device_sets(stream, workspace, sets, params)?;
         Ok(grid.map(|grid| Self::Cells(SidesPlan::plan(layout, &grid, lens, params), grid)))
@@ -166,6 +177,11 @@ impl<C: Coord> FinderPlan<C> {
             Self::Nested => Finder::Nested(sets, *params),
             // SAFETY: passed on to the caller.
             Self::Cells(plan, grid) => Finder::Cells(unsafe { plan.run(temp, grid, params, sets) }?),
+            #[cfg(feature = "research")]
+            Self::Published(plan) => {
+                // SAFETY: passed on to the caller.
+                Finder::Published(unsafe { plan.run(temp, sets, params, &mut PhaseClock::off()) }?)
+            }
         })
     }
 }
@@ -175,6 +191,8 @@ pub(super) enum Finder<'a, C> {
     /// The sets, as [right, left].
     Nested([Slice<'a, C>; 2], BoxParams<C>),
     Cells(SortedSets<'a, C>),
+    #[cfg(feature = "research")]
+    Published(Published<'a, C>),
 }
 
 impl<C: Coord> Finder<'_, C> {
@@ -197,6 +215,10 @@ impl<C: Coord> Finder<'_, C> {
                     nested::launch(stream, *sets, params, PairOutput { counts, total, offsets, ids, pairs })
                 }
                 Self::Cells(sets) => launch_passes!(stream, sets, C, boxes_count(counts, total)),
+                #[cfg(feature = "research")]
+                Self::Published(sets) => {
+                    sets.launch(stream, PairOutput { counts, total, offsets, ids, pairs })
+                }
             }
         }
     }
@@ -211,6 +233,8 @@ impl<C: Coord> Finder<'_, C> {
             match self {
                 Self::Nested(sets, params) => nested::launch(stream, *sets, params, output),
                 Self::Cells(sets) => launch_passes!(stream, sets, C, boxes_emit(output)),
+                #[cfg(feature = "research")]
+                Self::Published(sets) => sets.launch(stream, output),
             }
         }
     }
@@ -301,8 +325,13 @@ impl RowSort {
 /// Returns an upper bound of the scratch bytes of [`rows`] for sets of `lens` boxes, given as [right, left], besides those of pairs.
 pub(in crate::join::boxes) fn scratch_bytes<C: Coord>(lens: [usize; 2], params: &BoxParams<C>) -> u64 {
     let mut layout = Layout::new();
-    if params.method.choose(lens) != BoxMethod::NestedLoop {
-        SidesPlan::plan(&mut layout, &PackedGrid::largest(params.test.dims), lens, params);
+    match params.method.choose(lens) {
+        BoxMethod::NestedLoop => {}
+        #[cfg(feature = "research")]
+        method if method.is_published() => PublishedPlan::plan_largest(&mut layout, lens, params),
+        _ => {
+            SidesPlan::plan(&mut layout, &PackedGrid::largest(params.test.dims), lens, params);
+        }
     }
     RowsPlan::plan(&mut layout, lens[1]);
     layout.reserve::<u64>(lens[1] + 1);
