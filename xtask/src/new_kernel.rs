@@ -116,8 +116,10 @@ next:
   cargo test --all-features -p kauri-tests --test sim example_op::
   cargo test --all-features -p kauri-tests --test conformance example_op::
   cargo xtask ptx --family example_op
-  cargo xtask test --bless                    adds the registers of the kernels to kernels/budget.txt
+  cargo xtask test --bless                    runs every test; adds the registers of the kernels to kernels/budget.txt
   cargo xtask bench --suite example_op        on a GPU
+  cargo run --release -p kauri-benches --features kauri/sim -- --suite example_op --device sim --n 1e4
+                                              a dry run of the suite without a GPU
 ";
 
 /// Checks that a folder is kauri's workspace.
