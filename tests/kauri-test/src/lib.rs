@@ -59,7 +59,12 @@ pub fn device_names() -> &'static [&'static str] {
         Err(reason @ (Error::DriverMissing { .. } | Error::NoDevice | Error::CudaDisabled)) => {
             assert!(std::env::var_os("KAURI_REQUIRE_CUDA").is_none(), "{reason}");
             // Not by `eprintln!`, which test programs capture: a test on a GPU that passes without one checks nothing.
-            let _ = writeln!(io::stderr(), "skipped: tests on a GPU check nothing, {reason}");
+            let reason = reason.to_string();
+            let reason = reason.split(':').next().unwrap_or_default();
+            let _ = writeln!(
+                io::stderr(),
+                "skipped: tests on a GPU check nothing ({reason}); KAURI_REQUIRE_CUDA=1 makes them fail"
+            );
             vec!["cpu"]
         }
         Err(error) => panic!("the GPU of this machine cannot be used: {error}"),
