@@ -10,6 +10,9 @@ pub const OPEN_NAME: &str = "kauri_bench_open";
 /// The function that runs a suite: [`Call`] with the settings as JSON.
 pub const RUN_NAME: &str = "kauri_bench_run";
 
+/// The suites that have rows without a GPU.
+pub const CPU_SUITES: [&str; 2] = ["join-cpu", "kdtree"];
+
 /// Returns the version of the interface.
 pub type Version = extern "C" fn() -> u32;
 /// A function of the library. It returns false after [`Moment::Error`]. The text is valid during the call.

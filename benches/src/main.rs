@@ -1,7 +1,8 @@
 //! `kauri-bench`: runs a suite, prints its table and writes its results as JSON.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::Parser;
+use clap::builder::PossibleValuesParser;
 use kauri::Device;
 use kauri_benches::hardware::Hardware;
 use kauri_benches::interface::size;
@@ -16,12 +17,10 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "kauri-bench", version)]
 struct Arguments {
-    /// The suite: kdtree, or a part of it: kdtree-device, kdtree-rules; kdtree-batches; kdtree-robinson;
-    /// kdtree-multi-gpu; kdtree-wald; first-call; join; box-join; box-join-thesis; join-cpu; join-host; join-thesis; join-thesis-once; quadtree;
-    /// quadtree-host; quadtree-gluck; sah; sah-chang; primitives, or a part of it: sort, scan, select, moves, top-k, merge; or sort-shapes
-    #[arg(long)]
+    /// The suite; `primitives` has the rows of `sort`, `scan`, `select`, `moves`, `top-k` and `merge`
+    #[arg(long, value_name = "SUITE", value_parser = PossibleValuesParser::new(suites::all().map(|(name, _)| name)))]
     suite: String,
-    /// Where to run: best, cpu, cuda or cuda:N
+    /// Where to run: best, cpu, cuda, cuda:N, or sim for a dry run without a GPU
     #[arg(long, default_value = "best")]
     device: String,
     /// Numbers of points, or of triangles
@@ -65,10 +64,8 @@ fn main() -> Result<()> {
         let n = arguments.n.first().copied().unwrap_or_default();
         return Ok(suites::first_call::operation(operation, &arguments.device, n, arguments.seed)?);
     }
-    let Some((name, suite)) = suites::all().find(|(name, _)| *name == arguments.suite) else {
-        let names: Vec<_> = suites::all().map(|(name, _)| name).collect();
-        bail!("there is no suite `{}`, only {}", arguments.suite, names.join(", "));
-    };
+    let suite = suites::all().find(|(name, _)| *name == arguments.suite);
+    let (name, suite) = suite.context("the parser has checked the suite's name")?;
     let limit = Duration::try_from_secs_f64(arguments.seconds).context("--seconds")?;
     let settings = Settings {
         device: Device::from_name(&arguments.device)?,

@@ -42,11 +42,7 @@ pub(crate) fn check(workspace: &Workspace, ptxas: &Ptxas, built: &[Built], bless
     let mut jobs: Vec<(&Built, u16)> = Vec::new();
     for one in built {
         let own = number(one.ptx.arch);
-        let is_newest = |sm: u16| {
-            let mut others = built.iter().filter(|other| other.family == one.family);
-            others.all(|other| !(own + 1..=sm).contains(&number(other.ptx.arch)))
-        };
-        let takes = |sm: &&u16| **sm >= own && (bless || is_newest(**sm));
+        let takes = |sm: &&u16| if bless { **sm >= own } else { is_newest(built, one, **sm) };
         jobs.extend(known.iter().filter(takes).map(|sm| (one, *sm)));
     }
     let num_jobs = jobs.len();
@@ -67,6 +63,28 @@ pub(crate) fn check(workspace: &Workspace, ptxas: &Ptxas, built: &[Built], bless
     }
     let summary = format!("{} kernels, {num_jobs} times PTX and architecture", taken.len());
     Ok(Outcome { failures, summary })
+}
+
+/// Returns a table of the resources of kernels on architectures; each runs the newest PTX that it can.
+pub(crate) fn table(ptxas: &Ptxas, built: &[Built], archs: &[Arch]) -> Result<String> {
+    let jobs = archs.iter().flat_map(|&arch| {
+        let newest = built.iter().filter(move |one| is_newest(built, one, number(arch)));
+        newest.map(move |one| (one, arch))
+    });
+    let assembled = parallel::map(jobs.collect(), |(one, arch)| (arch, ptxas.assemble(&one.ptx.path, arch)));
+    let mut taken = Budget::default();
+    for (arch, kernels) in assembled {
+        let kernels = kernels?;
+        kernels.iter().filter(|kernel| kernel.is_entry).for_each(|kernel| taken.note(number(arch), kernel));
+    }
+    Ok(taken.to_table())
+}
+
+/// True if a device of an architecture runs this PTX: that of the highest architecture up to its own.
+fn is_newest(built: &[Built], one: &Built, sm: u16) -> bool {
+    let own = number(one.ptx.arch);
+    let mut others = built.iter().filter(|other| other.family == one.family);
+    own <= sm && others.all(|other| !(own + 1..=sm).contains(&number(other.ptx.arch)))
 }
 
 fn assemble_all(ptxas: &Ptxas, jobs: Vec<(&Built, u16)>) -> (Budget, Vec<String>) {

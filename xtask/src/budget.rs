@@ -78,12 +78,18 @@ impl Budget {
         Ok(budget)
     }
 
+    /// Returns the text of the file.
     pub(crate) fn to_text(&self) -> String {
+        HEADER.to_owned() + &self.to_table()
+    }
+
+    /// Returns the table: a line for each kernel, a column of registers for each architecture.
+    pub(crate) fn to_table(&self) -> String {
         let mut sms: Vec<u16> = self.0.values().flat_map(|usage| usage.registers.keys().copied()).collect();
         sms.sort_unstable();
         sms.dedup();
         let width = self.0.keys().map(String::len).max().unwrap_or(0).max("kernel".len());
-        let mut text = format!("{HEADER}{:width$} {:>6} {:>5} {:>6}", "kernel", "shared", "stack", "spills");
+        let mut text = format!("{:width$} {:>6} {:>5} {:>6}", "kernel", "shared", "stack", "spills");
         for sm in &sms {
             write!(text, " {:>6}", format!("sm_{sm}")).expect("writing to a string");
         }

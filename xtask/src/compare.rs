@@ -16,6 +16,7 @@ mod sweep;
 mod turns;
 mod variant;
 
+use crate::ptx;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
 use cuda_builder::{Arch, Ptxas};
@@ -28,7 +29,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use variant::{Requested, Source, Variant};
+use variant::{Build, Requested, Source, Variant};
 
 /// Compare variants of kauri in one process, run by run: times with intervals, kernels, and values of the policy
 #[derive(clap::Args)]
@@ -72,12 +73,15 @@ pub(crate) struct Compare {
     /// Say what bounds the kernels of the rows of --row, by Nsight Compute
     #[arg(long)]
     ncu: bool,
-    /// List all kernels of the rows, not only different ones
+    /// List all kernels, not only different ones
     #[arg(long)]
     all_kernels: bool,
     /// Compile kernels for these architectures, as 80,90 [default: the device's]
     #[arg(long, value_delimiter = ',', value_name = "SM")]
     cubin: Vec<Arch>,
+    /// Compile only these families of kernels, as kdtree,query [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    family: Vec<String>,
     /// Build only, into a folder to copy to a machine without Rust: its program `compare` takes these options
     #[arg(long, value_name = "FOLDER")]
     prepare: Option<PathBuf>,
@@ -137,13 +141,27 @@ impl Compare {
             None => Gpu::of(settings["device"].as_str().unwrap_or("best"))?,
         };
         let archs = self.archs(gpu.as_ref())?;
+        ptx::check_families(&workspace.root, &self.family)?;
+        let suite = settings["suite"].as_str().unwrap_or_default().to_owned();
+        let has_rows = self.prepare.is_some()
+            || gpu.is_some()
+            || interface::CPU_SUITES.contains(&suite.as_str())
+            || requested.iter().all(|one| matches!(one.source, Source::Saved(_)));
+        if !has_rows && (archs.is_empty() || self.write.is_some() || self.ncu || self.out.is_some()) {
+            bail!(
+                "the suite {suite} needs a GPU: --cubin 90 alone prints the kernels that differ, --prepare FOLDER builds for a machine \
+                 with a GPU, and {} have rows on the CPU",
+                interface::CPU_SUITES.join(" and ")
+            );
+        }
+        let build = Build { archs: &archs, families: &self.family, has_library: has_rows };
 
         let (mut variants, mut saved) = (Vec::new(), Vec::new());
         for (place, one) in requested.into_iter().enumerate() {
             if matches!(one.source, Source::Saved(_)) {
                 saved.push((place, one));
             } else {
-                variants.push(one.build(&workspace, &archs)?);
+                variants.push(one.build(&workspace, &build)?);
             }
         }
         let row = self.row.clone().unwrap_or_default();
@@ -153,8 +171,14 @@ impl Compare {
         }
         let ptxas =
             if gpu.is_none() && !archs.is_empty() { Ptxas::locate(&workspace.target).ok() } else { None };
-        let result =
-            self.measure(&plan, gpu.as_ref(), kernels::Source::Assembler(ptxas), !archs.is_empty())?;
+        let kernels = kernels::Source::Assembler(ptxas);
+        if !has_rows {
+            let table = kernels::table(&plan.variants, &plan.letters(), &kernels, self.all_kernels)?;
+            println!("no rows: the suite {suite} needs a GPU");
+            print!("{}", if table.is_empty() { "all kernels are equal in all variants\n" } else { &table });
+            return Ok(());
+        }
+        let result = self.measure(&plan, gpu.as_ref(), kernels, !archs.is_empty())?;
         if self.write.is_some() {
             write_policy(&workspace, &result, &plan.row)?;
         }
@@ -290,9 +314,13 @@ impl Compare {
         let text = fs::read_to_string(folder.join(PREPARED))
             .with_context(|| format!("cannot read {PREPARED} in {}", folder.display()))?;
         let prepared: Value = serde_json::from_str(&text).context(PREPARED)?;
-        if self.prepare.is_some() || !self.sweep.is_empty() || !self.cubin.is_empty() {
+        if self.prepare.is_some()
+            || !self.sweep.is_empty()
+            || !self.cubin.is_empty()
+            || !self.family.is_empty()
+        {
             bail!(
-                "this folder has its variants: --prepare, --sweep and --cubin are for `cargo xtask compare`"
+                "this folder has its variants: --prepare, --sweep, --cubin and --family are for `cargo xtask compare`"
             );
         }
         if self.write.is_some() {
@@ -368,11 +396,6 @@ impl Compare {
         let rows = rows_of(&result);
         let (table, matched) = rows::table(&rows, &plan.row);
         print!("{table}");
-        if matched.is_empty() {
-            let reason = outcomes.iter().find_map(|outcome| outcome.error.clone());
-            let reason = reason.map_or(String::new(), |reason| format!("; {reason}"));
-            bail!("the variants have no common row{reason}");
-        }
         let source = match gpu {
             Some(gpu) => {
                 let launches = outcomes.iter().map(|outcome| outcome.launches_of(&plan.row)).collect();
@@ -382,6 +405,11 @@ impl Compare {
         };
         if gpu.is_some() || has_kernels {
             print!("{}", kernels::table(&plan.variants, &plan.letters(), &source, self.all_kernels)?);
+        }
+        if matched.is_empty() {
+            let reason = outcomes.iter().find_map(|outcome| outcome.error.clone());
+            let reason = reason.map_or(String::new(), |reason| format!("; {reason}"));
+            bail!("the variants have no common row{reason}");
         }
         if self.ncu {
             for (variant, outcome) in plan.variants.iter().zip(&outcomes) {
@@ -605,6 +633,12 @@ mod tests {
             (". JOIN_THREADS=64 --suite join --seconds -1", "unexpected argument"),
             (". JOIN_THREADS=64 --suite join --seconds 1e9", "up to a day"),
             (". JOIN_THREADS=64 --suite sah --model none.ply", "no mesh none.ply"),
+            (". JOIN_THREADS=64 --suite join --device cpu", "the suite join needs a GPU: --cubin 90"),
+            (". JOIN_THREADS=64 --suite join --device cpu --cubin 90 --out a.json", "needs a GPU"),
+            (
+                ". JOIN_THREADS=64 --suite join --device cpu --cubin 90 --family joins",
+                "no family `joins`, only",
+            ),
             (". JOIN_THREADS=64 --suite join --ncu", "--row"),
             (". JOIN_THREADS=64 --suite join --write", "needs `--sweep`"),
             (". JOIN_THREADS=64 --suite join --prepare x", "--cubin 90"),

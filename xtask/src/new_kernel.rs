@@ -2,6 +2,7 @@
 //! project of its own. Everything is checked and computed before a file is written.
 
 use crate::cargo::{self, cargo};
+use crate::tidy::{self, File};
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail, ensure};
 use std::env;
@@ -115,9 +116,12 @@ wrote the kernel example_op:
 next:
   cargo test --all-features -p kauri-tests --test sim example_op::
   cargo test --all-features -p kauri-tests --test conformance example_op::
-  cargo xtask ptx --family example_op
-  cargo xtask test --bless                    adds the registers of the kernels to kernels/budget.txt
+  cargo xtask ptx --family example_op --cubin 90
+                                              prints registers, spills and static shared memory
+  cargo xtask test --bless                    runs every test; adds the registers of the kernels to kernels/budget.txt
   cargo xtask bench --suite example_op        on a GPU
+  cargo xtask bench --suite example_op --device sim --n 1e4
+                                              a dry run without a GPU
 ";
 
 /// Checks that a folder is kauri's workspace.
@@ -336,7 +340,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
     let folder = workspace.target.join("new-kernel");
     let (clone, project_folder) = (folder.join("clone"), folder.join("project"));
     let inside = in_workspace(&workspace.root, "check_inside")?;
-    copy_sources(&workspace.root, &clone, &inside)?;
+    tidy::write_tree(&clone, &with_files(tidy::files(&workspace.root)?, &inside))?;
     fs::create_dir_all(&project_folder)
         .with_context(|| format!("cannot make {}", project_folder.display()))?;
     let mut outputs = project(&clone, &project_folder.canonicalize()?, "check_outside")?;
@@ -347,7 +351,7 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
             outputs.push((format!("tests/inside_{suite}.rs"), text));
         }
     }
-    write_all(&project_folder, &outputs)?;
+    tidy::write_tree(&project_folder, &with_files(Vec::new(), &outputs))?;
     cargo::run(command("test", &project_folder, workspace).arg("--quiet"))?;
     cargo::run(command("check", &clone, workspace).args(["--quiet", "--package", "kauri-benches"]))?;
     Ok("a kernel in a copy of this workspace, and one in a project".to_owned())
@@ -364,24 +368,13 @@ fn command(subcommand: &str, folder: &Path, workspace: &Workspace) -> Command {
     command
 }
 
-/// Copies the sources of the workspace, with these files in place of its own.
-fn copy_sources(root: &Path, to: &Path, instead: &[Output]) -> Result<()> {
-    let mut git = Command::new("git");
-    git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).current_dir(root);
-    for path in
-        cargo::read(&mut git)?.split_terminator('\0').filter(|path| !path.starts_with("benches/results/"))
-    {
-        let (from, to) = (root.join(path), to.join(path));
-        if instead.iter().any(|(own, _)| own == path) || !from.is_file() {
-            continue;
-        }
-        let bytes = fs::read(&from).with_context(|| format!("cannot read {path}"))?;
-        if !fs::read(&to).is_ok_and(|old| old == bytes) {
-            fs::create_dir_all(to.parent().context("a file is in a folder")?)?;
-            fs::write(&to, bytes).with_context(|| format!("cannot write {}", to.display()))?;
-        }
-    }
-    write_all(to, instead)
+/// Returns files with others in place of those of the same path. Results of benchmarks, which nothing reads, are left out.
+fn with_files(mut files: Vec<File>, instead: &[Output]) -> Vec<File> {
+    files.retain(|file| {
+        !file.path.starts_with("benches/results/") && instead.iter().all(|(path, _)| *path != file.path)
+    });
+    files.extend(instead.iter().map(|(path, text)| File::new(path, text.as_bytes())));
+    files
 }
 
 #[cfg(test)]

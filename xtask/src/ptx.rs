@@ -1,5 +1,6 @@
 //! `ptx`: compiles the kernels, one file for each family and architecture, lints them, and packs their entries for the host.
 
+use crate::assemble;
 use crate::pack::{self, MachineCode};
 use crate::setup;
 use crate::workspace::Workspace;
@@ -22,7 +23,8 @@ pub(crate) struct Ptx {
     /// Compile with bounds checks, into a separate folder
     #[arg(long)]
     checked: bool,
-    /// Assemble machine code for these architectures too, as 80,90. A GPU of another one compiles the PTX at first calls
+    /// Assemble machine code for these architectures too, as 80,90; a GPU of another one compiles the PTX at first calls. With --family,
+    /// print the registers, spills and shared memory of the family's kernels
     #[arg(long, value_delimiter = ',', value_name = "SM")]
     cubin: Vec<Arch>,
     /// Pack the PTX that the folder has, and compile nothing
@@ -80,18 +82,15 @@ impl Ptx {
         }
         self.pack(&workspace, &out)?;
         println!("lint: clean; {}", workspace.shown(&out));
+        if !self.family.is_empty() && !self.cubin.is_empty() {
+            let (ptxas, _) = Ptxas::prepare(&workspace.target)?;
+            print!("\n{}", assemble::table(&ptxas, &built, &self.cubin)?);
+        }
         Ok(())
     }
 
     fn build(&self, workspace: &Workspace, toolchain: &Toolchain, out: &Path) -> Result<Vec<Built>> {
-        let mut families = families(&workspace.root)?;
-        if let Some(name) =
-            self.family.iter().find(|name| families.iter().all(|family| family.name != **name))
-        {
-            let known: Vec<_> = families.iter().map(|family| family.name.as_str()).collect();
-            bail!("there is no family `{name}`, only {}", known.join(", "));
-        }
-        families.retain(|family| self.family.is_empty() || self.family.contains(&family.name));
+        let families = selected(families(&workspace.root)?, &self.family)?;
         let archs = if self.arch.is_empty() { Arch::DEFAULT.to_vec() } else { self.arch.clone() };
 
         println!("{:<20} {:<7} {:>7} {:>7}", "family", "arch", "entries", "KB");
@@ -168,10 +167,17 @@ pub(crate) fn build_all(
     Ok((built, findings))
 }
 
-/// Builds and packs the kernels of another source tree into a folder, for the given architectures alone, with machine code if there is an
-/// assembler.
-pub(crate) fn build_for(tree: &Workspace, toolchain: &Toolchain, archs: &[Arch], out: &Path) -> Result<()> {
-    let mut task = Ptx { arch: archs.to_vec(), cubin: archs.to_vec(), ..Ptx::default() };
+/// Builds and packs kernels of another source tree into a folder, for the given architectures and families alone (all families if none is
+/// given), with machine code if there is an assembler.
+pub(crate) fn build_for(
+    tree: &Workspace,
+    toolchain: &Toolchain,
+    archs: &[Arch],
+    families: &[String],
+    out: &Path,
+) -> Result<()> {
+    let (arch, family) = (archs.to_vec(), families.to_vec());
+    let mut task = Ptx { cubin: arch.clone(), arch, family, ..Ptx::default() };
     if let Err(error) = Ptxas::prepare(&tree.target) {
         let reason = error.to_string();
         eprintln!("skipped: machine code, {}", reason.lines().next().unwrap_or_default());
@@ -201,6 +207,21 @@ fn families(root: &Path) -> Result<Vec<Family>> {
         }));
     }
     Ok(families)
+}
+
+/// Returns the families with these names, or all if there is none.
+fn selected(mut families: Vec<Family>, names: &[String]) -> Result<Vec<Family>> {
+    if let Some(name) = names.iter().find(|name| families.iter().all(|family| family.name != **name)) {
+        let known: Vec<_> = families.iter().map(|family| family.name.as_str()).collect();
+        bail!("there is no family `{name}`, only {}", known.join(", "));
+    }
+    families.retain(|family| names.is_empty() || names.contains(&family.name));
+    Ok(families)
+}
+
+/// Checks that the workspace has families of these names.
+pub(crate) fn check_families(root: &Path, names: &[String]) -> Result<()> {
+    selected(families(root)?, names).map(drop)
 }
 
 /// Removes PTX of former families and architectures, which the host would embed.

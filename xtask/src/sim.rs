@@ -20,7 +20,7 @@ pub(crate) struct Sim {
     /// Run in gdb; it stops where an error is found, and at the earlier access of a race
     #[arg(long)]
     gdb: bool,
-    /// Run only tests whose name contains this text
+    /// Run only the kernel's tests whose name contains this text
     test: Option<String>,
 }
 
@@ -42,9 +42,16 @@ impl Sim {
             command.args(["--config", &format!("target.'cfg(all())'.runner={DEBUGGER}")]);
         }
         command.args(["--", "--nocapture", "--test-threads", "1"]);
+        let modules = modules.iter().map(|module| format!("{module}::"));
         match &self.test {
-            Some(test) => command.arg(test),
-            None => command.args(modules.iter().map(|module| format!("{module}::"))),
+            // A test program runs the tests that match one of its arguments: a module and a text take a list of the tests.
+            Some(text) => {
+                let mut list = cargo();
+                list.args(["test", FEATURES, "--package", "kauri-tests", "--test", suite]);
+                let list = cargo::read(list.args(["--", "--list"]).args(modules))?;
+                command.arg("--exact").args(tests_with(&list, text)?)
+            }
+            None => command.args(modules),
         };
         if let Some(seed) = self.seed {
             command.env("SIM_SEED", seed.to_string());
@@ -54,6 +61,16 @@ impl Sim {
         }
         cargo::run(&mut command)
     }
+}
+
+/// Returns the tests of a test program's list whose name contains a text.
+fn tests_with<'a>(list: &'a str, text: &str) -> Result<Vec<&'a str>> {
+    let tests: Vec<&str> = list.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    let found: Vec<&str> = tests.iter().copied().filter(|test| test.contains(text)).collect();
+    if found.is_empty() {
+        bail!("no test of the kernel has `{text}` in its name, only:\n{}", tests.join("\n"));
+    }
+    Ok(found)
 }
 
 /// Packages whose variables are visible in the debugger.
@@ -161,6 +178,15 @@ mod tests {
         let tests_of = |kernel| find_tests(&root, kernel).unwrap();
         assert_eq!(tests_of("query_nearest_one_f32_2"), ("sim", vec!["query".to_owned()]));
         assert_eq!(tests_of("primitives_tell"), ("sim", vec!["kdtree_batches".to_owned()]));
+    }
+
+    #[test]
+    fn tests_are_chosen_by_a_part_of_their_name() {
+        let list = "scan::many_tiles: test\nscan::one_tile: test\n\n2 tests, 0 benchmarks\n";
+        assert_eq!(tests_with(list, "many").unwrap(), ["scan::many_tiles"]);
+        assert_eq!(tests_with(list, "tile").unwrap().len(), 2);
+        let error = tests_with(list, "none").unwrap_err().to_string();
+        assert!(error.contains("scan::one_tile"), "{error}");
     }
 
     #[test]

@@ -184,7 +184,7 @@ fn assemble_kernels(workspace: &Workspace, built: &[Built], bless: bool) -> Outc
     }
 }
 
-/// Reports whether tests on a GPU ran; the tests themselves print nothing without a GPU.
+/// Reports whether tests on a GPU ran; without a GPU each test program prints only a line.
 fn gpu() -> Outcome {
     match cuda_lazy::status() {
         Status::Loaded { .. } => Passed("the tests that use one were part of `cargo test`".to_owned()),

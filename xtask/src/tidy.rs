@@ -10,6 +10,7 @@ mod sources;
 use crate::cargo::Failed;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
+use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::path::Path;
@@ -43,6 +44,10 @@ pub(crate) struct File {
 }
 
 impl File {
+    pub(crate) fn new(path: impl Into<String>, text: impl Into<Vec<u8>>) -> File {
+        File { path: path.into(), bytes: text.into() }
+    }
+
     /// Returns the lines of code without comments, and without the tests at the end, which may import anything.
     fn code(&self) -> String {
         let text = String::from_utf8_lossy(&self.bytes);
@@ -123,9 +128,45 @@ fn collect_paths(root: &Path, folder: &str, paths: &mut Vec<String>) -> Result<(
     Ok(())
 }
 
+/// Writes files to a folder, and removes the other files that an earlier call wrote. Files that do not change keep their time.
+pub(crate) fn write_tree(tree: &Path, files: &[File]) -> Result<()> {
+    let list = tree.with_extension("files");
+    let old = fs::read_to_string(&list).unwrap_or_default();
+    let new: HashMap<&str, &File> = files.iter().map(|file| (file.path.as_str(), file)).collect();
+    for path in old.lines().filter(|path| !new.contains_key(path)) {
+        // It may have been removed by hand.
+        let _ = fs::remove_file(tree.join(path));
+    }
+    for (path, file) in &new {
+        let to = tree.join(path);
+        if fs::read(&to).is_ok_and(|bytes| bytes == file.bytes) {
+            continue;
+        }
+        let folder = to.parent().context("a file lies in a folder")?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        fs::write(&to, &file.bytes).with_context(|| format!("cannot write {}", to.display()))?;
+    }
+    let mut paths: Vec<&str> = new.into_keys().collect();
+    paths.sort_unstable();
+    fs::write(&list, paths.join("\n")).with_context(|| format!("cannot write {}", list.display()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn trees_follow_their_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let tree = dir.path().join("tree");
+        write_tree(&tree, &[File::new("a/b.rs", "1"), File::new("c.rs", "1")]).unwrap();
+        let time = |path: &str| fs::metadata(tree.join(path)).unwrap().modified().unwrap();
+        let before = time("a/b.rs");
+        write_tree(&tree, &[File::new("a/b.rs", "1"), File::new("d.rs", "2")]).unwrap();
+        assert_eq!(time("a/b.rs"), before);
+        assert!(!tree.join("c.rs").exists());
+        assert_eq!(fs::read_to_string(tree.join("d.rs")).unwrap(), "2");
+    }
 
     #[test]
     fn the_workspace_is_tidy() {

@@ -64,3 +64,24 @@ fn copy(gpu: &Gpu, effort: Effort) -> Result<Row> {
     let (work, input) = ("device copy".to_owned(), "u32".to_owned());
     Ok(Row { work, input, n: len as u64, timing: Some(timing), bytes, ..Row::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hardware::Hardware;
+    use crate::interface::CPU_SUITES;
+    use std::time::Duration;
+
+    #[test]
+    fn suites_with_rows_on_the_cpu_are_listed() {
+        let (sizes, effort) = (vec![300], Effort::new(1, Duration::from_secs(1)));
+        let settings = Settings { device: Device::cpu(), sizes, effort, seed: 1, models: Vec::new() };
+        for (name, suite) in all() {
+            let mut report = Report::new(name, Hardware::of(&settings.device), settings.seed);
+            // Most suites fail without a GPU.
+            let _ = suite(&settings, &mut report);
+            let has_times = report.rows.iter().any(|row| row.timing.is_some());
+            assert_eq!(has_times, CPU_SUITES.contains(&name), "CPU_SUITES and the suite {name}");
+        }
+    }
+}

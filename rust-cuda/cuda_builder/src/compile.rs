@@ -162,6 +162,7 @@ impl Compilation<'_> {
         if output.status.success() {
             return Ok(diagnostics);
         }
+        let diagnostics = errors_in(&diagnostics);
         let (name, arch) = (self.krate.package.clone(), self.arch.to_string());
         Err(CudaBuilderError::Compile { name, arch, diagnostics })
     }
@@ -302,4 +303,25 @@ fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
         return Ok(());
     }
     files::write_atomic(to, &bytes)
+}
+
+/// Returns the diagnostics of a failed compilation without warnings, such as that of dead code in a dependency whose kernels are not
+/// compiled; all of them if nothing else is left.
+fn errors_in(diagnostics: &str) -> String {
+    let paragraphs = diagnostics.split_inclusive("\n\n");
+    let errors: String = paragraphs.filter(|paragraph| !paragraph.starts_with("warning")).collect();
+    if errors.trim().is_empty() { diagnostics.to_owned() } else { errors }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_do_not_hide_errors() {
+        let warnings = "warning: function `a` is never used\n --> a.rs:1:4\n\nwarning: `a` (lib) generated 1 warning\n\n";
+        let error = "error[E0425]: cannot find value `b`\n --> b.rs:1:4\n\nerror: could not compile `b`\n";
+        assert_eq!(errors_in(&format!("{warnings}{error}")), error);
+        assert_eq!(errors_in(warnings), warnings);
+    }
 }

@@ -265,8 +265,7 @@ impl State<'_> {
     pub(crate) fn describe(&mut self, at: At, access: &Access, mode: Mode) -> AccessInfo {
         let in_region = |r: &Region| r.offset_of(access.address).map(|offset| (r.label.clone(), offset));
         let in_global = self.memory.find(access.address).and_then(|i| in_region(self.memory.region(i)));
-        let allocation =
-            in_global.or_else(|| self.blocks[at.block].shared.regions.iter().find_map(in_region));
+        let allocation = in_global.or_else(|| self.blocks[at.block].shared.describe(access.address));
         AccessInfo {
             space: access.space,
             kind: access.kind,

@@ -331,6 +331,10 @@ unsafe impl Simt for Engine<'_> {
         }
     }
 
+    fn name_shared(&self, address: usize, bytes: usize, name: &'static str) {
+        self.state.borrow_mut().blocks[self.at.get().block].shared.name(address, bytes, name);
+    }
+
     fn dynamic_shared_bytes(&self) -> u32 {
         self.shared_bytes as u32
     }

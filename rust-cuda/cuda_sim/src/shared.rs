@@ -3,12 +3,15 @@
 use crate::clock::Released;
 use crate::hash::FastMap;
 use crate::region::Region;
+use std::ops::Range;
 
 pub(crate) struct Shared {
     /// The launch-sized region, then static arrays in the order of their first use.
     pub(crate) regions: Vec<Region>,
     /// Source location and size of each static array.
     keys: Vec<(usize, usize)>,
+    /// Addresses and names of the fields that were viewed.
+    fields: Vec<(Range<usize>, &'static str)>,
     /// Knowledge released by atomic operations, by address.
     pub(crate) released: FastMap<usize, Released>,
     limit: usize,
@@ -18,7 +21,7 @@ impl Shared {
     /// Creates memory with `dynamic` launch-sized bytes that can grow to `limit`.
     pub(crate) fn new(dynamic: usize, limit: usize) -> Self {
         let region = Self::new_region(dynamic, "launch-sized shared memory".into());
-        Self { regions: vec![region], keys: vec![], released: FastMap::default(), limit }
+        Self { regions: vec![region], keys: vec![], fields: vec![], released: FastMap::default(), limit }
     }
 
     fn new_region(bytes: usize, label: String) -> Region {
@@ -54,6 +57,26 @@ impl Shared {
         let number = self.keys.len();
         self.regions.push(Self::new_region(bytes, format!("static shared array {number}")));
         Ok(self.regions[number].at(0, bytes))
+    }
+
+    /// Records the name of a field.
+    pub(crate) fn name(&mut self, address: usize, bytes: usize, name: &'static str) {
+        let field = (address..address + bytes, name);
+        if !self.fields.contains(&field) {
+            self.fields.push(field);
+        }
+    }
+
+    /// Describes an address: label and offset. Fields of a union share addresses, so there may be several names.
+    pub(crate) fn describe(&self, address: usize) -> Option<(String, usize)> {
+        let region = &self.regions[self.find(address)?];
+        let mut label = region.label.clone();
+        let names = self.fields.iter().filter(|(field, _)| field.contains(&address)).map(|(_, name)| name);
+        for (i, name) in names.enumerate() {
+            label += if i == 0 { ", field " } else { " or " };
+            label += &format!("`{name}`");
+        }
+        Some((label, region.offset_of(address)?))
     }
 
     pub(crate) fn find(&self, address: usize) -> Option<usize> {

@@ -76,8 +76,16 @@ macro_rules! shared_field {
     ($smem:expr, $($field:tt)+) => {{
         let smem = $smem;
         // SAFETY: only the address of the field is computed; the region was reserved for this struct.
-        $crate::shared::view(unsafe { &raw mut (*smem).$($field)+ })
+        $crate::shared::field(unsafe { &raw mut (*smem).$($field)+ }, stringify!($($field)+))
     }};
+}
+
+/// Returns a view of a field, and tells the simulator its name for reports; implements [`shared_field!`](crate::shared_field).
+#[doc(hidden)]
+#[inline(always)]
+pub fn field<'a, A: SharedArray>(array: *mut A, name: &'static str) -> SharedSlice<'a, A::Element> {
+    sys::name_shared(array.cast(), size_of::<A>(), name);
+    view(array)
 }
 
 /// Returns a view of the array behind a pointer into shared memory; implements [`shared_field!`](crate::shared_field) and

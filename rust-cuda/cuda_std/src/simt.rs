@@ -171,6 +171,8 @@ pub unsafe trait Simt {
     fn spin(&self, site: Site);
     /// Returns shared memory of the block: the launch-sized region for `key` 0, a separate static array for any other key.
     fn shared(&self, key: usize, bytes: usize, align: usize, site: Site) -> *mut u8;
+    /// Names a field of shared memory for reports.
+    fn name_shared(&self, address: usize, bytes: usize, name: &'static str);
     /// Bytes of launch-sized shared memory.
     fn dynamic_shared_bytes(&self) -> u32;
     /// A clock that advances.

@@ -125,30 +125,34 @@ fn assembled(packs: &[Packs], ptxas: Option<&Ptxas>, all: bool) -> Result<Kernel
         }
     }
     let Some(ptxas) = ptxas else { return Ok(kernels) };
-    let jobs = kernels.iter_mut().flat_map(|(name, figures)| {
-        figures.iter_mut().zip(packs).map(move |(figures, packs)| (name, figures, packs))
+    let images = distinct(packs, kernels.keys()).into_iter().collect();
+    let assembled = parallel::map(images, |((name, hash), ptx): ((String, u64), Image)| -> Result<_> {
+        let file = env::temp_dir().join(format!("kauri-{}-{name}-{hash:016x}.ptx", std::process::id()));
+        fs::write(&file, &ptx.bytes).with_context(|| format!("cannot write {}", file.display()))?;
+        let arch: Arch = format!("sm_{}", ptx.arch).parse()?;
+        let resources = ptxas.assemble(&file, arch);
+        let _ = fs::remove_file(&file);
+        Ok((resources?.into_iter().find(|resources| resources.name == name), (name, hash)))
     });
-    let done = parallel::map(
-        jobs.collect(),
-        |(name, figures, packs): (&String, &mut Figures, &Packs)| -> Result<()> {
-            let Some(ptx) = packs.find(Form::Ptx, name, None) else { return Ok(()) };
-            let file =
-                env::temp_dir().join(format!("kauri-{}-{name}-{:016x}.ptx", std::process::id(), ptx.hash));
-            fs::write(&file, &ptx.bytes).with_context(|| format!("cannot write {}", file.display()))?;
-            let arch: Arch = format!("sm_{}", ptx.arch).parse()?;
-            let resources = ptxas.assemble(&file, arch);
-            let _ = fs::remove_file(&file);
-            let resources = resources?;
-            if let Some(resources) = resources.iter().find(|resources| resources.name == *name) {
-                figures.registers = Some(resources.registers);
-                figures.local = Some(resources.stack);
-                figures.shared = Some(resources.shared);
-            }
-            Ok(())
-        },
-    );
-    done.into_iter().collect::<Result<Vec<()>>>()?;
+    for assembled in assembled {
+        let (Some(resources), (name, hash)) = assembled? else { continue };
+        let figures = kernels.get_mut(&name).into_iter().flatten();
+        for figures in figures.filter(|figures| figures.hash == Some(hash)) {
+            figures.registers = Some(resources.registers);
+            figures.local = Some(resources.stack);
+            figures.shared = Some(resources.shared);
+        }
+    }
     Ok(kernels)
+}
+
+/// Returns the PTX of kernels, by name and hash. Variants with equal PTX share an image, which is assembled once.
+fn distinct<'a>(packs: &[Packs], names: impl Iterator<Item = &'a String>) -> BTreeMap<(String, u64), Image> {
+    let images = names.flat_map(|name| {
+        let ptx = packs.iter().filter_map(move |packs| packs.find(Form::Ptx, name, None));
+        ptx.map(move |ptx| ((name.clone(), ptx.hash), ptx))
+    });
+    images.collect()
 }
 
 /// True if the kernels are of different PTX or are launched differently.
@@ -232,6 +236,20 @@ mod tests {
         assert!(line("new").is_some() && line("equal").is_none(), "{text}");
         let all = table(&variants, &letters, &Source::Assembler(None), true).unwrap();
         assert!(all.contains("| equal | - | - | - | - | - | 3 | 7 |"), "{all}");
+    }
+
+    #[test]
+    fn equal_ptx_is_assembled_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let variants = [
+            variant(dir.path(), "one", &[("equal", "ptx"), ("changed", "12")]),
+            variant(dir.path(), "two", &[("equal", "ptx"), ("changed", "1234")]),
+        ];
+        let packs = variants.map(|variant| Packs::read(&variant.folder).unwrap());
+        let names = packs[0].names();
+        let images = distinct(&packs, names.iter());
+        let names: Vec<_> = images.keys().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["changed", "changed", "equal"]);
     }
 
     #[test]

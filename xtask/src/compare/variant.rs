@@ -5,13 +5,12 @@ use super::interface;
 use super::policy::{self, Setting};
 use crate::bench::git_revision;
 use crate::cargo::{self, cargo};
-use crate::tidy::{self, File};
+use crate::tidy::{self, File, write_tree};
 use crate::workspace::Workspace;
 use crate::{ptx, setup};
 use anyhow::{Context, Result, bail};
 use cuda_builder::Arch;
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
 use std::hash::{Hash, Hasher};
@@ -51,6 +50,19 @@ pub(super) struct Variant {
     pub(super) folder: PathBuf,
 }
 
+/// The parts of a variant to build.
+pub(super) struct Build<'a> {
+    /// The architectures of its kernels; none for the CPU.
+    pub(super) archs: &'a [Arch],
+    /// The families of its kernels; none for all.
+    pub(super) families: &'a [String],
+    /// Whether it is run; otherwise its kernels are only compared.
+    pub(super) has_library: bool,
+}
+
+/// Name of the empty file that is written after a variant's packs.
+const PACKS_WRITTEN: &str = "packs-written";
+
 /// Files that no library of benchmarks depends on.
 const UNUSED: [&str; 5] = ["benches/results/", "data/", "docs/", "fuzz/", "xtask/src/"];
 
@@ -86,12 +98,12 @@ impl Requested {
             file.bytes = policy::with(&String::from_utf8_lossy(&file.bytes), settings)?.into_bytes();
         }
         // Cargo expects the task's crate in the workspace, but its code is not compiled.
-        files.push(File { path: "xtask/src/main.rs".to_owned(), bytes: b"fn main() {}\n".to_vec() });
+        files.push(File::new("xtask/src/main.rs", "fn main() {}\n"));
         Ok(files)
     }
 
-    /// Builds the variant, unless an earlier call has. `archs` are the architectures of its kernels; none for the CPU.
-    pub(super) fn build(&self, workspace: &Workspace, archs: &[Arch]) -> Result<Variant> {
+    /// Builds the variant, unless an earlier call has.
+    pub(super) fn build(&self, workspace: &Workspace, parts: &Build<'_>) -> Result<Variant> {
         let files = self.files(workspace)?;
         if !files.iter().any(|file| file.path == "benches/src/interface.rs") {
             bail!("{} is older than `cargo xtask compare`: it has no benches/src/interface.rs", self.label);
@@ -101,11 +113,11 @@ impl Requested {
             _ => Vec::new(),
         };
         let scratch = Scratch::lock(workspace)?;
-        let folder = scratch.variant(&files, archs);
-        // The library is written last. It does not depend on the architectures.
-        if !folder.join(LIBRARY).is_file() {
+        let folder = scratch.variant(&files, parts);
+        // The library is written last. It does not depend on the kernels.
+        if !folder.join(if parts.has_library { LIBRARY } else { PACKS_WRITTEN }).is_file() {
             eprintln!("building {}", self.label);
-            scratch.build(workspace, &files, archs).with_context(|| format!("variant {}", self.label))?;
+            scratch.build(workspace, &files, parts).with_context(|| format!("variant {}", self.label))?;
         }
         Ok(Variant { label: self.label.clone(), settings, folder })
     }
@@ -128,38 +140,43 @@ impl Scratch {
     }
 
     /// Returns the folder of a variant.
-    fn variant(&self, files: &[File], archs: &[Arch]) -> PathBuf {
-        self.folder.join("variants").join(identity(files, archs))
+    fn variant(&self, files: &[File], parts: &Build<'_>) -> PathBuf {
+        self.folder.join("variants").join(identity(files, parts))
     }
 
-    fn build(&self, workspace: &Workspace, files: &[File], archs: &[Arch]) -> Result<()> {
-        let (out, of_cpu) = (self.variant(files, archs), self.variant(files, &[]));
+    fn build(&self, workspace: &Workspace, files: &[File], parts: &Build<'_>) -> Result<()> {
+        let on_cpu = Build { archs: &[], families: &[], ..*parts };
+        let (out, of_cpu) = (self.variant(files, parts), self.variant(files, &on_cpu));
         for folder in [&out, &of_cpu] {
             fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
         write_tree(&self.folder.join("tree"), files)?;
-        if !of_cpu.join(LIBRARY).is_file() {
+        if parts.has_library && !of_cpu.join(LIBRARY).is_file() {
             let partial = of_cpu.join("partial");
             copy(&self.build_library()?, &partial)?;
             // Without this tool the library is larger.
             let _ = Command::new("strip").arg("--strip-unneeded").arg(&partial).status();
             fs::rename(&partial, of_cpu.join(LIBRARY)).context("cannot name the library")?;
         }
-        if !archs.is_empty() {
-            self.build_kernels(workspace, archs, &out)?;
+        if !parts.archs.is_empty() && !out.join(PACKS_WRITTEN).is_file() {
+            self.build_kernels(workspace, parts, &out)?;
+            fs::write(out.join(PACKS_WRITTEN), "").context("cannot mark the packs as written")?;
+        }
+        if parts.has_library && out != of_cpu {
             fs::hard_link(of_cpu.join(LIBRARY), out.join(LIBRARY)).context("cannot link the library")?;
         }
         Ok(())
     }
 
     /// Compiles the kernels of the tree, and copies their packs.
-    fn build_kernels(&self, workspace: &Workspace, archs: &[Arch], out: &Path) -> Result<()> {
+    fn build_kernels(&self, workspace: &Workspace, parts: &Build<'_>, out: &Path) -> Result<()> {
         let toolchain = setup::device_toolchain(workspace)?;
         let tree = Workspace { root: self.folder.join("tree"), target: workspace.target.clone() };
-        let names: Vec<String> = archs.iter().map(Arch::to_string).collect();
+        let archs = parts.archs.iter().map(Arch::to_string);
+        let names: Vec<String> = archs.chain(parts.families.iter().cloned()).collect();
         let packs = self.folder.join("ptx").join(names.join("-"));
         fs::create_dir_all(&packs).with_context(|| format!("cannot make {}", packs.display()))?;
-        ptx::build_for(&tree, &toolchain, archs, &packs)?;
+        ptx::build_for(&tree, &toolchain, parts.archs, parts.families, &packs)?;
         for entry in fs::read_dir(&packs)? {
             let path = entry?.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -252,33 +269,11 @@ fn files_of_commit(workspace: &Workspace, commit: &str) -> Result<Vec<File>> {
     files
 }
 
-/// Writes files to a folder, and removes the other files that an earlier call wrote. Files that do not change keep their time.
-fn write_tree(tree: &Path, files: &[File]) -> Result<()> {
-    let list = tree.with_extension("files");
-    let old = fs::read_to_string(&list).unwrap_or_default();
-    let new: HashMap<&str, &File> = files.iter().map(|file| (file.path.as_str(), file)).collect();
-    for path in old.lines().filter(|path| !new.contains_key(path)) {
-        // It may have been removed by hand.
-        let _ = fs::remove_file(tree.join(path));
-    }
-    for (path, file) in &new {
-        let to = tree.join(path);
-        if fs::read(&to).is_ok_and(|bytes| bytes == file.bytes) {
-            continue;
-        }
-        let folder = to.parent().context("a file lies in a folder")?;
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        fs::write(&to, &file.bytes).with_context(|| format!("cannot write {}", to.display()))?;
-    }
-    let mut paths: Vec<&str> = new.into_keys().collect();
-    paths.sort_unstable();
-    fs::write(&list, paths.join("\n")).with_context(|| format!("cannot write {}", list.display()))
-}
-
-/// Returns a name for files and architectures. Documents do not count.
-fn identity(files: &[File], archs: &[Arch]) -> String {
+/// Returns a name for files, architectures and families. Documents do not count.
+fn identity(files: &[File], parts: &Build<'_>) -> String {
     let mut hasher = DefaultHasher::new();
-    (interface::VERSION, archs.iter().map(Arch::to_string).collect::<Vec<_>>()).hash(&mut hasher);
+    let archs: Vec<String> = parts.archs.iter().map(Arch::to_string).collect();
+    (interface::VERSION, archs, parts.families).hash(&mut hasher);
     for file in files.iter().filter(|file| !file.path.ends_with(".md")) {
         (&file.path, &file.bytes).hash(&mut hasher);
     }
@@ -295,31 +290,17 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn file(path: &str, text: &str) -> File {
-        File { path: path.to_owned(), bytes: text.as_bytes().to_vec() }
-    }
-
-    #[test]
-    fn trees_follow_their_files() {
-        let dir = tempfile::tempdir().unwrap();
-        let tree = dir.path().join("tree");
-        write_tree(&tree, &[file("a/b.rs", "1"), file("c.rs", "1")]).unwrap();
-        let time = |path: &str| fs::metadata(tree.join(path)).unwrap().modified().unwrap();
-        let before = time("a/b.rs");
-        write_tree(&tree, &[file("a/b.rs", "1"), file("d.rs", "2")]).unwrap();
-        assert_eq!(time("a/b.rs"), before);
-        assert!(!tree.join("c.rs").exists());
-        assert_eq!(fs::read_to_string(tree.join("d.rs")).unwrap(), "2");
-    }
-
     #[test]
     fn identities_depend_on_sources() {
-        let archs = [Arch::SM_90];
-        let of = |files: &[File]| identity(files, &archs);
-        let one = of(&[file("a.rs", "1"), file("README.md", "1")]);
-        assert_eq!(one, of(&[file("a.rs", "1"), file("README.md", "2")]));
-        assert_ne!(one, of(&[file("a.rs", "2")]));
-        assert_ne!(one, identity(&[file("a.rs", "1")], &[]));
+        let on_cpu = Build { archs: &[], families: &[], has_library: true };
+        let parts = Build { archs: &[Arch::SM_90], ..on_cpu };
+        let of = |files: &[File]| identity(files, &parts);
+        let one = of(&[File::new("a.rs", "1"), File::new("README.md", "1")]);
+        assert_eq!(one, of(&[File::new("a.rs", "1"), File::new("README.md", "2")]));
+        assert_ne!(one, of(&[File::new("a.rs", "2")]));
+        assert_ne!(one, identity(&[File::new("a.rs", "1")], &on_cpu));
+        let families = ["join".to_owned()];
+        assert_ne!(one, identity(&[File::new("a.rs", "1")], &Build { families: &families, ..parts }));
     }
 
     #[test]

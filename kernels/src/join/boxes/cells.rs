@@ -12,7 +12,7 @@ use cuda_std::warp::WarpReductionOp;
 /// `levels`, a bit for each level, which is 0 before. Also writes zeros to the padding after the last box.
 #[kernel(family = "join-boxes", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn boxes_keys<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_keys<C: Coord, const D: usize>(
     corners: Slice<C>,
     dims: u32,
     grid: Slice<f64>,

@@ -152,7 +152,7 @@ impl<C: Coord> BoxTile<'_, C> {
 /// tile are adjacent. Counts are 0 before.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, output: PairOutput<'_>) {
+pub unsafe fn join_boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, output: PairOutput<'_>) {
     let tile = Tile::<C, D>::new(shared_mem(), sets);
     let thread = thread::thread_idx_x() as usize;
     let [num_left, num_right] = sets.lens();

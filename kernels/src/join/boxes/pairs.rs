@@ -13,7 +13,7 @@ use cuda_std::prelude::*;
 /// initializes the counts.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn boxes_count<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
     sides: BoxSides<'_, C>,
     pass: u32,
     counts: SliceMut<u32>,
@@ -45,7 +45,7 @@ pub unsafe fn boxes_count<C: Coord, const D: usize>(
 /// counts if the other pass has pairs. The items of a row are in no particular order.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn boxes_emit<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_emit<C: Coord, const D: usize>(
     sides: BoxSides<'_, C>,
     pass: u32,
     output: PairOutput<'_>,

@@ -38,7 +38,7 @@ fn in_function(
             let Some(site) = module.site(call) else {
                 let message =
                     format!("{file}: a collective has no source line: build with DebugInfo::LineTables");
-                findings.push(Finding::new(function.name, call.line, Rule::NoLines, message));
+                findings.push(in_ir(function.name, call.line, Rule::NoLines, message));
                 continue;
             };
             let source = (call.callee, site);
@@ -64,10 +64,15 @@ fn in_function(
                 b.1,
                 module.describe(&site)
             );
-            findings.push(Finding::new(function.name, b.1, Rule::DuplicatedCollective, message));
+            findings.push(in_ir(function.name, b.1, Rule::DuplicatedCollective, message));
         }
     }
     findings
+}
+
+/// Returns a finding on a line of the LLVM IR.
+fn in_ir(function: &str, line: usize, rule: Rule, message: String) -> Finding {
+    Finding { is_in_ir: true, ..Finding::new(function, line, rule, message) }
 }
 
 /// Finds collectives of which the PTX has more than the IR.

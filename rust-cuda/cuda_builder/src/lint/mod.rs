@@ -21,8 +21,12 @@ use crate::{Ptx, Result, files, marker, ptx};
 pub struct Finding {
     /// The entry or function.
     pub kernel: String,
-    /// Line number, from 1: of the PTX, or of the LLVM IR if the message names that.
+    /// Line number, from 1: of the PTX, or of the LLVM IR.
     pub line: usize,
+    /// Whether the line is one of the LLVM IR, which the message names.
+    pub is_in_ir: bool,
+    /// Location in the source of the instruction, if the PTX has one: `FILE:LINE:COLUMN`.
+    pub source: Option<String>,
     /// The violated rule.
     pub rule: Rule,
     /// Description of the fault.
@@ -55,13 +59,18 @@ pub enum Rule {
 
 impl Finding {
     fn new(kernel: &str, line: usize, rule: Rule, message: String) -> Finding {
-        Finding { kernel: kernel.to_owned(), line, rule, message }
+        Finding { kernel: kernel.to_owned(), line, is_in_ir: false, source: None, rule, message }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, line {}: {} [{}]", self.kernel, self.line, self.message, self.rule)
+        f.write_str(&self.kernel)?;
+        if let Some(source) = &self.source {
+            write!(f, ", {source}")?;
+        }
+        let text = if self.is_in_ir { "LLVM IR" } else { "PTX" };
+        write!(f, ", line {} of the {text}: {} [{}]", self.line, self.message, self.rule)
     }
 }
 
@@ -90,6 +99,9 @@ pub fn check(ptx_text: &str) -> Result<Vec<Finding>> {
     let markers = marker::markers(ptx_text)?;
     let mut findings = text::markers(&module, &markers);
     findings.extend(text::instructions(&module, &markers));
+    for finding in &mut findings {
+        finding.source = module.source_of(finding.line);
+    }
     Ok(findings)
 }
 

@@ -27,7 +27,7 @@ fn local_memory() {
     let findings =
         check(&kernel(0, "\t.local .align 4 .b8 \t__local_depot2[12];\n\tst.local.b32 [%rd1], 1;")).unwrap();
     assert_eq!(rules(&findings), [Rule::LocalMemory]);
-    assert_eq!(findings[0].line, 7);
+    assert_eq!(findings[0].line, 8);
     assert_eq!(rules(&check(&kernel(0, "\tld.local.b32 %r1, [%rd1];")).unwrap()), [Rule::LocalMemory]);
 }
 
@@ -37,7 +37,10 @@ fn generic_accesses_count_in_hot_kernels_and_what_they_call() {
     let helper = ".func helper()\n{\n\tst.relaxed.sys.b32 [%rd1], %r1;\n\tret;\n}\n.file 1 \"src/scan.rs\"\n";
     let findings = check(&format!("{}{helper}", kernel(1, body))).unwrap();
     assert_eq!(rules(&findings), [Rule::GenericAccess, Rule::GenericAccess]);
-    assert!(findings[0].message.ends_with("`ld.v2.b32` does not know its address space at src/scan.rs:7"));
+    assert_eq!(
+        findings[0].to_string(),
+        "k, src/scan.rs:7:9, line 8 of the PTX: `ld.v2.b32` does not know its address space [generic-access]"
+    );
     assert_eq!(findings[1].kernel, "helper");
     assert_eq!(check(&format!("{}{helper}", kernel(0, body))).unwrap(), []);
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::collective::Collective;
 use super::{Finding, Rule};
 use crate::KernelInfo;
-use crate::ptx::{Function, Module};
+use crate::ptx::{Function, Instruction, Module};
 
 /// Functions that the driver supplies.
 const SUPPLIED: [&str; 5] = ["vprintf", "malloc", "free", "__assertfail", "__nv_ptx_builtin_ocg_printf"];
@@ -68,15 +68,16 @@ pub(super) fn instructions(module: &Module<'_>, markers: &[(usize, KernelInfo)])
         findings.extend(panics(function));
         findings.extend(asm_collectives(function));
         if hot.contains(function.name) {
-            findings.extend(generic_accesses(module, function));
+            findings.extend(generic_accesses(function));
         }
     }
     findings
 }
 
 fn local_memory(function: &Function<'_>) -> Option<Finding> {
-    let access = || function.instructions.iter().find(|i| i.has("local")).map(|i| i.line);
-    let line = function.local.or_else(access)?;
+    // An access, unlike the array, has a source location.
+    let access = function.instructions.iter().find(|i| i.has("local")).map(|i| i.line);
+    let line = access.or(function.local)?;
     let message =
         "an array lives in local memory: index it by constants, or see CudaBuilder::unroll_threshold";
     Some(Finding::new(function.name, line, Rule::LocalMemory, message.to_owned()))
@@ -115,16 +116,12 @@ fn asm_collectives(function: &Function<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn generic_accesses(module: &Module<'_>, function: &Function<'_>) -> Vec<Finding> {
-    let generic = function.instructions.iter().filter(|i| is_generic(i.opcode));
-    generic
-        .map(|i| {
-            let place = i.loc.map(|loc| format!(" at {}:{}", module.file(loc.file).unwrap_or("?"), loc.line));
-            let message =
-                format!("`{}` does not know its address space{}", i.opcode, place.unwrap_or_default());
-            Finding::new(function.name, i.line, Rule::GenericAccess, message)
-        })
-        .collect()
+fn generic_accesses(function: &Function<'_>) -> Vec<Finding> {
+    let finding = |i: &Instruction<'_>| {
+        let message = format!("`{}` does not know its address space", i.opcode);
+        Finding::new(function.name, i.line, Rule::GenericAccess, message)
+    };
+    function.instructions.iter().filter(|i| is_generic(i.opcode)).map(finding).collect()
 }
 
 fn is_generic(opcode: &str) -> bool {

@@ -102,6 +102,15 @@ impl<'a> Module<'a> {
         reader.module
     }
 
+    /// Returns the source location of the instruction on a line: `FILE:LINE:COLUMN`.
+    pub fn source_of(&self, line: usize) -> Option<String> {
+        let function =
+            self.functions.iter().find(|function| (function.line..=function.end).contains(&line))?;
+        let loc = function.instructions.iter().find(|instruction| instruction.line == line)?.loc?;
+        let file = self.file(loc.file).filter(|_| loc.line > 0)?;
+        Some(format!("{file}:{}:{}", loc.line, loc.column))
+    }
+
     /// The source file with this number.
     pub fn file(&self, number: u32) -> Option<&'a str> {
         self.files.iter().find(|(other, _)| *other == number).map(|(_, name)| *name)

@@ -34,10 +34,10 @@ fn a_race_shows_both_sides() {
         "\
 error: data race: nothing orders two accesses to the same bytes in shared memory
   in kernel `exchange_without_barrier`
-  first:  block 0, thread 0: plain load of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory)
+  first:  block 0, thread 0: plain load of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory, field `items`)
     at rust-cuda/cuda_sim/tests/gallery/barriers.rs
     in exchange_without_barrier (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
-  then:   block 0, thread 1: plain store of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory)
+  then:   block 0, thread 1: plain store of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory, field `items`)
     at rust-cuda/cuda_sim/tests/gallery/barriers.rs
     in exchange_without_barrier (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
   help: a warp::sync_warp or thread::sync_threads belongs between the two; shuffles and votes order no memory

@@ -114,6 +114,10 @@ pub fn shared_region(key: usize, bytes: usize, align: usize) -> *mut u8 {
     current(|s| s.shared(key, bytes, align, site))
 }
 
+pub fn name_shared(field: *mut u8, bytes: usize, name: &'static str) {
+    current(|s| s.name_shared(field.addr(), bytes, name));
+}
+
 #[track_caller]
 fn warp(op: WarpOp, mask: u32, value: u64) -> WarpResult {
     let site = Location::caller();

@@ -196,6 +196,9 @@ pub fn shared_region(_key: usize, _bytes: usize, _align: usize) -> *mut u8 {
 }
 
 #[inline(always)]
+pub fn name_shared(_field: *mut u8, _bytes: usize, _name: &'static str) {}
+
+#[inline(always)]
 pub fn sync_warp(mask: u32) {
     unsafe { nvvm_bar_warp_sync(mask) }
 }

@@ -8,7 +8,7 @@ use crate::join::gpu::cells::{CodeOrderPlan, plan_directory};
 use crate::point::with_kernel_dims;
 use crate::primitives::permute::{Direction, permute_parts};
 use cuda_std::mem::Slice;
-use kauri_kernels::join::boxes::cells::boxes_keys;
+use kauri_kernels::join::boxes::cells::join_boxes_keys;
 use kauri_kernels::join::boxes::search::{BoxSides, GROUP, Pass, SortedBoxes};
 use kauri_kernels::join::cells::join_directory;
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -58,7 +58,7 @@ impl<C: Coord> SortedBoxesPlan<C> {
                 let args = (corners, dims as u32, grid.words, grid.shape, keys, ids, levels, padding);
                 let num_threads = len.max(padding.len()) as u64;
                 with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => {
-                    temp.stream.launch_items::<boxes_keys<C, D>>(num_threads, args)
+                    temp.stream.launch_items::<join_boxes_keys<C, D>>(num_threads, args)
                 })
             })?;
             permute_parts(&temp.stream, Direction::Gather, width, corners, ids, sorted)?;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::join::boxes::params::BoxParams;
 use crate::point::with_kernel_dims;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::boxes::nested::{BoxSets, boxes_nested};
+use kauri_kernels::join::boxes::nested::{BoxSets, join_boxes_nested};
 use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::policy::{JOIN_THREADS, NESTED_BOXES};
@@ -36,7 +36,7 @@ pub(super) unsafe fn launch<C: Coord>(
     // SAFETY: passed on to the caller.
     unsafe {
         with_kernel_dims!(params.test.dims, D in [2, 3] or MAX_DIMS => {
-            stream.launch::<boxes_nested<C, D>>(num_blocks, (sets, output))
+            stream.launch::<join_boxes_nested<C, D>>(num_blocks, (sets, output))
         })
     }
 }

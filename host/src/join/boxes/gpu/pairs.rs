@@ -19,7 +19,7 @@ use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::segmented_sort::{SegmentLists, SegmentedSort};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::boxes::output::PairOutput;
-use kauri_kernels::join::boxes::pairs::{boxes_count, boxes_emit};
+use kauri_kernels::join::boxes::pairs::{join_boxes_count, join_boxes_emit};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::carried::NoValue;
 use kauri_kernels::thread::coord::Coord;
@@ -214,7 +214,7 @@ impl<C: Coord> Finder<'_, C> {
                 Self::Nested(sets, params) => {
                     nested::launch(stream, *sets, params, PairOutput { counts, total, offsets, ids, pairs })
                 }
-                Self::Cells(sets) => launch_passes!(stream, sets, C, boxes_count(counts, total)),
+                Self::Cells(sets) => launch_passes!(stream, sets, C, join_boxes_count(counts, total)),
                 #[cfg(feature = "research")]
                 Self::Published(sets) => {
                     sets.launch(stream, PairOutput { counts, total, offsets, ids, pairs })
@@ -232,7 +232,7 @@ impl<C: Coord> Finder<'_, C> {
         unsafe {
             match self {
                 Self::Nested(sets, params) => nested::launch(stream, *sets, params, output),
-                Self::Cells(sets) => launch_passes!(stream, sets, C, boxes_emit(output)),
+                Self::Cells(sets) => launch_passes!(stream, sets, C, join_boxes_emit(output)),
                 #[cfg(feature = "research")]
                 Self::Published(sets) => sets.launch(stream, output),
             }
