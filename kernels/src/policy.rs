@@ -81,7 +81,7 @@ pub const HISTOGRAM_MAX_BLOCKS: u64 = 528;
 /// The number of segments per warp of the segmented sort. Untuned.
 pub const SEGMENTS_OF_WARP: usize = 8;
 
-/// The most items of a segment that a warp sorts.
+/// The most items of a segment that a warp sorts. The ids of 10M rows of 40 items, found and sorted, on an H100, in ms: 32: 116, 128: 28.
 pub const SEGMENT_WARP_ITEMS: usize = 128;
 
 /// The most items of a short segment, which is sorted by a small tile. Untuned.
@@ -178,13 +178,15 @@ pub const SAH_ROOT_WARPS: usize = 4;
 /// The threads of a block that traces rays. Untuned.
 pub const SAH_RAY_THREADS: usize = 128;
 
-/// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below.
+/// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below. 10M x 10M boxes with log-normal
+/// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.
 pub const BOX_LEVEL_STEP: u32 = 2;
 
 /// Thresholds of the joins of boxes.
 #[derive(Clone, Copy, Debug)]
 pub struct BoxPolicy {
-    /// The most pairs of boxes that are joined by a nested loop.
+    /// The most pairs of boxes that are joined by a nested loop. 10k x 10k boxes on an H100, counted and found, in ms: 0.114 and 0.333 by a
+    /// nested loop, 0.189 and 0.245 by cells.
     pub nested_pairs: u128,
     /// The share of boxes of a sample, in percent, that are of the lowest level.
     pub level_0_percent: usize,

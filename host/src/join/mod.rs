@@ -6,7 +6,6 @@
 //! | [`KnnJoin`] | for each point of one set the `k` nearest points of another, optionally within a distance | 0.46 ms (nearest of 4) | 33 bytes |
 //! | [`DistanceJoin::count`] | the number of all pairs within a distance, of two sets or of one with itself | 0.42 ms (60 per point) | 37 bytes |
 //! | [`DistanceJoin::rows`] | these pairs | 1.8 ms (60 per point) | 37 bytes, and 4 per pair |
-//! | [`BoxJoin`] | pairs of boxes that intersect, are within a distance, or contain each other | | |
 //! | [`DistanceJoin::rows_batches`] | these pairs, part by part | 7.7 ms (60 per point, from and to host memory) | two batches |
 //!
 //! The times were measured with uniform `f32` x 2 in the memory of an H200 (benches/results/join-h200.md); [`Strategy`] compares the algorithms

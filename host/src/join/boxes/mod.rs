@@ -195,8 +195,9 @@ impl<C: Coord> BoxJoin<C> {
         self.rows_of_sets(device, HostBoxes::two(left, right))
     }
 
-    /// Finds the pairs of two boxes of one set: for each box a row with the ids of the other boxes. For [`SelfPairs::Once`] the ids of a
-    /// row are smaller than that of the box, and [`contains`](Self::contains) tells only pairs whose larger box has the larger id.
+    /// Finds the pairs of two boxes of one set: for each box a row with the ids of the other boxes. A row is that of the left box of its
+    /// pairs. For [`SelfPairs::Once`] it has only smaller ids; of two boxes of which one contains the other, such a join finds the pair
+    /// only if the larger box has the greater id.
     ///
     /// # Errors
     /// The errors of [`rows`](Self::rows).
