@@ -115,9 +115,8 @@ impl<C: Coord, const D: usize> SortedBoxes<C, D> {
             (key, id as u32)
         };
         let mut order = parallel::collect(boxes.len(), TASK_ITEMS, "cells of boxes", key)?;
-        // One more bit for the boxes without pairs.
-        sort_by_code(&mut order, grid.key_bits() + 1)?;
-        order.truncate(order.partition_point(|&(key, _)| key < NOWHERE));
+        order.retain(|&(key, _)| key != NOWHERE);
+        sort_by_code(&mut order, grid.key_bits())?;
         let len = order.len();
         Ok(Self {
             keys: parallel::collect(len, TASK_ITEMS, "cells of boxes", |i| order[i].0)?,

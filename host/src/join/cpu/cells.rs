@@ -7,7 +7,7 @@ use crate::parallel::{self, TASK_ITEMS};
 use kauri_kernels::join::grid::Grid;
 use kauri_kernels::thread::coord::Coord;
 
-/// The code and id of a point outside the grid; they sort after all others.
+/// The code and id of a point outside the grid.
 const NOWHERE: (u64, u32) = (u64::MAX, u32::MAX);
 
 /// Points sorted by (code of the cell, id), without the points outside the grid.
@@ -24,9 +24,8 @@ impl<C: Coord, const D: usize> Cells<C, D> {
     pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
         let code = |id: usize| grid.cell(points[id]).map_or(NOWHERE, |cell| (grid.code(cell), id as u32));
         let mut cells = parallel::collect(points.len(), TASK_ITEMS, "cells of points", code)?;
-        // One more bit for the points outside the grid.
-        sort_by_code(&mut cells, grid.code_bits() + 1)?;
-        cells.truncate(cells.partition_point(|cell| *cell < NOWHERE));
+        cells.retain(|cell| *cell != NOWHERE);
+        sort_by_code(&mut cells, grid.code_bits())?;
         let point = |i: usize| points[cells[i].1 as usize];
         let points = parallel::collect(cells.len(), TASK_ITEMS, "points in the order of cells", point)?;
         let (codes, ids) = split(&cells)?;
