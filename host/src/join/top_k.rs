@@ -205,9 +205,11 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// Joins two sets in host memory.
     ///
     /// # Errors
-    /// The errors of [`KdTree::build`](crate::KdTree::build) for points; [`Error::InvalidLength`] for a distance that is negative or NaN;
-    /// [`Error::NonFiniteScore`] for a weight that is not finite; [`Error::StrategyLimit`] if the strategy keeps fewer pairs than `k`;
-    /// [`Error::ResultTooLarge`] if the pairs do not fit into memory; [`Error::OutOfMemory`], or the driver's.
+    /// The errors of [`KdTree::build`](crate::KdTree::build) for points; [`Error::InvalidLength`](crate::Error::InvalidLength) for a
+    /// distance that is negative or NaN; [`Error::NonFiniteScore`](crate::Error::NonFiniteScore) for a weight that is not finite;
+    /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer pairs than `k`;
+    /// [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the pairs do not fit into memory;
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
     pub fn run<P: Point<Coord = C>, S: Score>(
         &self,
         device: &Device,
@@ -229,7 +231,8 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// Coordinates and scores must be finite; this is not checked.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the numbers of scores and points differ, [`Error::WrongDevice`], and the errors of [`run`](Self::run) that
+    /// [`Error::Shape`](crate::Error::Shape) if the numbers of scores and points differ,
+    /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`run`](Self::run) that
     /// do not concern points and scores.
     pub fn run_on<P: Point<Coord = C>, S: Score>(
         &self,
