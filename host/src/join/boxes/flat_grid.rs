@@ -86,7 +86,8 @@ mod tests {
             flat_grid_of([UNIT; 2], [&sample[..]; 2], &params(options), max_cells).unwrap()
         };
         let default = grid(BoxMethodOptions::default(), MAX_CELLS);
-        assert_eq!(default.nums, [10, 5]);
+        // The mean of 0.1 on the first axis, without the inverted box, and 0.25 on the second.
+        assert_eq!(default.nums, [6, 6]);
         let fine = BoxMethodOptions::default().cell_length(1e-9);
         let num = |most| grid(fine, most).num_cells().unwrap() as u64;
         assert!(num(10_000) <= 10_000 && num(10_000) > 5000 && num(1) == 1);

@@ -78,7 +78,7 @@ fn spacing<const D: usize>(mut extents: [f64; D], len: usize) -> f64 {
     (1..=D)
         .rev()
         .map(|axes| (of(axes), extents[axes - 1]))
-        .find(|(spacing, shortest)| spacing <= shortest)
+        .find(|(spacing, shortest)| *shortest > 0.0 && spacing <= shortest)
         .map_or(0.0, |of| of.0)
 }
 
