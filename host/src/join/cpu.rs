@@ -9,6 +9,7 @@ mod sets;
 #[cfg(test)]
 mod tests;
 
+use super::all_pairs::AllPairs;
 use super::estimate::{self, Sample};
 use super::params::{JoinParams, TopKParams};
 use super::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows};
@@ -66,12 +67,12 @@ fn deliver_dims<C: Coord, const D: usize>(
         return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
     };
     let build = Arc::new(Cells::searchable(build, &grid)?);
-    let sample = Sample::new(coords[1], estimate::ROWS, params)?;
+    let sample = Sample::new(coords[1], params.dims, estimate::ROWS, params.pairing)?;
     let sides = |probe: &[[C; D]], num_before: usize, params| {
         let probe = Arc::new(Cells::new(probe, &grid)?);
         Ok(JoinSides { grid, params, build: build.clone(), probe, num_before: num_before as u32 })
     };
-    let sample_params = sample.params(params);
+    let sample_params = params.of_sample();
     let count = sides(sample.coords.as_chunks().0, 0, &sample_params)?.count()?;
     let splitter = splitter.with_sample(sample.rows_with_items(count));
     deliver_rows(splitter, delivery, visit, |range, splitter| {

@@ -1,16 +1,16 @@
 //! The distance join: all pairs of points within a distance, as a count, as rows, or in batches.
 
-use super::estimate::Sample;
+use super::all_pairs::{self, AllPairs};
 use super::params::{JoinParams, Lookup};
-use super::rows::ITEM_BYTES;
-use super::sets::{HostSets, UploadedSides, sides_on_device};
+use super::rows::VisitRows;
+use super::sets::{HostSets, sides_on_device};
 use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
-use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
-use crate::memory;
 use crate::point::Point;
 use crate::rows::{Rows, RowsBatch};
+use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::Curve;
 use kauri_kernels::thread::coord::Coord;
@@ -260,7 +260,7 @@ impl<C: Coord> DistanceJoin<C> {
     fn count_sets<P: Point<Coord = C>>(&self, device: &Device, sets: HostSets<'_, P>) -> Result<u64> {
         let _span = tracing::debug_span!("distance_join_count", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        count_pairs(device, sets.validate()?.slices(), &params)
+        all_pairs::count(device, sets.validate()?.slices(), &params)
     }
 
     fn estimate_sets<P: Point<Coord = C>>(
@@ -270,23 +270,13 @@ impl<C: Coord> DistanceJoin<C> {
         sample: usize,
     ) -> Result<u64> {
         let params = self.params::<P>(sets.pairing)?;
-        let sides = sets.validate()?;
-        let [build, probe] = sides.slices();
-        let sample = Sample::new(probe, sample, &params)?;
-        let count = count_pairs(device, [build, &sample.coords], &sample.params(&params))?;
-        Ok(sample.extrapolate(count, sets.left.len()))
+        all_pairs::estimate(device, sets.validate()?.slices(), sample, &params)
     }
 
     fn rows_of_sets<P: Point<Coord = C>>(&self, device: &Device, sets: HostSets<'_, P>) -> Result<Rows> {
         let _span = tracing::debug_span!("distance_join_rows", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        let sides = sets.validate()?;
-        let Some(gpu) = gpu_of!(device) else { return cpu::rows(sides.slices(), &params) };
-        let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-        let uploaded = UploadedSides::new(&stream, sides.slices(), params.is_self_join())?;
-        let (offsets, ids) = gpu::rows(&stream, &mut workspace, uploaded.slices(), &params)?;
-        memory::check_result(ids.len() as u64, ITEM_BYTES, "pairs of a join")?;
-        Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
+        all_pairs::rows(device, sets.validate()?.slices(), &params)
     }
 
     fn deliver_sets<P: Point<Coord = C>>(
@@ -294,18 +284,11 @@ impl<C: Coord> DistanceJoin<C> {
         device: &Device,
         sets: HostSets<'_, P>,
         batches: &mut Batches<'_>,
-        mut callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+        callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
         let _span = tracing::debug_span!("distance_join_batches", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        let sides = sets.validate()?;
-        let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
-            callback(RowsBatch::new(first_row, offsets, ids))
-        };
-        Delivery::run(batches, device, sets.left.len(), |delivery| match gpu_of!(device) {
-            None => cpu::deliver(sides.slices(), &params, delivery, visit),
-            Some(gpu) => gpu::deliver(gpu, sides.slices(), &params, delivery, visit),
-        })
+        all_pairs::rows_batches(device, sets.validate()?.slices(), &params, batches, callback)
     }
 
     pub(super) fn params<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<JoinParams<C>> {
@@ -319,10 +302,63 @@ pub(super) fn pairing_of<T>(right: Option<T>) -> Pairing {
     if right.is_some() { Pairing::All } else { Pairing::Both }
 }
 
-/// Counts the pairs of sets in host memory, given as [build, probe].
-fn count_pairs<C: Coord>(device: &Device, coords: [&[C]; 2], params: &JoinParams<C>) -> Result<u64> {
-    let Some(gpu) = gpu_of!(device) else { return cpu::count(coords, params) };
-    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-    let sides = UploadedSides::new(&stream, coords, params.is_self_join())?;
-    gpu::count(&stream, &mut workspace, sides.slices(), params)
+impl<C: Coord> AllPairs for JoinParams<C> {
+    type Coord = C;
+
+    fn width(&self) -> usize {
+        self.dims
+    }
+
+    fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+
+    fn of_sample(&self) -> Self {
+        Self { pairing: Pairing::All, ..*self }
+    }
+
+    fn count_on_cpu(&self, sides: [&[C]; 2]) -> Result<u64> {
+        cpu::count(sides, self)
+    }
+
+    fn rows_on_cpu(&self, sides: [&[C]; 2]) -> Result<Rows> {
+        cpu::rows(sides, self)
+    }
+
+    fn deliver_on_cpu(
+        &self,
+        sides: [&[C]; 2],
+        delivery: &mut Delivery<'_, '_>,
+        visit: &mut VisitRows<'_>,
+    ) -> Result<ControlFlow<()>> {
+        cpu::deliver(sides, self, delivery, visit)
+    }
+
+    fn count_on_gpu(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        sides: [Slice<'_, C>; 2],
+    ) -> Result<u64> {
+        gpu::count(stream, workspace, sides, self)
+    }
+
+    fn rows_on_gpu(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        sides: [Slice<'_, C>; 2],
+    ) -> Result<(Buffer<u64>, Buffer<u32>)> {
+        gpu::rows(stream, workspace, sides, self)
+    }
+
+    fn deliver_on_gpu(
+        &self,
+        gpu: &Gpu,
+        sides: [&[C]; 2],
+        delivery: &mut Delivery<'_, '_>,
+        visit: &mut VisitRows<'_>,
+    ) -> Result<ControlFlow<()>> {
+        gpu::deliver(gpu, sides, self, delivery, visit)
+    }
 }

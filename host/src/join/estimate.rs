@@ -1,7 +1,6 @@
 //! Estimates the number of pairs of a join from the pairs of a uniform sample of its rows (Gowanlock, Karsin 2018, *GPU accelerated
 //! self-join for the distance similarity metric*).
 
-use super::params::JoinParams;
 use crate::error::Result;
 use crate::memory;
 use kauri_kernels::join::cells::Pairing;
@@ -11,23 +10,18 @@ pub(super) const ROWS: usize = 1 << 12;
 
 /// A sample of the rows of a join at a fixed stride.
 pub(super) struct Sample<C> {
-    /// The coordinates of the points of the rows.
+    /// The coordinates of the items of the rows.
     pub(super) coords: Vec<C>,
     num_rows: u64,
     pairing: Pairing,
 }
 
 impl<C: Copy> Sample<C> {
-    /// Takes about `max_rows` rows, or all if there are no more.
+    /// Takes about `max_rows` rows of items that have `width` coordinates, or all if there are no more.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(super) fn new(probe: &[C], max_rows: usize, params: &JoinParams<C>) -> Result<Self> {
-        Self::of_items(probe, params.dims, max_rows, params.pairing)
-    }
-
-    /// Takes rows of items that have `width` coordinates, as [`new`](Self::new) takes rows of points.
-    pub(super) fn of_items(probe: &[C], width: usize, max_rows: usize, pairing: Pairing) -> Result<Self> {
+    pub(super) fn new(probe: &[C], width: usize, max_rows: usize, pairing: Pairing) -> Result<Self> {
         let stride = (probe.len() / width).div_ceil(max_rows.max(1)).max(1);
         let strides = probe.chunks(width * stride);
         let mut coords = memory::vec_with_capacity(strides.len() * width, "a sample of a join")?;
@@ -36,14 +30,9 @@ impl<C: Copy> Sample<C> {
         Ok(Self { coords, num_rows, pairing })
     }
 
-    /// Returns the parameters of the join of a set with the sample, in which ids of the sample are not those of the set.
-    pub(super) fn params(&self, params: &JoinParams<C>) -> JoinParams<C> {
-        JoinParams { pairing: Pairing::All, ..*params }
-    }
-
-    /// Returns the number of rows of the sample and of their pairs, from the `count` of pairs with all points of the set.
+    /// Returns the number of rows of the sample and of their pairs, from the `count` of pairs with all items of the set.
     pub(super) fn rows_with_items(&self, count: u64) -> (u64, u64) {
-        // In a self join every point has been counted with itself, and one half of the other pairs has the smaller id first.
+        // In a self join every item has been counted with itself, and one half of the other pairs has the smaller id first.
         let items = match self.pairing {
             Pairing::All | Pairing::Swapped => count,
             Pairing::Both => count.saturating_sub(self.num_rows),

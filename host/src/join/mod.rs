@@ -41,6 +41,7 @@ macro_rules! with_exact_dims {
     };
 }
 
+mod all_pairs;
 pub(crate) mod boxes;
 mod cpu;
 mod distance;

@@ -79,11 +79,6 @@ impl<C: Coord> JoinParams<C> {
     pub(super) fn is_near<const D: usize>(&self, a: &[C; D], b: &[C; D]) -> bool {
         self.norm.put_together(D, |axis| along(a[axis], b[axis], C::ZERO)) <= self.bound
     }
-
-    /// True if a set is joined with itself.
-    pub(super) fn is_self_join(&self) -> bool {
-        matches!(self.pairing, Pairing::Both | Pairing::Once)
-    }
 }
 
 /// The validated parameters of a top-k join of points, or of boxes.

@@ -143,7 +143,7 @@ fn plan_of<P: Point>(
     [temp_bytes, pair_bytes]: [u64; 2],
 ) -> JoinPlan {
     let (is_on_gpu, num_points) = (!device.is_cpu(), memory.lens);
-    let num_sets = if memory.params.is_self_join() { 1 } else { 2 };
+    let num_sets = if memory.params.pairing.is_self_join() { 1 } else { 2 };
     let point_bytes = P::DIMS * size_of::<P::Coord>();
     let copied = if is_on_gpu || P::CONVERTED { point_bytes } else { 0 };
     let copied = copied + if is_on_gpu { score_bytes } else { 0 };

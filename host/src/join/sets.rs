@@ -23,24 +23,26 @@ pub(super) fn checked_sets<'a, P: Point>(left: &'a [P], right: &'a [P]) -> Resul
     Ok([checked_coordinates(left, "left point")?, checked_coordinates(right, "right point")?])
 }
 
-/// The points of a distance join in host memory.
+/// The points or boxes of a join in host memory.
 #[derive(Clone, Copy)]
-pub(super) struct HostSets<'a, P> {
-    pub(super) left: &'a [P],
+pub(super) struct HostSets<'a, T> {
+    pub(super) left: &'a [T],
     /// `None` if the left set is joined with itself.
-    right: Option<&'a [P]>,
+    pub(super) right: Option<&'a [T]>,
     pub(super) pairing: Pairing,
 }
 
-impl<'a, P: Point> HostSets<'a, P> {
-    pub(super) fn two(left: &'a [P], right: &'a [P]) -> Self {
+impl<'a, T> HostSets<'a, T> {
+    pub(super) fn two(left: &'a [T], right: &'a [T]) -> Self {
         Self { left, right: Some(right), pairing: Pairing::All }
     }
 
-    pub(super) fn one(left: &'a [P], pairing: Pairing) -> Self {
+    pub(super) fn one(left: &'a [T], pairing: Pairing) -> Self {
         Self { left, right: None, pairing }
     }
+}
 
+impl<'a, P: Point> HostSets<'a, P> {
     /// Validates the points.
     pub(super) fn validate(self) -> Result<HostSides<'a, P::Coord>> {
         let Self { left, right, .. } = self;
@@ -54,11 +56,11 @@ impl<'a, P: Point> HostSets<'a, P> {
     }
 }
 
-/// The validated coordinates of a distance join in host memory: the right set is the build side, the left set the probe side.
+/// The validated coordinates of a join in host memory: the right set is the build side, the left set the probe side.
 pub(super) struct HostSides<'a, C: Coord> {
     /// `None` if a set is joined with itself.
-    build: Option<Cow<'a, [C]>>,
-    probe: Cow<'a, [C]>,
+    pub(super) build: Option<Cow<'a, [C]>>,
+    pub(super) probe: Cow<'a, [C]>,
 }
 
 impl<C: Coord> HostSides<'_, C> {

@@ -83,6 +83,11 @@ impl Pairing {
         }
     }
 
+    /// True if a set is joined with itself.
+    pub const fn is_self_join(self) -> bool {
+        matches!(self, Self::Both | Self::Once)
+    }
+
     /// True if the join has the pair of these ids.
     #[inline(always)]
     pub const fn includes(self, left: u32, right: u32) -> bool {

@@ -8,8 +8,8 @@
 //!
 //! Phases are differences of times, because a join is one call. For kauri's strategies `hash and sort` is the time of a join that sorts
 //! one set and probes it with two points, of either set, minus that with four points. The filter's `final selection` is the time of
-//! the best pairs minus that of the ids of all pairs (4 bytes per pair; the filter writes 16). The `final sort` of appended pairs is that of
-//! random scores of as many pairs. Heaps and cells select while they filter. The rival's phases are measured by events.
+//! the best pairs minus that of the ids of all pairs (4 bytes per pair; the filter writes 16). The `final sort` of appended pairs is the
+//! time to sort the same number of random scores. Heaps and cells select while they filter. The rival's phases are measured by events.
 //!
 //! The rival is `benches/rivals/thesis_lovik.cu`.
 
@@ -124,8 +124,8 @@ pub(super) fn run_once(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The joins for a profiler in their order: over distances, then over the numbers of pairs that heaps hold. The rival runs those of its
-/// strategies in this order.
+/// Returns the joins that a profiler measures: first over distances, then over values of `k` up to the most that a heap holds. The rival
+/// runs its strategies in the same order.
 fn profiled_joins() -> impl Iterator<Item = Join> {
     let ks = KS.into_iter().filter(|&k| k != K && k <= MOST_IN_HEAPS).map(|k| (DISTANCE, k));
     let joins = DISTANCES.into_iter().map(|epsilon| (epsilon, K)).chain(ks);
@@ -327,7 +327,7 @@ struct Bench<'a> {
 struct Parts {
     /// Hash and sort.
     sorted: f64,
-    /// Hash and sort with the ids of all pairs, and the sort of as many scores with ids, if they fit in memory.
+    /// Times of a join that finds the ids of all pairs, and of a sort of one score with ids per pair; `None` if they do not fit in memory.
     all_pairs: Option<(f64, f64)>,
 }
 

@@ -36,6 +36,13 @@ const MAX_STEPS: usize = 8;
 type Hints = [usize; NUM_HINTS];
 const NUM_HINTS: usize = 32;
 
+/// Estimates the bytes of the sorted boxes of both sets with the directory, of `box_bytes` bytes each.
+pub(super) fn sorted_bytes(lens: [usize; 2], box_bytes: u64) -> u64 {
+    // Keys and ids, twice while they are sorted, then apart; the boxes; an entry of the directory.
+    let of_box = 3 * size_of::<(u64, u32)>() as u64 + box_bytes + size_of::<u32>() as u64;
+    (lens[0] as u64 + lens[1] as u64).saturating_mul(of_box)
+}
+
 /// Counts the pairs of two sets, given as [right, left].
 pub(super) fn count<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
     with_exact_dims!(params.test.dims, D => {
@@ -72,7 +79,7 @@ pub(super) fn deliver<C: Coord>(
             return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
         };
         let cells = CellBoxes::new(&grid, params, SortedBoxes::new(right, &grid)?)?;
-        let sample = Sample::of_items(sets[1], params.width(), estimate::ROWS, params.pairing)?;
+        let sample = Sample::new(sets[1], params.width(), estimate::ROWS, params.pairing)?;
         let sorted_sample = SortedBoxes::new(as_boxes(&sample.coords), &grid)?;
         let num_pairs = cells.count(&sorted_sample, Pairing::All);
         let splitter = splitter.with_sample(sample.rows_with_items(num_pairs));
@@ -107,13 +114,7 @@ struct SortedBoxes<C, const D: usize> {
 impl<C: Coord, const D: usize> SortedBoxes<C, D> {
     fn new(boxes: &[[[C; D]; 2]], grid: &LevelGrid<D>) -> Result<Self> {
         let aabb = |id: usize| Aabb { low: boxes[id][0], high: boxes[id][1] };
-        let key = |id: usize| {
-            let key = grid.cells(&aabb(id)).map_or(NOWHERE, |cells| {
-                let level = grid.level(&cells);
-                grid.key(level, cells[0].map(|cell| cell >> level))
-            });
-            (key, id as u32)
-        };
+        let key = |id: usize| (grid.level_and_key(&aabb(id)).map_or(NOWHERE, |(_, key)| key), id as u32);
         let mut order = parallel::collect(boxes.len(), TASK_ITEMS, "cells of boxes", key)?;
         order.retain(|&(key, _)| key != NOWHERE);
         sort_by_code(&mut order, grid.key_bits())?;
@@ -135,7 +136,7 @@ fn sorted_sets<C: Coord, const D: usize>(
     params: &BoxParams<C>,
 ) -> Result<[Arc<SortedBoxes<C, D>>; 2]> {
     let sort = |set| SortedBoxes::new(set, grid).map(Arc::new);
-    if params.is_self_join() {
+    if params.pairing.is_self_join() {
         let sorted = sort(left)?;
         return Ok([sorted.clone(), sorted]);
     }
@@ -150,7 +151,7 @@ struct CellBoxes<'a, C, const D: usize> {
     right: Arc<SortedBoxes<C, D>>,
     /// Entry `i` is the position of the first key whose highest bits are at least `i`.
     directory: Vec<u32>,
-    /// Bits of a key below those of a directory entry.
+    /// A key shifted right by this is the index of its directory entry.
     shift: u32,
     /// The levels that have boxes, a bit for each.
     levels: u32,

@@ -11,7 +11,7 @@ const COARSER: f64 = 1.25;
 
 /// Returns the most cells of a grid whose cells take `cell_bytes` bytes.
 pub(super) fn max_cells<C: Coord>(params: &BoxParams<C>, lens: [usize; 2], cell_bytes: u64) -> u64 {
-    // As many as the boxes of a density of 1/16 have if cells are as long as boxes.
+    // 16 cells per box: enough for cells as long as the boxes at densities from 1/16 on.
     let default = 1024 + 16 * (lens[0] as u64 + lens[1] as u64);
     let wanted = if params.options.cell_length.is_some() { MAX_CELLS } else { default.min(MAX_CELLS) };
     wanted.min(params.options.grid_bytes / cell_bytes).max(1)

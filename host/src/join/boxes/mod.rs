@@ -13,17 +13,16 @@ mod plan;
 mod sets;
 mod top_k;
 
+use super::all_pairs::{self, AllPairs};
 use super::distance::{SelfPairs, pairing_of};
-use super::estimate::Sample;
-use super::rows::ITEM_BYTES;
-use super::sets::{UploadedSides, sides_on_device};
+use super::rows::VisitRows;
+use super::sets::{HostSets, sides_on_device};
 use crate::batches::{Batches, Delivered, Delivery};
-use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
 use crate::error::Result;
-use crate::memory;
 use crate::point::Cartesian;
 use crate::rows::{Rows, RowsBatch};
-use cuda_std::mem::SliceMut;
+use cuda_std::mem::{Slice, SliceMut};
 #[cfg(feature = "research")]
 pub use gpu::BoxPhase;
 use kauri_kernels::join::boxes::geometry::Predicate;
@@ -34,7 +33,7 @@ pub use method::BoxMethod;
 #[cfg(feature = "research")]
 use options::BoxMethodOptions;
 use params::BoxParams;
-use sets::HostBoxes;
+use sets::checked_sets;
 use std::ops::ControlFlow;
 pub use top_k::TopKBoxJoin;
 
@@ -68,9 +67,9 @@ pub use top_k::TopKBoxJoin;
 /// ```
 ///
 /// # Method
-/// On a GPU both sets are sorted by the cells of a grid with levels: the cells of a level are four times as long as those of the level
-/// below, and a box belongs to the lowest level at which it touches at most two cells along each axis, and to the low cell there (Koudas, Sevcik
-/// 1997, *Size separation spatial join*). Each box searches the cells around it at its level and the levels above. [`BoxMethod`] lists
+/// Both sets are sorted by the cells of a grid with several levels. The cells of a level are four times as long as the cells of the level
+/// below. Each box is stored once: at the lowest level where it touches at most two cells along each axis, in the low one of these cells
+/// (Koudas, Sevcik 1997, *Size separation spatial join*). Each box searches the cells around it at its level and the levels above. [`BoxMethod`] lists
 /// other methods. Distances are compared as in a [`DistanceJoin`](super::DistanceJoin): for boxes that are points the pairs are the same.
 ///
 /// Memory: up to 64 bytes per box of two dimensions, and 4 bytes per pair; while rows are sorted, up to 4 more.
@@ -137,7 +136,7 @@ impl<C: Coord> BoxJoin<C> {
         left: &[[P; 2]],
         right: &[[P; 2]],
     ) -> Result<u64> {
-        self.count_sets(device, HostBoxes::two(left, right))
+        self.count_sets(device, HostSets::two(left, right))
     }
 
     /// Counts the pairs of two boxes of one set. A box is never paired with itself.
@@ -150,7 +149,7 @@ impl<C: Coord> BoxJoin<C> {
         boxes: &[[P; 2]],
         pairs: SelfPairs,
     ) -> Result<u64> {
-        self.count_sets(device, HostBoxes::one(boxes, pairs.pairing()))
+        self.count_sets(device, HostSets::one(boxes, pairs.pairing()))
     }
 
     /// Estimates the number of pairs from the pairs of about `sample` left boxes, evenly spaced by id. The result is exact if there are
@@ -165,7 +164,7 @@ impl<C: Coord> BoxJoin<C> {
         right: &[[P; 2]],
         sample: usize,
     ) -> Result<u64> {
-        self.estimate_sets(device, HostBoxes::two(left, right), sample)
+        self.estimate_sets(device, HostSets::two(left, right), sample)
     }
 
     /// Estimates the number of pairs of two boxes of one set, as [`estimate`](Self::estimate).
@@ -179,7 +178,7 @@ impl<C: Coord> BoxJoin<C> {
         pairs: SelfPairs,
         sample: usize,
     ) -> Result<u64> {
-        self.estimate_sets(device, HostBoxes::one(boxes, pairs.pairing()), sample)
+        self.estimate_sets(device, HostSets::one(boxes, pairs.pairing()), sample)
     }
 
     /// Finds the pairs: for each left box a row with the ids of its right boxes, ascending.
@@ -192,7 +191,7 @@ impl<C: Coord> BoxJoin<C> {
         left: &[[P; 2]],
         right: &[[P; 2]],
     ) -> Result<Rows> {
-        self.rows_of_sets(device, HostBoxes::two(left, right))
+        self.rows_of_sets(device, HostSets::two(left, right))
     }
 
     /// Finds the pairs of two boxes of one set: for each box a row with the ids of the other boxes. A row is that of the left box of its
@@ -207,7 +206,7 @@ impl<C: Coord> BoxJoin<C> {
         boxes: &[[P; 2]],
         pairs: SelfPairs,
     ) -> Result<Rows> {
-        self.rows_of_sets(device, HostBoxes::one(boxes, pairs.pairing()))
+        self.rows_of_sets(device, HostSets::one(boxes, pairs.pairing()))
     }
 
     /// Finds the pairs as [`rows`](Self::rows), and delivers the rows in batches, in order. The number of pairs may exceed 2^32 and
@@ -226,7 +225,7 @@ impl<C: Coord> BoxJoin<C> {
         batches: &mut Batches<'_>,
         callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        self.deliver_sets(device, HostBoxes::two(left, right), batches, callback)
+        self.deliver_sets(device, HostSets::two(left, right), batches, callback)
     }
 
     /// Finds the pairs as [`self_rows`](Self::self_rows), and delivers them in batches as [`rows_batches`](Self::rows_batches).
@@ -241,7 +240,7 @@ impl<C: Coord> BoxJoin<C> {
         batches: &mut Batches<'_>,
         callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
-        self.deliver_sets(device, HostBoxes::one(boxes, pairs.pairing()), batches, callback)
+        self.deliver_sets(device, HostSets::one(boxes, pairs.pairing()), batches, callback)
     }
 
     /// Counts the pairs of two sets of boxes with corners of type `P` in the memory of a GPU, or of the left set with itself, each pair in
@@ -316,55 +315,46 @@ impl<C: Coord> BoxJoin<C> {
         gpu::count_in_phases(stream, workspace, sides, &params)
     }
 
-    fn count_sets<P: Cartesian<Coord = C>>(&self, device: &Device, sets: HostBoxes<'_, P>) -> Result<u64> {
+    fn count_sets<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        sets: HostSets<'_, [P; 2]>,
+    ) -> Result<u64> {
         let _span = tracing::debug_span!("box_join_count", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        count_pairs(device, sets.validate()?.slices(), &params)
+        all_pairs::count(device, checked_sets(sets)?.slices(), &params)
     }
 
     fn estimate_sets<P: Cartesian<Coord = C>>(
         &self,
         device: &Device,
-        sets: HostBoxes<'_, P>,
+        sets: HostSets<'_, [P; 2]>,
         sample: usize,
     ) -> Result<u64> {
         let params = self.params::<P>(sets.pairing)?;
-        let sides = sets.validate()?;
-        let [right, left] = sides.slices();
-        let sample = Sample::of_items(left, params.width(), sample, params.pairing)?;
-        let count = count_pairs(device, [right, &sample.coords], &params.of_sample())?;
-        Ok(sample.extrapolate(count, sets.left.len()))
+        all_pairs::estimate(device, checked_sets(sets)?.slices(), sample, &params)
     }
 
-    fn rows_of_sets<P: Cartesian<Coord = C>>(&self, device: &Device, sets: HostBoxes<'_, P>) -> Result<Rows> {
+    fn rows_of_sets<P: Cartesian<Coord = C>>(
+        &self,
+        device: &Device,
+        sets: HostSets<'_, [P; 2]>,
+    ) -> Result<Rows> {
         let _span = tracing::debug_span!("box_join_rows", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        let sides = sets.validate()?;
-        let Some(gpu) = gpu_of!(device) else { return cpu::rows(sides.slices(), &params) };
-        let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-        let uploaded = UploadedSides::new(&stream, sides.slices(), params.is_self_join())?;
-        let (offsets, ids) = gpu::rows(&stream, &mut workspace, uploaded.slices(), &params)?;
-        memory::check_result(ids.len() as u64, ITEM_BYTES, "pairs of a join")?;
-        Ok(Rows::new(offsets.to_vec(&stream)?, ids.to_vec(&stream)?))
+        all_pairs::rows(device, checked_sets(sets)?.slices(), &params)
     }
 
     fn deliver_sets<P: Cartesian<Coord = C>>(
         &self,
         device: &Device,
-        sets: HostBoxes<'_, P>,
+        sets: HostSets<'_, [P; 2]>,
         batches: &mut Batches<'_>,
-        mut callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
+        callback: impl FnMut(RowsBatch<'_>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
         let _span = tracing::debug_span!("box_join_batches", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        let sides = sets.validate()?;
-        let visit = &mut |first_row: usize, offsets: &[u64], ids: &[u32]| {
-            callback(RowsBatch::new(first_row, offsets, ids))
-        };
-        Delivery::run(batches, device, sets.left.len(), |delivery| match gpu_of!(device) {
-            None => cpu::deliver(sides.slices(), &params, delivery, visit),
-            Some(gpu) => gpu::deliver(gpu, sides.slices(), &params, delivery, visit),
-        })
+        all_pairs::rows_batches(device, checked_sets(sets)?.slices(), &params, batches, callback)
     }
 
     fn params<P: Cartesian<Coord = C>>(&self, pairing: Pairing) -> Result<BoxParams<C>> {
@@ -375,10 +365,63 @@ impl<C: Coord> BoxJoin<C> {
     }
 }
 
-/// Counts the pairs of sets in host memory, given as [right, left].
-fn count_pairs<C: Coord>(device: &Device, sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
-    let Some(gpu) = gpu_of!(device) else { return cpu::count(sets, params) };
-    let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-    let sides = UploadedSides::new(&stream, sets, params.is_self_join())?;
-    gpu::count(&stream, &mut workspace, sides.slices(), params)
+impl<C: Coord> AllPairs for BoxParams<C> {
+    type Coord = C;
+
+    fn width(&self) -> usize {
+        BoxParams::width(self)
+    }
+
+    fn pairing(&self) -> Pairing {
+        self.pairing
+    }
+
+    fn of_sample(&self) -> Self {
+        Self { pairing: Pairing::All, ..*self }
+    }
+
+    fn count_on_cpu(&self, sides: [&[C]; 2]) -> Result<u64> {
+        cpu::count(sides, self)
+    }
+
+    fn rows_on_cpu(&self, sides: [&[C]; 2]) -> Result<Rows> {
+        cpu::rows(sides, self)
+    }
+
+    fn deliver_on_cpu(
+        &self,
+        sides: [&[C]; 2],
+        delivery: &mut Delivery<'_, '_>,
+        visit: &mut VisitRows<'_>,
+    ) -> Result<ControlFlow<()>> {
+        cpu::deliver(sides, self, delivery, visit)
+    }
+
+    fn count_on_gpu(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        sides: [Slice<'_, C>; 2],
+    ) -> Result<u64> {
+        gpu::count(stream, workspace, sides, self)
+    }
+
+    fn rows_on_gpu(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        sides: [Slice<'_, C>; 2],
+    ) -> Result<(Buffer<u64>, Buffer<u32>)> {
+        gpu::rows(stream, workspace, sides, self)
+    }
+
+    fn deliver_on_gpu(
+        &self,
+        gpu: &Gpu,
+        sides: [&[C]; 2],
+        delivery: &mut Delivery<'_, '_>,
+        visit: &mut VisitRows<'_>,
+    ) -> Result<ControlFlow<()>> {
+        gpu::deliver(gpu, sides, self, delivery, visit)
+    }
 }

@@ -56,19 +56,9 @@ impl<C: Coord> BoxParams<C> {
         }
     }
 
-    /// Returns the parameters of the join of a set with a sample, in which ids of the sample are not those of the set.
-    pub(super) fn of_sample(&self) -> Self {
-        Self { pairing: Pairing::All, ..*self }
-    }
-
     /// Returns the argument of kernels for a grid of `bits` bits.
     pub(super) fn shape(&self, bits: u32) -> u32 {
         let PairTest { predicate, norm, .. } = self.test;
         Shape { bits, predicate, norm, pairing: self.pairing }.to_word()
-    }
-
-    /// True if a set is joined with itself.
-    pub(super) fn is_self_join(&self) -> bool {
-        matches!(self.pairing, Pairing::Both | Pairing::Once)
     }
 }

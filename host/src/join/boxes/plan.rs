@@ -1,12 +1,14 @@
 //! The plan of a join of boxes: method and memory, before it runs.
 
+use super::cpu;
 use super::gpu::scratch_bytes;
-use super::sets::HostBoxes;
+use super::sets::checked_sets;
 use super::{BoxJoin, BoxMethod};
 use crate::device::Device;
 use crate::error::Result;
 use crate::join::distance::pairing_of;
 use crate::join::plan::{JoinMethod, JoinPlan};
+use crate::join::sets::HostSets;
 use crate::point::Cartesian;
 use kauri_kernels::thread::coord::Coord;
 
@@ -33,14 +35,14 @@ impl<C: Coord> BoxJoin<C> {
     ) -> Result<JoinPlan> {
         let pairing = pairing_of(right);
         let params = self.params::<P>(pairing)?;
-        let sets = right.map_or(HostBoxes::one(left, pairing), |right| HostBoxes::two(left, right));
-        let sides = sets.validate()?;
+        let sets = right.map_or(HostSets::one(left, pairing), |right| HostSets::two(left, right));
+        let sides = checked_sets(sets)?;
         let lens = sides.slices().map(|set| set.len() / params.width());
         let box_bytes = (params.width() * size_of::<C>()) as u64;
         let is_on_gpu = !device.is_cpu();
-        let num_uploaded = if params.is_self_join() { lens[1] } else { lens[0] + lens[1] } as u64;
-        // Keys and ids of the right boxes twice, their boxes, and the directory; a length and an offset for each row.
-        let on_cpu = lens[0] as u64 * (2 * 16 + 4 + box_bytes) + 12 * lens[1] as u64;
+        let num_uploaded = if params.pairing.is_self_join() { lens[1] } else { lens[0] + lens[1] } as u64;
+        // A length and an offset for each row.
+        let on_cpu = cpu::sorted_bytes(lens, box_bytes).saturating_add(12 * lens[1] as u64);
         Ok(JoinPlan {
             device: device.to_string(),
             num_points: [lens[1], lens[0]],

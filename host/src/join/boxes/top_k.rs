@@ -3,7 +3,7 @@
 use super::cpu;
 use super::method::BoxMethod;
 use super::params::BoxParams;
-use super::sets::HostBoxes;
+use super::sets::checked_sets;
 use crate::device::{Device, Stream, Workspace};
 use crate::error::Result;
 use crate::join::cpu::best_bytes;
@@ -12,6 +12,7 @@ use crate::join::gpu::scored::ScoredJoin;
 use crate::join::params::TopKParams;
 use crate::join::plan::{JoinMethod, JoinPlan};
 use crate::join::scored::{Score, Scored, ScoredPair};
+use crate::join::sets::HostSets;
 use crate::join::strategy::Strategy;
 use crate::join::top_k::{TopPairs, run_from_host, run_on_device};
 use crate::point::Cartesian;
@@ -116,8 +117,8 @@ impl<C: Coord> TopKBoxJoin<C> {
         /// part. The limit is raised to what 256 boxes of each set and the result need.
         device_bytes: u64 = Some(device_bytes);
 
-        /// Sets how many of the best-scored boxes of each set [`Strategy::Threshold`] joins first, at least 1; by default as many as
-        /// [`TopKDistanceJoin::best_points`](crate::TopKDistanceJoin::best_points) tells.
+        /// Sets how many of the best-scored boxes of each set [`Strategy::Threshold`] joins first, at least 1; the default is that of
+        /// [`TopKDistanceJoin::best_points`](crate::TopKDistanceJoin::best_points).
         #[cfg(feature = "research")]
         best_boxes: usize = Some(best_boxes.max(1));
     }
@@ -136,7 +137,7 @@ impl<C: Coord> TopKBoxJoin<C> {
         let _span = tracing::debug_span!("top_k_box_join", k = self.k).entered();
         let scores = [left.scores(), right.scores()];
         let params = self.params::<P, S>(scores.map(<[S]>::len))?;
-        let sides = HostBoxes::two(left.points(), right.points()).validate()?;
+        let sides = checked_sets(HostSets::two(left.points(), right.points()))?;
         let [right, left] = sides.slices();
         run_from_host(device, params, [left, right], scores, self.device_bytes, || {
             cpu::top_k([left, right], scores, &params)
@@ -185,14 +186,14 @@ impl<C: Coord> TopKBoxJoin<C> {
     ) -> Result<JoinPlan> {
         let lens = [left.scores().len(), right.scores().len()];
         let params = self.params::<P, S>(lens)?.choose_strategy(lens)?;
-        HostBoxes::two(left.points(), right.points()).validate()?;
+        checked_sets(HostSets::two(left.points(), right.points()))?;
         let (is_on_gpu, num_boxes) = (!device.is_cpu(), lens[0] as u64 + lens[1] as u64);
         let box_bytes = (params.join.width() * size_of::<C>()) as u64;
         let copied = if is_on_gpu || P::CONVERTED { box_bytes } else { 0 };
         let score_bytes = if is_on_gpu { size_of::<S>() as u64 } else { 0 };
-        // Keys and ids of the right boxes twice, their boxes and ranks, and the directory.
-        let on_cpu =
-            (lens[1] as u64 * (2 * 16 + 4 + 8 + box_bytes)).saturating_add(best_bytes(params.k, lens));
+        // The ranks of the right boxes, too.
+        let on_cpu = cpu::sorted_bytes(lens, box_bytes).saturating_add(8 * lens[1] as u64);
+        let on_cpu = on_cpu.saturating_add(best_bytes(params.k, lens));
         let has_all_pairs = is_on_gpu && params.strategy == Strategy::Filter;
         Ok(JoinPlan {
             device: device.to_string(),

@@ -60,8 +60,11 @@ impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
         let points = coords.map(|coords| coords.as_chunks::<D>().0);
         let Some(grid) = grid_of_points(points, params) else { return Ok(None) };
         let build = Arc::new(Cells::searchable(points[0], &grid)?);
-        let probe =
-            if params.is_self_join() { build.clone() } else { Arc::new(Cells::new(points[1], &grid)?) };
+        let probe = if params.pairing.is_self_join() {
+            build.clone()
+        } else {
+            Arc::new(Cells::new(points[1], &grid)?)
+        };
         Ok(Some(Self { grid, params, build, probe, num_before: 0 }))
     }
 

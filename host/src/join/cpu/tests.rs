@@ -62,7 +62,7 @@ fn check<C: Coord>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinPara
         params.pairing,
         params.bound.to_f64()
     );
-    let probe = if params.is_self_join() { build } else { probe };
+    let probe = if params.pairing.is_self_join() { build } else { probe };
     let sides = JoinSides::<C, 2>::new([build, probe].map(<[_]>::as_flattened), params).unwrap().unwrap();
     let expected = rows_in_order(&sides, [build, probe]);
     let n = probe.len();

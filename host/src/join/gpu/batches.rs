@@ -6,6 +6,7 @@ use super::pairs::{CountingPlan, count_all, launch_emit};
 use crate::batches::{Delivery, RowBatches, RowLaunch, RowSplitter, items};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::join::all_pairs::AllPairs;
 use crate::join::estimate::{self, Sample};
 use crate::join::params::JoinParams;
 use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows};
@@ -24,7 +25,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     let Some(grid) = grid_of_host_sets([build, probe], params) else {
         return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
     };
-    let sample = Sample::new(probe, estimate::ROWS, params)?;
+    let sample = Sample::new(probe, params.dims, estimate::ROWS, params.pairing)?;
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let build = Buffer::from_slice(&stream, build, "points of a join")?;
     let sample_coords = Buffer::from_slice(&stream, &sample.coords, "a sample")?;
@@ -40,7 +41,7 @@ pub(in crate::join) fn deliver<C: Coord>(
     let upload_grid = |params: &JoinParams<C>| grid.upload(&temp, words, params);
     // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
     let (sorted_build, count) = unsafe {
-        let grid = upload_grid(&sample.params(params))?;
+        let grid = upload_grid(&params.of_sample())?;
         let build = build_plan.run(&temp, grid, build.slice(), None)?;
         let probe = sample_plan.run(&temp, grid, sample_coords.slice(), None)?;
         (build, count_all(&temp, &SortedSides { grid, build, probe, bound }, total)?)
@@ -64,7 +65,7 @@ struct BatchJoin<'a, C: Coord> {
 }
 
 impl<C: Coord> BatchJoin<'_, C> {
-    /// Counts the pairs of a range of rows, and writes as many ids as the array holds.
+    /// Counts the pairs of a range of rows, and writes their ids up to the capacity of the array.
     fn launch(&self, launch: RowLaunch<'_>) -> Result<()> {
         let &Self { grid, view, build, probe, bound } = self;
         let RowLaunch { stream, workspace, input, rows, offsets, ids, total, .. } = launch;

@@ -50,7 +50,7 @@ pub(super) enum Sets {
 impl Sets {
     /// Returns the sets of a join without scores.
     pub(super) fn of<C: Coord>(params: &JoinParams<C>) -> Self {
-        if params.is_self_join() { Self::One } else { Self::Two }
+        if params.pairing.is_self_join() { Self::One } else { Self::Two }
     }
 }
 

@@ -26,11 +26,10 @@ pub unsafe fn join_boxes_keys<C: Coord, const D: usize>(
     let mut own_level = 0;
     if i < keys.len() {
         let grid = LevelGrid::<D>::load(grid, dims, Shape::from_word(shape).bits);
-        let key = match grid.cells(&Aabb::load(corners, i, dims)) {
-            Some(cells) => {
-                let level = grid.level(&cells);
+        let key = match grid.level_and_key(&Aabb::load(corners, i, dims)) {
+            Some((level, key)) => {
                 own_level = 1 << level;
-                grid.key(level, cells[0].map(|cell| cell >> level))
+                key
             }
             None => NOWHERE,
         };

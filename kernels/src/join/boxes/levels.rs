@@ -136,6 +136,14 @@ impl<const D: usize> LevelGrid<D> {
         1 << (bits * self.dims() as u32) | Curve::Linear.code(cell, self.dims(), bits)
     }
 
+    /// Returns the level of a box and the key of the low cell that it touches there, or `None` if [`cells`](Self::cells) does.
+    #[inline(always)]
+    pub fn level_and_key<C: Coord>(&self, of: &Aabb<C, D>) -> Option<(Level, u64)> {
+        let cells = self.cells(of)?;
+        let level = self.level(&cells);
+        Some((level, self.key(level, cells[0].map(|cell| cell >> level))))
+    }
+
     /// Returns the level of a key.
     #[inline(always)]
     pub const fn level_of_key(&self, key: u64) -> Level {

@@ -43,6 +43,7 @@ impl PairOutput<'_> {
     pub(super) unsafe fn reserve(&self, row: u32, num: u32) -> u32 {
         self.counts.atomic_add(row as usize, num, Ordering::Relaxed, Scope::Device)
     }
+
     /// Appends a pair: adds it to its row or to the total, and writes it if the offsets are known.
     #[inline(always)]
     pub(super) unsafe fn append(&self, row: u32, item: u32) {

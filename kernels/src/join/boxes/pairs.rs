@@ -5,8 +5,6 @@ use super::search::{BoxSides, Pass};
 use crate::policy::{JOIN_THREADS, boxes_min_blocks};
 use crate::thread::coord::Coord;
 use crate::thread::items::own_item;
-use crate::thread::operator::Sum;
-use crate::warp::scan::reduce;
 use cuda_std::prelude::*;
 
 /// Counts the pairs of one pass, of each row or all; a thread per probe box. The pass that probes the left boxes comes first, and
@@ -16,29 +14,24 @@ use cuda_std::prelude::*;
 pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
     sides: BoxSides<'_, C>,
     pass: u32,
-    counts: SliceMut<u32>,
-    total: SliceMut<u64>,
+    output: PairOutput<'_>,
 ) {
     let search = sides.search::<D>(Pass::from_word(pass));
-    let (i, has_rows) = (thread::index_1d_u64() as usize, !counts.is_empty());
-    let mut count = 0_u32;
+    let (i, has_rows) = (thread::index_1d_u64() as usize, !output.counts.is_empty());
+    let mut count = 0;
     if i < search.probe.ids.len() {
-        let visit = |_, id: u32| {
+        let visit = |_, id| {
             if has_rows && !search.pass.probes_left {
-                counts.atomic_add(id as usize, 1, Ordering::Relaxed, Scope::Device);
+                output.reserve(id, 1);
             }
             count += 1;
         };
         search.for_each_match(i, || true, |_| true, visit);
         if has_rows && search.pass.probes_left {
-            counts.store(search.probe.ids.load(i) as usize, count);
+            output.counts.store(search.probe.ids.load(i) as usize, count);
         }
     }
-    // The sum of a warp can exceed `u32`.
-    let sum = reduce::<u64, Sum>(count.into());
-    if !total.is_empty() && warp::lane_id() == 0 && sum > 0 {
-        total.atomic_add(0, sum, Ordering::Relaxed, Scope::Device);
-    }
+    output.add_to_total(count);
 }
 
 /// Writes the rows or pairs of one pass; a thread per probe box. The pass that probes the left boxes comes first, and initializes the

@@ -6,6 +6,7 @@ use super::pairs::{Finder, RowSort, RowsPlan, count};
 use crate::batches::{Delivery, RowBatches, RowLaunch, RowSplitter, items};
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::join::all_pairs::AllPairs;
 use crate::join::boxes::grid::PackedGrid;
 use crate::join::boxes::params::BoxParams;
 use crate::join::estimate::{self, Sample};
@@ -28,7 +29,7 @@ pub(in crate::join::boxes) fn deliver<C: Coord>(
     let Some(grid) = grid_of_coordinates([right, left], params) else {
         return deliver_rows(splitter, delivery, visit, |rows, _| empty_rows(rows.len()));
     };
-    let sample = Sample::of_items(left, params.width(), estimate::ROWS, params.pairing)?;
+    let sample = Sample::new(left, params.width(), estimate::ROWS, params.pairing)?;
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let upload = |coords: &[C]| Buffer::from_slice(&stream, coords, "boxes of a join");
     let (right, sample_boxes) = (upload(right)?, upload(&sample.coords)?);
@@ -60,7 +61,7 @@ struct BatchJoin<'a, C: Coord> {
 }
 
 impl<C: Coord> BatchJoin<'_, C> {
-    /// Counts the pairs of a range of rows, and writes as many ids as the array holds.
+    /// Counts the pairs of a range of rows, and writes their ids up to the capacity of the array.
     fn launch(&self, launch: RowLaunch<'_>) -> Result<()> {
         let &Self { grid, view, params, right, left } = self;
         let RowLaunch { stream, workspace, input, rows, offsets, ids, total, .. } = launch;

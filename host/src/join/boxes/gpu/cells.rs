@@ -109,7 +109,11 @@ impl<C: Coord> SidesPlan<C> {
     ) -> Self {
         let words = layout.reserve(grid.words.len());
         let mut plan = |len| SortedBoxesPlan::plan(layout, grid, len, params.width());
-        Self { grid: words, right: plan(lens[0]), left: (!params.is_self_join()).then(|| plan(lens[1])) }
+        Self {
+            grid: words,
+            right: plan(lens[0]),
+            left: (!params.pairing.is_self_join()).then(|| plan(lens[1])),
+        }
     }
 
     /// Sorts both sets, given as [right, left].

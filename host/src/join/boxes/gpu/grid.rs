@@ -80,18 +80,18 @@ impl<C: Coord> SamplePlan<C> {
     fn run(&self, temp: &Temp<'_>, sets: [Slice<'_, C>; 2], dims: usize) -> Result<Vec<C>> {
         let (indices, coords) = (temp.view(self.indices), temp.view(self.coords));
         let width = 2 * dims;
-        let (mut num_boxes, mut num_indices) = (2, 0);
+        let mut num_boxes = 2;
         for (i, set) in sets.into_iter().enumerate() {
             let sample: Vec<u32> = sample_indices(set.len() / width).map(|i| i as u32).collect();
             // SAFETY: the regions are planned for two samples, and nothing else uses the memory of the plan.
             unsafe {
                 self.bounds.run(temp, set, dims, coords.part(i * width, width))?;
-                let own_indices = indices.part(num_indices, sample.len());
+                let own_indices = indices.part(num_boxes - 2, sample.len());
                 temp.upload(own_indices, &sample)?;
                 let to = coords.part(num_boxes * width, sample.len() * width);
                 permute_parts(&temp.stream, Direction::Gather, width, set, own_indices.read_only(), to)?;
             }
-            (num_boxes, num_indices) = (num_boxes + sample.len(), num_indices + sample.len());
+            num_boxes += sample.len();
         }
         // SAFETY: the range has been written.
         unsafe { temp.stream.read(coords.part(0, num_boxes * width).read_only()) }

@@ -1,6 +1,6 @@
 //! Counts the pairs of a join of boxes phase by phase.
 
-use super::pairs::count;
+use super::pairs::{count, counting};
 use super::phases::{BoxPhase, PhaseClock};
 use super::published::PublishedPlan;
 use crate::device::{Layout, Stream, Workspace};
@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::join::boxes::params::BoxParams;
 use crate::primitives::pairs::empty_view;
 use cuda_std::mem::Slice;
-use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::thread::coord::Coord;
 
 /// Counts the pairs of two sets, given as [right, left], and measures the phases. Methods of the library have one phase.
@@ -30,12 +29,11 @@ pub(in crate::join::boxes) fn count_in_phases<C: Coord>(
                 let total = layout.reserve::<u64>(1);
                 let temp = workspace.carve(stream, &layout, "box join")?;
                 temp.clear(total)?;
-                let (total, counts) = (temp.view(total), empty_view());
-                let (offsets, ids, pairs) = (empty_view().read_only(), empty_view(), empty_view());
+                let total = temp.view(total);
                 // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
                 unsafe {
                     let finder = plan.run(&temp, sets, params, &mut clock)?;
-                    finder.launch(stream, PairOutput { counts, total, offsets, ids, pairs })?;
+                    finder.launch(stream, counting(empty_view(), total))?;
                     stream.read(total.read_only())?[0]
                 }
             }

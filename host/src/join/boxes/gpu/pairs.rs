@@ -40,7 +40,7 @@ pub(in crate::join::boxes) fn count<C: Coord>(
     let total = temp.view(total);
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     unsafe {
-        finder.run(&temp, sets, params)?.count(stream, empty_view(), total)?;
+        finder.run(&temp, sets, params)?.launch(stream, counting(empty_view(), total))?;
         Ok(stream.read(total.read_only())?[0])
     }
 }
@@ -54,15 +54,11 @@ pub(in crate::join::boxes) fn rows<C: Coord>(
 ) -> Result<(Buffer<u64>, Buffer<u32>)> {
     let num_rows = sets[1].len() / params.width();
     let mut offsets = Buffer::uninitialized(stream.gpu(), num_rows + 1, "offsets of rows")?;
-    let mut ids = None;
-    find(stream, workspace, sets, params, offsets.slice_mut(), |total| {
-        let ids = ids.insert(Buffer::of_result(stream.gpu(), total, ITEM_BYTES, "ids of boxes found")?);
+    let mut ids = Buffer::uninitialized(stream.gpu(), 0, "ids of boxes found")?;
+    find(stream, workspace, sets, params, Some(offsets.slice_mut()), |total| {
+        ids = Buffer::of_result(stream.gpu(), total, ITEM_BYTES, "ids of boxes found")?;
         Ok((ids.slice_mut(), empty_view()))
     })?;
-    let mut ids = match ids {
-        Some(ids) => ids,
-        None => Buffer::uninitialized(stream.gpu(), 0, "ids of boxes found")?,
-    };
     let mut layout = Layout::new();
     let sort = RowSort::plan(&mut layout, ids.len(), num_rows);
     let temp = workspace.carve(stream, &layout, "rows in order")?;
@@ -71,7 +67,7 @@ pub(in crate::join::boxes) fn rows<C: Coord>(
     Ok((offsets, ids))
 }
 
-/// Writes as many pairs as `found` holds, in no particular order, and returns the number of all pairs.
+/// Writes pairs in no particular order until `found` is full, and returns the number of all pairs.
 pub(in crate::join::boxes) fn pairs<C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
@@ -79,9 +75,7 @@ pub(in crate::join::boxes) fn pairs<C: Coord>(
     params: &BoxParams<C>,
     found: SliceMut<'_, u64>,
 ) -> Result<u64> {
-    let num_rows = sets[1].len() / params.width();
-    let mut offsets = Buffer::uninitialized(stream.gpu(), num_rows + 1, "offsets of rows")?;
-    find(stream, workspace, sets, params, offsets.slice_mut(), |_| Ok((empty_view(), found)))
+    find(stream, workspace, sets, params, None, |_| Ok((empty_view(), found)))
 }
 
 /// Returns all pairs of two sets in device memory, in no particular order.
@@ -91,43 +85,49 @@ pub(super) fn pair_list<C: Coord>(
     sets: [Slice<'_, C>; 2],
     params: &BoxParams<C>,
 ) -> Result<Buffer<u64>> {
-    let num_rows = sets[1].len() / params.width();
-    let mut offsets = Buffer::uninitialized(stream.gpu(), num_rows + 1, "offsets of rows")?;
     let mut pairs = Buffer::uninitialized(stream.gpu(), 0, "pairs of a join")?;
-    find(stream, workspace, sets, params, offsets.slice_mut(), |total| {
+    find(stream, workspace, sets, params, None, |total| {
         pairs = Buffer::of_result(stream.gpu(), total, size_of::<u64>() as u64, "pairs of a join")?;
         Ok((empty_view(), pairs.slice_mut()))
     })?;
     Ok(pairs)
 }
 
-/// Writes the offsets of the rows, and the ids or pairs to the views that `output` returns for the number of all pairs, which is
-/// returned.
+/// Writes the offsets of the rows, which are in scratch memory if the caller gives no array, and the ids or pairs to the views that
+/// `output` returns for the number of all pairs. Returns this number.
 fn find<'o, C: Coord>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
     params: &BoxParams<C>,
-    offsets: SliceMut<'_, u64>,
+    offsets: Option<SliceMut<'_, u64>>,
     output: impl FnOnce(u64) -> Result<(SliceMut<'o, u32>, SliceMut<'o, u64>)>,
 ) -> Result<u64> {
     let mut layout = Layout::new();
     let Some(finder) = FinderPlan::new(stream, workspace, &mut layout, sets, params)? else {
         // SAFETY: the caller owns the offsets.
-        unsafe { stream.fill_bytes(offsets, 0) }?;
+        offsets.map_or(Ok(()), |offsets| unsafe { stream.fill_bytes(offsets, 0) })?;
         return Ok(0);
     };
-    let rows = RowsPlan::plan(&mut layout, offsets.len() - 1);
+    let num_rows = sets[1].len() / params.width();
+    let rows = RowsPlan::plan(&mut layout, num_rows);
+    let scratch_offsets = layout.reserve(if offsets.is_none() { num_rows + 1 } else { 0 });
     let temp = workspace.carve(stream, &layout, "box join")?;
+    let offsets = offsets.unwrap_or_else(|| temp.view(scratch_offsets));
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
         let finder = finder.run(&temp, sets, params)?;
         rows.count(&temp, &finder, offsets)?;
-        let total = stream.read(offsets.read_only().part(offsets.len() - 1, 1))?[0];
+        let total = stream.read(offsets.read_only().part(num_rows, 1))?[0];
         let (ids, pairs) = output(total)?;
         rows.emit(&temp, &finder, offsets.read_only(), ids, pairs)?;
         Ok(total)
     }
+}
+
+/// Returns the output of a join that counts the pairs of each row, unless `counts` is empty, or else all.
+pub(super) fn counting<'a>(counts: SliceMut<'a, u32>, total: SliceMut<'a, u64>) -> PairOutput<'a> {
+    PairOutput { counts, total, offsets: empty_view().read_only(), ids: empty_view(), pairs: empty_view() }
 }
 
 /// Scratch memory of a method.
@@ -196,42 +196,19 @@ pub(super) enum Finder<'a, C> {
 }
 
 impl<C: Coord> Finder<'_, C> {
-    /// Counts the pairs of each row, unless `counts` is empty, or all. Counts and total are 0 before.
+    /// Counts the pairs, or writes them if the output has the offsets of the rows. Counts and total are 0 before.
     ///
     /// # Safety
-    /// There is a count for each left box, or none; there is one total, or none. Nothing else uses the sets and the output until the
+    /// There is a count for each left box, or none; otherwise there is one total. Nothing else uses the sets and the output until the
     /// stream has done the work.
-    unsafe fn count(
-        &self,
-        stream: &Stream,
-        counts: SliceMut<'_, u32>,
-        total: SliceMut<'_, u64>,
-    ) -> Result<()> {
-        let (offsets, ids, pairs) = (empty_view().read_only(), empty_view(), empty_view());
-        // SAFETY: passed on to the caller.
-        unsafe {
-            match self {
-                Self::Nested(sets, params) => {
-                    nested::launch(stream, *sets, params, PairOutput { counts, total, offsets, ids, pairs })
-                }
-                Self::Cells(sets) => launch_passes!(stream, sets, C, join_boxes_count(counts, total)),
-                #[cfg(feature = "research")]
-                Self::Published(sets) => {
-                    sets.launch(stream, PairOutput { counts, total, offsets, ids, pairs })
-                }
-            }
-        }
-    }
-
-    /// Writes the pairs.
-    ///
-    /// # Safety
-    /// The counts are 0, and the offsets those of the rows. Otherwise the requirements of [`count`](Self::count).
-    unsafe fn emit(&self, stream: &Stream, output: PairOutput<'_>) -> Result<()> {
+    unsafe fn launch(&self, stream: &Stream, output: PairOutput<'_>) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe {
             match self {
                 Self::Nested(sets, params) => nested::launch(stream, *sets, params, output),
+                Self::Cells(sets) if output.offsets.is_empty() => {
+                    launch_passes!(stream, sets, C, join_boxes_count(output))
+                }
                 Self::Cells(sets) => launch_passes!(stream, sets, C, join_boxes_emit(output)),
                 #[cfg(feature = "research")]
                 Self::Published(sets) => sets.launch(stream, output),
@@ -265,12 +242,12 @@ impl RowsPlan {
         temp.clear(self.counts)?;
         // SAFETY: passed on to the caller; the counts are those of the plan.
         unsafe {
-            finder.count(&temp.stream, counts, empty_view())?;
+            finder.launch(&temp.stream, counting(counts, empty_view()))?;
             self.offsets.run(temp, counts.read_only(), offsets)
         }
     }
 
-    /// Writes the ids or the pairs of all rows, as far as their array holds them; the items of a row are in no particular order.
+    /// Writes the ids or the pairs of all rows, up to the capacity of their array; the items of a row are in no particular order.
     ///
     /// # Safety
     /// The requirements of [`count`](Self::count), which has written the offsets.
@@ -285,7 +262,7 @@ impl RowsPlan {
         temp.clear(self.counts)?;
         let output = PairOutput { counts: temp.view(self.counts), total: empty_view(), offsets, ids, pairs };
         // SAFETY: passed on to the caller.
-        unsafe { finder.emit(&temp.stream, output) }
+        unsafe { finder.launch(&temp.stream, output) }
     }
 }
 
@@ -322,7 +299,7 @@ impl RowSort {
     }
 }
 
-/// Returns an upper bound of the scratch bytes of [`rows`] for sets of `lens` boxes, given as [right, left], besides those of pairs.
+/// Returns an upper bound of the scratch bytes of [`rows`] for sets of `lens` boxes, given as [right, left], without the bytes per pair.
 pub(in crate::join::boxes) fn scratch_bytes<C: Coord>(lens: [usize; 2], params: &BoxParams<C>) -> u64 {
     let mut layout = Layout::new();
     match params.method.choose(lens) {
