@@ -95,16 +95,22 @@ fn without_repetitions(mut archs: BTreeMap<u32, Texts>) -> BTreeMap<u32, Texts> 
     let mut below = BTreeMap::<String, u64>::new();
     for texts in archs.values_mut() {
         texts.retain(|entry, text| {
-            let hash = cuda_pack::hash(&without_target(&text.ptx));
+            let hash = cuda_pack::hash(&without_version(&text.ptx));
             below.insert(entry.clone(), hash) != Some(hash)
         });
     }
     archs
 }
 
-/// Returns a PTX text without the lines that name its architecture and version.
-fn without_target(text: &str) -> String {
-    text.lines().filter(|line| !line.starts_with(".target") && !line.starts_with(".version")).collect()
+/// Returns a PTX text without what may differ where the code is equal: the lines that name its architecture and version, and the name that
+/// versions before 7.1 need for a half of a pair that nothing reads.
+fn without_version(text: &str) -> String {
+    let lines = text.lines().filter(|line| !line.starts_with(".target") && !line.starts_with(".version"));
+    let line = |line: &str| match line.split_once(" tmp; ") {
+        Some((_, unpack)) => unpack.replace("{tmp,", "\t{_,").replace("; }", ";"),
+        None => line.trim().to_owned(),
+    };
+    lines.map(line).collect()
 }
 
 /// Returns the packs of a set's machine code: for the requested architectures whole, and for those that the folder has the entries whose
@@ -241,6 +247,16 @@ mod tests {
             newest(&texts, arch).values().map(|text| text.ptx.contains(".target sm_90")).collect()
         };
         assert_eq!((archs(70), archs(89), archs(120)), (vec![], vec![false, false], vec![true, true, false]));
+    }
+
+    #[test]
+    fn unused_halves_are_no_difference() {
+        let named = "\t{ .reg .b32 tmp; mov.b64 {tmp, %r1}, %rd2; }\n";
+        let unnamed = "\tmov.b64 \t{_, %r1}, %rd2;\n";
+        let other = "\tmov.b64 \t{_, %r1}, %rd3;\n";
+        let text = |arch, line| without_version(&format!(".version 7.8\n.target {arch}\n{line}\tret;\n"));
+        assert_eq!(text("sm_80", named), text("sm_90", unnamed));
+        assert_ne!(text("sm_80", named), text("sm_90", other));
     }
 
     #[test]
