@@ -182,6 +182,15 @@ pub const SAH_RAY_THREADS: usize = 128;
 /// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.
 pub const BOX_LEVEL_STEP: u32 = 2;
 
+/// Returns the number of levels below its own in which a box searches for smaller ones; boxes of lower levels search for it. Untuned.
+pub const fn levels_below(dims: usize) -> u32 {
+    match dims {
+        0..=2 => 4,
+        3 => 2,
+        _ => 0,
+    }
+}
+
 /// Thresholds of the joins of boxes.
 #[derive(Clone, Copy, Debug)]
 pub struct BoxPolicy {

@@ -52,6 +52,7 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     drop(skewed);
     bench.rows("", "clustered", &seeds.map(|seed| clustered_squares(n, 0.01, seed)), &all())?;
     bench.rows("", "uniform", &seeds.map(|seed| cubes::<f32, 3>(n, 1.0, seed)), &all())?;
+    bench.rows("", "log-normal sides", &seeds.map(|seed| log_normal::<f32, 3>(n, 1.0, seed)), &all())?;
     bench.rows("", "uniform", &seeds.map(|seed| cubes::<f64, 2>(n, 1.0, seed)), &BoxJoin::intersects())
 }
 

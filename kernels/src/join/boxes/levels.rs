@@ -8,7 +8,7 @@
 
 use super::geometry::Aabb;
 use crate::join::curve::{Curve, MAX_DIMS};
-use crate::policy::BOX_LEVEL_STEP;
+use crate::policy::{BOX_LEVEL_STEP, levels_below};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
@@ -180,7 +180,18 @@ impl<const D: usize> LevelGrid<D> {
     }
 }
 
-/// The cells of a level in which boxes may meet a box of the same or a lower level, as runs of keys along the first axis.
+/// Returns the levels whose boxes a box of a level searches, a bit for each. The larger of two boxes searches, unless its level is more
+/// than [`levels_below`] above the other's: it would search too many cells. `with_equal` adds its own level.
+#[inline(always)]
+pub(super) const fn searched_levels(dims: usize, level: Level, with_equal: bool) -> u64 {
+    let below = levels_below(dims);
+    // The levels from one on.
+    let lowest = if level > below { level - below } else { 0 };
+    let near = (!0_u64 << lowest) & !(!0 << (level + with_equal as u32));
+    near | !0 << (level + below + 1)
+}
+
+/// The cells of a level in which boxes may meet a box, as runs of keys along the first axis.
 #[derive(Clone, Copy)]
 pub struct NeighborCells<const D: usize> {
     level: Level,
@@ -189,7 +200,7 @@ pub struct NeighborCells<const D: usize> {
 }
 
 impl<const D: usize> NeighborCells<D> {
-    /// Returns the cells for a box that touches the cells from `first` to `last` at level 0 and is of no higher level.
+    /// Returns the cells for a box that touches the cells from `first` to `last` at level 0.
     #[inline(always)]
     pub const fn new([first, last]: &[[u32; D]; 2], level: Level) -> Self {
         let mut cells = Self { level, first: *first, last: *last };
@@ -203,36 +214,35 @@ impl<const D: usize> NeighborCells<D> {
         cells
     }
 
-    /// Returns the number of runs, at least of those within the grid.
+    /// Returns the number of runs: 3 for each axis after the first, or fewer, if the box is not above the level.
     #[inline(always)]
-    pub const fn num_runs(grid: &LevelGrid<D>) -> u32 {
+    pub const fn num_runs(&self, grid: &LevelGrid<D>) -> u32 {
         let (mut num, mut axis) = (1, 1);
         while axis < D {
             if axis < grid.dims() {
-                num *= 3;
+                num *= self.last[axis] - self.first[axis] + 1;
             }
             axis += 1;
         }
         num
     }
 
-    /// Returns the first and the last key of a run, or `None` for a run that is not needed.
+    /// Returns the first and the last key of a run.
     #[inline(always)]
-    pub const fn run(&self, grid: &LevelGrid<D>, mut which: u32) -> Option<(u64, u64)> {
-        let (mut cell, mut is_needed, mut axis) = (self.first, true, 1);
+    pub const fn run(&self, grid: &LevelGrid<D>, mut which: u32) -> (u64, u64) {
+        let (mut cell, mut axis) = (self.first, 1);
         while axis < D {
-            if axis < grid.dims() {
-                cell[axis] += which % 3;
-                is_needed &= cell[axis] <= self.last[axis];
-                which /= 3;
+            if axis + 1 < grid.dims() {
+                let num = self.last[axis] - self.first[axis] + 1;
+                cell[axis] += which % num;
+                which /= num;
+            } else if axis < grid.dims() {
+                cell[axis] += which;
             }
             axis += 1;
         }
-        if !is_needed {
-            return None;
-        }
         let first = grid.key(self.level, cell);
-        Some((first, first + (self.last[0] - self.first[0]) as u64))
+        (first, first + (self.last[0] - self.first[0]) as u64)
     }
 }
 
@@ -277,15 +287,20 @@ mod tests {
                     continue;
                 };
                 let level = grid.level(b_cells);
-                if grid.level(a_cells) > level {
+                let searches = |cells: [_; 2], with_equal| {
+                    let [own, other] = cells.map(|of| grid.level(of));
+                    searched_levels(D, own, with_equal) >> other & 1
+                };
+                let [forth, back] = [searches([a_cells, b_cells], true), searches([b_cells, a_cells], false)];
+                assert_eq!(forth + back, 1, "one of them searches for the other");
+                if forth == 0 {
                     continue;
                 }
                 let key = grid.key(level, b_cells[0].map(|cell| cell >> level));
                 assert_eq!(grid.level_of_key(key), level);
                 assert!(key >> grid.key_bits() == 0);
                 let neighbors = NeighborCells::new(a_cells, level);
-                let runs =
-                    (0..NeighborCells::num_runs(&grid)).filter_map(|which| neighbors.run(&grid, which));
+                let runs = (0..neighbors.num_runs(&grid)).map(|which| neighbors.run(&grid, which));
                 let found = runs.filter(|(first, last)| (first..=last).contains(&&key)).count();
                 assert_eq!(found, 1, "{a:?} {b:?} {grid:?}");
             }

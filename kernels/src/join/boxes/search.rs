@@ -1,10 +1,10 @@
-//! Finds the boxes of one set that make a pair with a box of the other: in runs of cells at the same and at all higher levels.
+//! Finds the boxes of one set that make a pair with a box of the other: in runs of cells at some levels.
 //!
-//! A pair is found by the box of the lower level. Both sets therefore search each other, in two passes; the pairs of one level are
-//! found by one of them.
+//! A pair is found by one of its boxes, and their levels say by which. Both sets therefore search each other, in two passes; the pairs of
+//! one level are found by one of them.
 
 use super::geometry::{Aabb, PairTest, Shape};
-use super::levels::{LevelGrid, NeighborCells};
+use super::levels::{LevelGrid, NeighborCells, searched_levels};
 use crate::join::cells::{Directory, NOWHERE, Pairing, SortedCodes};
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
@@ -69,12 +69,16 @@ impl Pass {
 }
 
 impl<'a, C: Coord> BoxSides<'a, C> {
-    /// True unless the pass that probes the right boxes finds no pair: all left boxes are of the lowest level of the right ones, or below,
-    /// and the other pass finds the pairs of one level.
+    /// True unless the pass that probes the right boxes searches levels without left boxes only.
     #[inline(always)]
     pub(super) unsafe fn has_second_pass(&self, first: Pass) -> bool {
-        let lowest = self.right.levels.load(0).trailing_zeros() + u32::from(first.finds_equal);
-        u64::from(self.left.levels.load(0)) >> lowest != 0
+        let (left, mut right) = (u64::from(self.left.levels.load(0)), self.right.levels.load(0));
+        let mut searched = 0;
+        while right != 0 {
+            searched |= searched_levels(self.dims as usize, right.trailing_zeros(), !first.finds_equal);
+            right &= right - 1;
+        }
+        searched & left != 0
     }
 
     /// Returns the search of a pass.
@@ -119,8 +123,8 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
         if key == NOWHERE {
             return;
         }
-        let first_level = grid.level_of_key(key) + u32::from(!self.pass.finds_equal);
-        let mut levels = u64::from(build.levels.load(0)) >> first_level << first_level;
+        let searched = searched_levels(grid.dims(), grid.level_of_key(key), self.pass.finds_equal);
+        let mut levels = u64::from(build.levels.load(0)) & searched;
         if levels == 0 {
             return;
         }
@@ -130,8 +134,8 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
         while levels != 0 && goes_on() {
             let neighbors = NeighborCells::new(&cells, levels.trailing_zeros());
             levels &= levels - 1;
-            for run in 0..NeighborCells::num_runs(&grid) {
-                let Some((first, last)) = neighbors.run(&grid, run) else { continue };
+            for run in 0..neighbors.num_runs(&grid) {
+                let (first, last) = neighbors.run(&grid, run);
                 let begin = self.keys.lower_bound(first);
                 let end = self.keys.upper_bound(begin, last);
                 let mut position = begin;
