@@ -120,7 +120,11 @@ pub const JOIN_MIN_BLOCKS: usize = 5;
 
 /// Returns the minimum of blocks of joins of boxes: that of points, fewer where the general kernel would spill.
 pub const fn boxes_min_blocks(dims: usize, coord_bytes: usize) -> usize {
-    if dims > 3 && coord_bytes == 8 { JOIN_MIN_BLOCKS - 1 } else { JOIN_MIN_BLOCKS }
+    match (dims, coord_bytes) {
+        (0..=3, _) => JOIN_MIN_BLOCKS,
+        (_, 4) => JOIN_MIN_BLOCKS - 1,
+        _ => JOIN_MIN_BLOCKS - 2,
+    }
 }
 
 /// Returns the minimum of blocks of top-k joins. For 2-D points it limits registers to 64 of 72: a join of 100M points,
@@ -182,14 +186,18 @@ pub const SAH_RAY_THREADS: usize = 128;
 /// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.
 pub const BOX_LEVEL_STEP: u32 = 2;
 
-/// Returns the number of levels below its own in which a box searches for smaller ones; boxes of lower levels search for it. Untuned.
-pub const fn levels_below(dims: usize) -> u32 {
+/// Returns the most levels below a box that its thread searches, and the most that a warp searches. Boxes of lower levels search for the box.
+/// Untuned.
+pub const fn levels_below(dims: usize) -> [u32; 2] {
     match dims {
-        0..=2 => 4,
-        3 => 2,
-        _ => 0,
+        2 => [2, 8],
+        3 => [2, 4],
+        _ => [0, 0],
     }
 }
+
+/// The most blocks whose warps search for boxes. Untuned.
+pub const BOX_WARPS_MAX_BLOCKS: u64 = 1056;
 
 /// Thresholds of the joins of boxes.
 #[derive(Clone, Copy, Debug)]

@@ -8,12 +8,12 @@ use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 
-/// Most points of a set: ids are 32-bit, and the last id stands for none.
-const MAX_POINTS: u64 = u32::MAX as u64;
+/// Most points or boxes of a set: ids are 32-bit, and the last id stands for none.
+const MAX_ITEMS: u64 = u32::MAX as u64;
 
-/// Refuses a set that has more points than there are ids.
+/// Refuses a set that has more points or boxes than there are ids.
 pub(super) fn check_count(len: usize) -> Result<()> {
-    error::check_count("points", len as u64, MAX_POINTS)
+    error::check_count("points or boxes", len as u64, MAX_ITEMS)
 }
 
 /// Validates a left and a right set and returns their coordinates.

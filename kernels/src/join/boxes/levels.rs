@@ -8,7 +8,7 @@
 
 use super::geometry::Aabb;
 use crate::join::curve::{Curve, MAX_DIMS};
-use crate::policy::{BOX_LEVEL_STEP, levels_below};
+use crate::policy::BOX_LEVEL_STEP;
 use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
@@ -180,15 +180,37 @@ impl<const D: usize> LevelGrid<D> {
     }
 }
 
-/// Returns the levels whose boxes a box of a level searches, a bit for each. The larger of two boxes searches, unless its level is more
-/// than [`levels_below`] above the other's: it would search too many cells. `with_equal` adds its own level.
+/// The levels whose boxes a box searches. Of two boxes the larger one searches, unless its level is too far above the other's: it would
+/// search too many cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SearchedLevels {
+    /// The most levels below a box that its thread searches.
+    pub(super) by_thread: u32,
+    /// The most levels below a box that are searched, by a warp where a thread does not.
+    pub(super) by_warp: u32,
+    /// True if boxes search their own level.
+    pub(super) with_equal: bool,
+}
+
+impl SearchedLevels {
+    /// Returns the levels that the thread of a box of a level searches, a bit for each.
+    #[inline(always)]
+    pub(super) const fn of_thread(self, level: Level) -> u64 {
+        let above = !0 << (level + self.by_warp + 1);
+        between(level.saturating_sub(self.by_thread), level + self.with_equal as u32) | above
+    }
+
+    /// Returns the levels that a warp searches for a box of a level, a bit for each.
+    #[inline(always)]
+    pub(super) const fn of_warp(self, level: Level) -> u64 {
+        between(level.saturating_sub(self.by_warp), level.saturating_sub(self.by_thread))
+    }
+}
+
+/// Returns the levels from `first` to before `end`, a bit for each.
 #[inline(always)]
-pub(super) const fn searched_levels(dims: usize, level: Level, with_equal: bool) -> u64 {
-    let below = levels_below(dims);
-    // The levels from one on.
-    let lowest = if level > below { level - below } else { 0 };
-    let near = (!0_u64 << lowest) & !(!0 << (level + with_equal as u32));
-    near | !0 << (level + below + 1)
+const fn between(first: Level, end: Level) -> u64 {
+    (!0 << first) & !(!0 << end)
 }
 
 /// The cells of a level in which boxes may meet a box, as runs of keys along the first axis.
@@ -287,13 +309,8 @@ mod tests {
                     continue;
                 };
                 let level = grid.level(b_cells);
-                let searches = |cells: [_; 2], with_equal| {
-                    let [own, other] = cells.map(|of| grid.level(of));
-                    searched_levels(D, own, with_equal) >> other & 1
-                };
-                let [forth, back] = [searches([a_cells, b_cells], true), searches([b_cells, a_cells], false)];
-                assert_eq!(forth + back, 1, "one of them searches for the other");
-                if forth == 0 {
+                // As far below as boxes search in these dimensions.
+                if grid.level(a_cells) > level + [9, 9, 8, 4, 0, 0, 0][D] {
                     continue;
                 }
                 let key = grid.key(level, b_cells[0].map(|cell| cell >> level));
@@ -317,6 +334,24 @@ mod tests {
                 pairs_are_in_neighbor_cells::<6>(distance, length);
             }
         }
+    }
+
+    #[test]
+    fn one_of_two_boxes_searches() {
+        for (by_thread, by_warp) in [(0, 0), (0, 3), (2, 2), (2, 8)] {
+            let [first, second] =
+                [true, false].map(|with_equal| SearchedLevels { by_thread, by_warp, with_equal });
+            let num = |of: SearchedLevels, own, other: u32| {
+                (of.of_thread(own) >> other & 1) + (of.of_warp(own) >> other & 1)
+            };
+            for a in 0..32 {
+                for b in 0..32 {
+                    assert_eq!(num(first, a, b) + num(second, b, a), 1, "{first:?}: {a}, {b}");
+                }
+            }
+        }
+        let levels = SearchedLevels { by_thread: 2, by_warp: 4, with_equal: true };
+        assert_eq!((levels.of_thread(6), levels.of_warp(6)), (!0 << 11 | 0b1110000, 0b1100));
     }
 
     #[test]

@@ -84,7 +84,7 @@ pub unsafe fn join_boxes_sweep<C: Coord, const D: usize>(
     let (test, pairing) = sets.test();
     let (num_boxes, thread) = (sorted.tasks.len() - 1, thread::thread_idx_x() as usize);
     let num_tasks = sorted.tasks.load(num_boxes) as usize;
-    let mut count = 0;
+    let mut count = 0_u32;
     for task in strided(thread::block_idx_x() as usize, num_tasks, thread::grid_dim_x() as usize) {
         // Each warp searches for the box of the task: the last one whose tasks begin at or before it.
         let i = partition_point::<32>(0, num_boxes, |i| sorted.tasks.load(i) <= task as u64) - 1;
