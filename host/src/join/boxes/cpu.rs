@@ -200,16 +200,11 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         self.lower_bound(key)
     }
 
-    /// Calls `visit` with the id of each right box that makes a pair with a left box; see [`for_each_position`](Self::for_each_position).
+    /// Calls `visit` with the position of each right box that may make a pair with a left box, and whether it does. Half of them do, in no
+    /// order that a processor could predict, so `visit` should not branch on it. `hints` are of the left box before in the order of keys, and
+    /// are updated; at first they are zeros.
     #[inline(always)]
-    fn for_each_match(&self, left: &Aabb<C, D>, hints: &mut Hints, mut visit: impl FnMut(u32)) {
-        self.for_each_position(left, hints, |position| visit(self.right.ids[position]));
-    }
-
-    /// Calls `visit` with the position of each right box that makes a pair with a left box. `hints` are of the left box before in the
-    /// order of keys, and are updated; at first they are zeros.
-    #[inline(always)]
-    fn for_each_position(&self, left: &Aabb<C, D>, hints: &mut Hints, mut visit: impl FnMut(usize)) {
+    fn for_each_candidate(&self, left: &Aabb<C, D>, hints: &mut Hints, mut visit: impl FnMut(usize, bool)) {
         let Some([first, last]) = self.grid.cells(left) else { return };
         let SortedBoxes { keys, boxes, .. } = &*self.right;
         let (mut levels, mut hint) = (self.levels, 0);
@@ -226,9 +221,7 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 hints[hint] = position;
                 hint = (hint + 1) % NUM_HINTS;
                 while position < keys.len() && keys[position] <= end {
-                    if self.params.test.holds(left, &boxes[position]) {
-                        visit(position);
-                    }
+                    visit(position, self.params.test.holds(left, &boxes[position]));
                     position += 1;
                 }
                 row = keys.get(position).and_then(|&key| next_row(self.grid, level, range, cell, key));
@@ -243,8 +236,8 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
             let mut count = 0_u64;
             let mut hints = [0; NUM_HINTS];
             for i in task {
-                self.for_each_match(&left.boxes[i], &mut hints, |id| {
-                    count += u64::from(pairing.includes(id, left.ids[i]))
+                self.for_each_candidate(&left.boxes[i], &mut hints, |position, holds| {
+                    count += u64::from(holds & pairing.includes(self.right.ids[position], left.ids[i]));
                 });
             }
             total.fetch_add(count, Ordering::Relaxed);
@@ -274,8 +267,10 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 let pair_with = |other: u64, id| pair(scoring.rank(rank, other), own_id, id);
                 // Every score function is monotone, so the best partner has the least or the greatest score.
                 if extremes.into_iter().any(|other| best.accepts(pair_with(other, 0))) {
-                    self.for_each_position(&left.boxes[i], &mut hints, |position| {
-                        best.offer(pair_with(ranks[position], ids[position]));
+                    self.for_each_candidate(&left.boxes[i], &mut hints, |position, holds| {
+                        if holds {
+                            best.offer(pair_with(ranks[position], ids[position]));
+                        }
                     });
                 }
             }
@@ -292,13 +287,16 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
         let tasks = Ranges::even(left.ids.len(), TASK);
-        let for_each = |i: usize, hints: &mut Hints, visit: &mut dyn FnMut(u32)| {
-            let own_id = left.ids[i] + num_before;
-            self.for_each_match(&left.boxes[i], hints, |id| {
-                if self.params.pairing.includes(id, own_id) {
-                    visit(id);
-                }
+        // Appends the row of a left box, in order.
+        let append_row = |i: usize, hints: &mut Hints, ids: &mut Vec<u32>| {
+            let (own_id, begin) = (left.ids[i] + num_before, ids.len());
+            self.for_each_candidate(&left.boxes[i], hints, |position, holds| {
+                let id = self.right.ids[position];
+                let len = ids.len() + usize::from(holds & self.params.pairing.includes(id, own_id));
+                ids.push(id);
+                ids.truncate(len);
             });
+            ids[begin..].sort_unstable();
         };
         let mut counts: Vec<u32> = zeros(num_rows, "lengths of rows")?;
         let count_parts = Parts::of_initialized(&mut counts);
@@ -308,17 +306,15 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
             let keeps = num_kept.load(Ordering::Relaxed) <= MAX_KEPT;
             let mut num_found = 0;
             for i in tasks.get(task) {
-                let (begin, mut count) = (ids.len(), 0);
-                for_each(i, &mut hints, &mut |id| {
-                    count += 1;
-                    if keeps {
-                        ids.push(id);
-                    }
-                });
-                ids[begin..].sort_unstable();
-                num_found += count as usize;
+                let begin = ids.len();
+                append_row(i, &mut hints, &mut ids);
+                let count = ids.len() - begin;
+                num_found += count;
+                if !keeps {
+                    ids.clear();
+                }
                 // SAFETY: each row is of one task.
-                unsafe { count_parts.write(left.ids[i] as usize, count) };
+                unsafe { count_parts.write(left.ids[i] as usize, count as u32) };
             }
             num_kept.fetch_add(num_found, Ordering::Relaxed);
             ids
@@ -345,9 +341,8 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 } else {
                     found.clear();
                     if row + 1 < offsets.len() {
-                        for_each(i, &mut hints, &mut |id| found.push(id));
+                        append_row(i, &mut hints, &mut found);
                     }
-                    found.sort_unstable();
                     &found[..]
                 };
                 if row + 1 < offsets.len() {
