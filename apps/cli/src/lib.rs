@@ -15,10 +15,10 @@ mod memory;
 mod names;
 mod output;
 mod picture;
-mod places;
 mod progress;
 mod render;
 mod score;
+mod tables;
 mod text;
 
 use clap::{Parser, Subcommand};
