@@ -6,9 +6,6 @@ use crate::memory;
 
 /// Names of columns: least x, least y, greatest x, greatest y; case is ignored.
 const CORNERS: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
-/// The box of an empty geometry. Its low corner is above its high corner, so that it has no partner in a join.
-#[cfg(feature = "parquet")]
-const EMPTY: [[f64; 2]; 2] = [[1.0; 2], [0.0; 2]];
 
 /// The columns that hold the boxes of a table. [`Table::box_columns`] finds them.
 ///
@@ -59,8 +56,8 @@ impl Table {
         Err(self.missing_column(&format!("no columns for boxes ({})", CORNERS.join(", "))))
     }
 
-    /// Reads the boxes of these columns: for each row the least x and y, and the greatest x and y. The box of an empty geometry is
-    /// `[[1.0, 1.0], [0.0, 0.0]]`, which has no partner in a [`BoxJoin`](crate::BoxJoin).
+    /// Reads the boxes of these columns: for each row the least x and y, and the greatest x and y. Only the box of an empty geometry has a
+    /// least x that exceeds the greatest, so that it has no partner in a [`BoxJoin`](crate::BoxJoin).
     ///
     /// # Errors
     /// [`Error::InvalidFile`](crate::Error::InvalidFile), with row and column, for missing values, values that are no finite number or no
@@ -76,7 +73,10 @@ impl Table {
                 #[cfg(feature = "parquet")]
                 Rows::Parquet(parquet) => {
                     let bounds = parquet.bounds(&self.source, column)?;
-                    Ok(bounds.into_iter().map(|bounds| bounds.unwrap_or(EMPTY)).collect())
+                    // Among the other boxes, because a join makes a grid of the space that boxes cover.
+                    let [x, y] = bounds.iter().flatten().next().map_or([0.0; 2], |&[low, _]| low);
+                    let empty = [[x, y], [x.next_down(), y]];
+                    Ok(bounds.into_iter().map(|bounds| bounds.unwrap_or(empty)).collect())
                 }
             },
         }
@@ -108,5 +108,60 @@ impl Table {
             #[cfg(feature = "parquet")]
             Rows::Parquet(_) => FileLocation::Row(row as u64),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn table(text: &str) -> Table {
+        Table::from_csv(Path::new("t.csv"), text.into()).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        let table = table(text);
+        table.box_columns(None).and_then(|columns| table.boxes(columns)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn boxes_in_columns() {
+        let named = table("YMAX,xmin,id,Xmax,ymin,x2\n4,1,9,2,3,5\n-1.5,0,8,0, -1.5 ,6\n");
+        let columns = named.box_columns(None).unwrap();
+        assert_eq!(columns, BoxColumns::Corners([1, 4, 3, 0]));
+        assert_eq!(named.boxes(columns).unwrap(), [[[1.0, 3.0], [2.0, 4.0]], [[0.0, -1.5], [0.0, -1.5]]]);
+        let columns = named.box_columns(Some(["xmin", "ymin", "X2", "ymax"])).unwrap();
+        assert_eq!(named.boxes(columns).unwrap()[1], [[0.0, -1.5], [6.0, -1.5]]);
+        assert!(table("xmin,ymin,xmax,ymax\n").boxes(BoxColumns::Corners([0, 1, 2, 3])).unwrap().is_empty());
+        let error = named.boxes(BoxColumns::Geometries(0)).unwrap_err().to_string();
+        assert_eq!(error, "t.csv:1: no column has geometries as bytes");
+    }
+
+    #[test]
+    fn errors_name_line_and_column() {
+        assert_eq!(
+            refused("xmin,ymin,xmax\n0,0,1\n"),
+            "t.csv:1: no columns for boxes (xmin, ymin, xmax, ymax); the columns are: xmin, ymin, xmax"
+        );
+        assert_eq!(
+            refused("xmin,ymin,xmax,ymax\n0,0,1,1\n170,0,-170,1\n"),
+            "t.csv:3: column 'xmax': -170 is less than 170 in column 'xmin'; split a box over the date line in two"
+        );
+        assert_eq!(
+            refused("xmin,ymin,xmax,ymax\n0,2,1,1\n"),
+            "t.csv:2: column 'ymax': 1 is less than 2 in column 'ymin'"
+        );
+        for (value, reason) in [
+            ("", "empty; expected a number"),
+            ("nan", "NaN is not a finite number"),
+            ("-inf", "-inf is not a finite number"),
+            ("west", "'west' is not a number"),
+        ] {
+            let error = refused(&format!("xmin,ymin,xmax,ymax\n0,0,1,1\n{value},0,1,1\n"));
+            assert_eq!(error, format!("t.csv:3: column 'xmin': {reason}"));
+        }
+        let error = table("a,b\n").box_columns(Some(["a", "b", "c", "d"])).unwrap_err().to_string();
+        assert!(error.contains("no column 'c'"), "{error}");
     }
 }
