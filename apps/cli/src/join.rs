@@ -14,7 +14,7 @@ use clap::{ArgGroup, Args};
 
 use super::output::{Destination, Output};
 use super::score::ScoreText;
-use super::tables::{BoxNames, JoinTable, Left, Right};
+use super::tables::{BoxNames, JoinTable, Left, Right, compare_systems};
 use super::{Result, Streams};
 use all::AllPairs;
 use best::Best;
@@ -62,6 +62,7 @@ impl Join {
             Chosen::Boxes(condition) => {
                 let left = self.left.boxes(names[0], steps, streams.err)?;
                 let right = self.right.boxes(names[1], steps, streams.err)?;
+                compare_systems([&left, &right], streams.err);
                 self.join(condition, [&left, &right], task, &destination, streams)
             }
         }

@@ -198,6 +198,20 @@ fn read_boxes(
     Ok(read)
 }
 
+/// Prints a warning if the coordinates of two tables have different reference systems.
+pub(super) fn compare_systems(tables: [&JoinTable<Bounds>; 2], err: &mut dyn Write) {
+    if let [Some(left), Some(right)] = tables.map(|of| of.table.reference_system())
+        && left != right
+    {
+        // A failure to write to standard error cannot be reported.
+        let _ = writeln!(
+            err,
+            "warning: the tables have different reference systems (CRS), left {left}, right {right}; their coordinates are compared \
+             without conversion"
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

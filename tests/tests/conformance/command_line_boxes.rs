@@ -347,6 +347,13 @@ fn boxes_of_geometries() {
     // The reference system is that of the left geometries.
     let error = out.place_columns(None, None).unwrap_err().to_string();
     assert!(error.contains("EPSG:25833"), "{error}");
+    case.write_geometries("d.parquet", "", &[Some(point([0.5, 0.5]))]);
+    let (code, out, err) =
+        case.run("join --left @/g.parquet --right @/d.parquet --device cpu --predicate contains --count");
+    assert_eq!((code, out.as_str()), (0, "1\n"));
+    let warning =
+        "warning: the tables have different reference systems (CRS), left EPSG:25833, right OGC:CRS84; ";
+    assert!(err.lines().last().unwrap().starts_with(warning), "{err}");
     // Nothing is as far away as an empty geometry.
     let (code, out, _) = case.run(&format!("{join} --predicate within --within 1e9 --count"));
     assert_eq!((code, out.as_str()), (0, "12\n"));
@@ -501,7 +508,7 @@ fn random_boxes(random: &mut Random, n: usize) -> Vec<Bounds> {
     let mut below = |n: u64| random.below(n) as f64;
     let mut boxes = Vec::new();
     for _ in 0..n {
-        let low = [below(30) / 2.0, below(30) / 2.0 - 7.0];
+        let low = [below(14) / 2.0, below(14) / 2.0 - 7.0];
         boxes.push([low, [low[0] + below(5), low[1] + below(5)]]);
     }
     boxes

@@ -48,11 +48,17 @@ impl Primary {
     pub(super) fn lon_lat(&self) -> Result<Encoding, MetadataError> {
         match self.crs() {
             None => self.encoding(),
-            Some(Value::Null) => self.reject(wrong_crs("unknown")),
-            Some(crs) => {
-                let name = || crs["name"].as_str().unwrap_or("unnamed").to_owned();
-                self.reject(wrong_crs(&crs_id(crs).unwrap_or_else(name)))
-            }
+            Some(_) => self.reject(wrong_crs(self.crs_name().as_deref().unwrap_or("unknown"))),
+        }
+    }
+
+    /// Returns authority and code of the reference system, or else its name; `None` if it is unknown.
+    pub(super) fn crs_name(&self) -> Option<String> {
+        let name = |crs: &Value| crs["name"].as_str().unwrap_or("unnamed").to_owned();
+        match self.crs() {
+            None => Some(LON_LAT.to_owned()),
+            Some(Value::Null) => None,
+            Some(crs) => Some(crs_id(crs).unwrap_or_else(|| name(crs))),
         }
     }
 
@@ -99,11 +105,14 @@ fn crs_id(crs: &Value) -> Option<String> {
     crs["id"].is_object().then(|| [part("authority"), part("code")].join(":"))
 }
 
+/// The reference system of longitudes and latitudes on WGS84.
+pub(super) const LON_LAT: &str = "OGC:CRS84";
+
 /// Returns true for a reference system of longitudes and latitudes on WGS84. Longitudes come first in files, whatever
 /// the axis order of the system.
 pub(super) fn is_lon_lat(id: &str) -> bool {
     // With a height, which is ignored, or without.
-    ["OGC:CRS84", "OGC:CRS84h", "EPSG:4326", "EPSG:4979", "srid:4326"]
+    [LON_LAT, "OGC:CRS84h", "EPSG:4326", "EPSG:4979", "srid:4326"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(id))
 }

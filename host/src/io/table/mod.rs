@@ -233,6 +233,16 @@ impl Table {
         }
     }
 
+    /// Returns the reference system (CRS) of the geometries of a GeoParquet file by authority and code, such as `EPSG:25833`, or by its name;
+    /// `OGC:CRS84` for all systems of longitudes and latitudes on WGS84. `None` for other files, and if the file does not tell it.
+    pub fn reference_system(&self) -> Option<String> {
+        match &self.rows {
+            Rows::Csv(_) => None,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.reference_system(&self.source),
+        }
+    }
+
     /// Returns the column with a name, ignoring case.
     ///
     /// # Errors

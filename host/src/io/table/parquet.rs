@@ -189,6 +189,17 @@ impl Parquet {
         }
     }
 
+    /// Returns the name of the reference system of a GeoParquet file; `None` if it is unknown.
+    pub(super) fn reference_system(&self, source: &Source) -> Option<String> {
+        match self.primary(source).ok()? {
+            Some(primary) => primary.crs_name(),
+            None => match self.typed_geometries()?.crs {
+                Some(crs) if !geo::is_lon_lat(&crs) => Some(crs),
+                _ => Some(geo::LON_LAT.to_owned()),
+            },
+        }
+    }
+
     /// Returns the primary geometry column of GeoParquet metadata, if there are any.
     fn primary(&self, source: &Source) -> Result<Option<Primary>> {
         let pairs = self.metadata.file_metadata().key_value_metadata().into_iter().flatten();
