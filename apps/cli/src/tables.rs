@@ -14,7 +14,7 @@ use kauri::io::{BoxColumns, Geometries, Table};
 /// A box of two dimensions: its low and its high corner.
 pub(super) type Bounds = [[f64; 2]; 2];
 
-/// What a join pairs.
+/// An item of a join: a place or a box.
 pub(super) trait Item: Copy + Send + Sync {
     /// The name of several items.
     const NAME: &'static str;

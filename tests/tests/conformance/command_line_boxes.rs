@@ -392,7 +392,7 @@ fn geometries_that_have_no_boxes() {
         Some(native),
         &[Column::Geometries(vec![valid()])],
     );
-    assert!(case.refused(join).contains("its encoding is 'polygon'"));
+    assert!(case.refused(join).contains("its encoding is 'polygon'; expected geometries as WKB"));
     case.write_parquet("g.parquet", "required binary geometry;", None, &[Column::Geometries(vec![valid()])]);
     let error = case.refused(join);
     assert!(

@@ -64,21 +64,21 @@ impl Table {
     /// geometry, and for boxes in columns whose least x or y exceeds the greatest;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn boxes(&self, columns: BoxColumns) -> Result<Vec<[[f64; 2]; 2]>> {
-        match columns {
-            BoxColumns::Corners(columns) | BoxColumns::Covering(columns) => self.boxes_of_corners(columns),
-            BoxColumns::Geometries(column) => match &self.rows {
-                Rows::Csv(csv) => {
-                    Err(self.source.invalid(csv.header(), None, "no column has geometries as bytes"))
-                }
-                #[cfg(feature = "parquet")]
-                Rows::Parquet(parquet) => {
-                    let bounds = parquet.bounds(&self.source, column)?;
-                    // Among the other boxes, because a join makes a grid of the space that boxes cover.
-                    let [x, y] = bounds.iter().flatten().next().map_or([0.0; 2], |&[low, _]| low);
-                    let empty = [[x, y], [x.next_down(), y]];
-                    Ok(bounds.into_iter().map(|bounds| bounds.unwrap_or(empty)).collect())
-                }
-            },
+        match (columns, &self.rows) {
+            (BoxColumns::Corners(columns) | BoxColumns::Covering(columns), _) => {
+                self.boxes_of_corners(columns)
+            }
+            (BoxColumns::Geometries(_), Rows::Csv(csv)) => {
+                Err(self.source.invalid(csv.header(), None, "no column has geometries as bytes"))
+            }
+            #[cfg(feature = "parquet")]
+            (BoxColumns::Geometries(column), Rows::Parquet(parquet)) => {
+                let bounds = parquet.bounds(&self.source, column)?;
+                // Among the other boxes, because a join makes a grid of the space that boxes cover.
+                let [x, y] = bounds.iter().flatten().next().map_or([0.0; 2], |&[low, _]| low);
+                let empty = [[x, y], [x.next_down(), y]];
+                Ok(bounds.into_iter().map(|bounds| bounds.unwrap_or(empty)).collect())
+            }
         }
     }
 

@@ -47,7 +47,7 @@ impl Primary {
     /// Checks that the coordinates are longitudes and latitudes, and returns their encoding.
     pub(super) fn lon_lat(&self) -> Result<Encoding, MetadataError> {
         match self.crs() {
-            None => self.encoding(),
+            None => self.encoding("points, as WKB or 'point'"),
             Some(_) => self.reject(wrong_crs(self.crs_name().as_deref().unwrap_or("unknown"))),
         }
     }
@@ -62,13 +62,12 @@ impl Primary {
         }
     }
 
-    pub(super) fn encoding(&self) -> Result<Encoding, MetadataError> {
+    /// Returns the encoding. The error says what was `expected`.
+    pub(super) fn encoding(&self, expected: &str) -> Result<Encoding, MetadataError> {
         match self.description["encoding"].as_str() {
             Some("WKB") => Ok(Encoding::Wkb),
             Some("point") => Ok(Encoding::Point),
-            Some(other) => {
-                self.reject(format!("its encoding is '{other}'; expected points, as WKB or 'point'"))
-            }
+            Some(other) => self.reject(format!("its encoding is '{other}'; expected {expected}")),
             None => self.reject("the geo metadata have no encoding for this column".into()),
         }
     }

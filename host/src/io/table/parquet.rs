@@ -159,7 +159,7 @@ impl Parquet {
             let find = |path: &str| find(source, path);
             return Ok(Some(BoxColumns::Covering([find(&x0)?, find(&y0)?, find(&x1)?, find(&y1)?])));
         }
-        match primary.encoding().map_err(invalid)? {
+        match primary.encoding("geometries as WKB, or points as 'point'").map_err(invalid)? {
             Encoding::Wkb => match find(source, &primary.name)? {
                 column if primary.is_spherical() => Err(spherical(column)),
                 column => Ok(Some(BoxColumns::Geometries(column))),
@@ -176,7 +176,7 @@ impl Parquet {
     pub(super) fn geometry_column(&self, source: &Source) -> (Option<usize>, Option<Value>) {
         match (self.primary(source), self.typed_geometries()) {
             (Ok(Some(primary)), _) => {
-                let is_wkb = primary.encoding() == Ok(Encoding::Wkb);
+                let is_wkb = primary.encoding("") == Ok(Encoding::Wkb);
                 let column = if is_wkb { find(source, &primary.name).ok() } else { None };
                 (column, primary.crs().cloned())
             }
