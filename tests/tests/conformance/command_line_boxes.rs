@@ -430,9 +430,9 @@ fn mistakes_are_named() {
         ("--predicate within --within nan", "expected a number in the units"),
         (
             "--predicate intersects --within 5",
-            "error: invalid value '5' for '--within <DISTANCE>': of the predicates only `within` has a distance",
+            "error: invalid value '5' for '--within <DISTANCE>': only `--predicate within` has a distance",
         ),
-        ("--predicate contains --within 5", "only `within` has a distance"),
+        ("--predicate contains --within 5", "only `--predicate within` has a distance"),
         ("--predicate overlaps", "possible values: intersects, within, contains"),
         (
             "--within 5",

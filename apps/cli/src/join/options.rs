@@ -55,7 +55,7 @@ impl PairOptions {
                 let distance = without_unit(within.unwrap_or_default()).map_err(value)?;
                 Chosen::Boxes(BoxCondition::Within(distance))
             }
-            (Some(_), Some(_)) => return Err(value("of the predicates only `within` has a distance")),
+            (Some(_), Some(_)) => return Err(value("only `--predicate within` has a distance")),
             (Some(Predicate::Intersects), None) => Chosen::Boxes(BoxCondition::Intersects),
             (Some(Predicate::Contains), None) => Chosen::Boxes(BoxCondition::Contains),
         })
