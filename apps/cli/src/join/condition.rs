@@ -235,3 +235,24 @@ impl Condition for BoxCondition {
         Work::of_box_join(left.len(), right.len(), covered(0) * covered(1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_of_boxes() {
+        let unit = |at: f64| [[at, at], [at + 1.0, at + 1.0]];
+        let (left, right) = ([unit(0.0), unit(2.0)], [unit(3.0)]);
+        let expected = Work::of_box_join(2, 1, (2.0 / 4.0) * (2.0 / 4.0));
+        assert_eq!(BoxCondition::Intersects.work([&left, &right]), expected);
+        assert_eq!(
+            BoxCondition::Within(0.5).work([&left, &right]),
+            Work::of_box_join(2, 1, (3.0 / 4.0) * (3.0 / 4.0))
+        );
+        // Without boxes, and for points at one place.
+        assert_eq!(BoxCondition::Contains.work([&[], &[]]), Work::of_box_join(0, 0, 1.0));
+        let point = [[[5.0, 5.0]; 2]];
+        assert_eq!(BoxCondition::Contains.work([&point, &point]), Work::of_box_join(1, 1, 1.0));
+    }
+}
