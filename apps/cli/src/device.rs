@@ -8,7 +8,7 @@
 //!
 //! | work | time of a thread |
 //! |---|---|
-//! | sorting a point or a triangle into an index | 1 µs |
+//! | sorting a point, a box or a triangle into an index | 1 µs |
 //! | a candidate pair | 10 ns |
 //! | a query of a k-d tree | 2 µs, and 50 ns for each neighbor |
 //! | a ray | 2 µs |
@@ -80,9 +80,13 @@ impl Work {
     pub(super) fn of_join(left: usize, right: usize, meters: f64) -> Self {
         let angle = (meters / EARTH_RADIUS_M).min(PI);
         // The part of a sphere that a cap covers.
-        let covered = ((1.0 - libm::cos(angle)) / 2.0 * CROWDING).min(1.0);
+        Self::of_box_join(left, right, (1.0 - libm::cos(angle)) / 2.0)
+    }
+
+    /// A join of two sets that has the part `covered` of all pairs if items are distributed uniformly.
+    pub(super) fn of_box_join(left: usize, right: usize, covered: f64) -> Self {
         let (left, right) = (left as f64, right as f64);
-        Self((left + right) * POINT + left * right * covered * PAIR)
+        Self((left + right) * POINT + left * right * (covered * CROWDING).min(1.0) * PAIR)
     }
 
     /// The `k` nearest points of each query.

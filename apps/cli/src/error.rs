@@ -18,6 +18,9 @@ pub(super) enum CliError {
     NoData { file: &'static str, flag: &'static str, searched: Vec<PathBuf> },
     #[error("{0}")]
     Arguments(&'static str),
+    /// An invalid value of an option, in the words of clap.
+    #[error("invalid value '{value}' for '{option}': {reason}\n\nFor more information, try '--help'.")]
+    Value { option: &'static str, value: String, reason: &'static str },
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
 }

@@ -6,10 +6,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::names::{has_extension, is_stream, with_extension};
-use super::places::Places;
+use super::tables::{Item, JoinTable};
 use super::{CliError, Result};
 use kauri::Error;
-use kauri::io::{Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
+use kauri::io::{Geometries, Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
 
 /// Extensions of the files that pairs are written to.
 const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
@@ -17,7 +17,8 @@ const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
 /// Options of the output of a join.
 #[derive(Args)]
 pub(super) struct Output {
-    /// Write JSON instead of CSV: an array of {"left": row, "right": row, "distance_m": meters, "score": score}, with row numbers from 0
+    /// Write JSON instead of CSV: an array of {"left": row, "right": row, "distance_m": meters, "score": score}, with row numbers from 0;
+    /// "distance" of boxes is in the units of their coordinates
     #[arg(long)]
     json: bool,
     /// Write the pairs to this file; its extension selects the format: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
@@ -48,17 +49,19 @@ impl Output {
 
 impl Destination<'_> {
     /// Writes the pairs that `find` passes to its argument, batch by batch.
-    pub(super) fn write(
+    pub(super) fn write<T: Item>(
         &self,
         out: &mut dyn Write,
-        [left, right]: [&Places; 2],
+        [left, right]: [&JoinTable<T>; 2],
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
     ) -> Result<()> {
-        let pairs = PairTable { left: &left.table, right: &right.table, places: &left.points };
+        let geometries = T::geometries(&left.items);
+        let pairs = PairTable { left: &left.table, right: &right.table, geometries };
+        let distance = if matches!(geometries, Geometries::Places(_)) { "distance_m" } else { "distance" };
         match (self.path, self.is_json) {
-            (Some(path), true) => write_atomically_or(path, |file| as_json(path, file, find)),
+            (Some(path), true) => write_atomically_or(path, |file| as_json(path, file, distance, find)),
             (Some(path), false) => pairs.write(path, find),
-            (None, true) => as_json(Path::new(""), out, find).map_err(of_output),
+            (None, true) => as_json(Path::new(""), out, distance, find).map_err(of_output),
             (None, false) => pairs.write_csv(out, find).map_err(of_output),
         }
     }
@@ -77,20 +80,29 @@ fn of_output(error: CliError) -> CliError {
 fn as_json(
     path: &Path,
     to: &mut dyn Write,
+    distance: &str,
     find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
 ) -> Result<()> {
     let error = |source| Error::Io { path: path.into(), source };
     let mut before = "[";
-    find(&mut |pairs| write_json(to, &mut before, pairs).map_err(error))?;
+    find(&mut |pairs| write_json(to, &mut before, distance, pairs).map_err(error))?;
     // Without pairs the array is empty.
     let begin = if before == "[" { "[" } else { "" };
     Ok(writeln!(to, "{begin}]").map_err(error)?)
 }
 
-/// Writes pairs as elements of an array, each after the text `before`.
-fn write_json(to: &mut dyn Write, before: &mut &'static str, pairs: Pairs<'_>) -> io::Result<()> {
-    for (i, (&[left, right], meters)) in pairs.rows.iter().zip(pairs.meters).enumerate() {
-        let mut value = json!({ "left": left, "right": right, "distance_m": meters });
+/// Writes pairs as elements of an array, each after the text `before`. Distances have the name `distance`.
+fn write_json(
+    to: &mut dyn Write,
+    before: &mut &'static str,
+    distance: &str,
+    pairs: Pairs<'_>,
+) -> io::Result<()> {
+    for (i, &[left, right]) in pairs.rows.iter().enumerate() {
+        let mut value = json!({ "left": left, "right": right });
+        if let Some(distances) = pairs.distances {
+            value[distance] = Value::from(distances[i]);
+        }
         match pairs.scores {
             Some(Numbers::Integers(scores)) => value["score"] = Value::from(scores[i]),
             Some(Numbers::Floats(scores)) => value["score"] = Value::from(scores[i]),

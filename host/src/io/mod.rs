@@ -3,6 +3,7 @@
 //! | task | call | memory |
 //! |---|---|---|
 //! | read longitudes and latitudes | [`read_lonlat`] | as [`Table`], and 16 bytes for each place |
+//! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 64 bytes for each box |
 //! | read any column as numbers or text | [`Table`] | CSV: the file and 8 bytes for each row; Parquet: a column at a time |
 //! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the text or the columns of both tables; independent of the number of pairs |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
@@ -64,5 +65,5 @@ pub use crate::stored::{
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;
-pub use pairs::{PairTable, Pairs, TakePairs};
-pub use table::{Numbers, PlaceColumns, Table, TableRows};
+pub use pairs::{Geometries, PairTable, Pairs, TakePairs};
+pub use table::{BoxColumns, Numbers, PlaceColumns, Table, TableRows};

@@ -22,10 +22,11 @@ const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 /// | column of the output | content |
 /// |---|---|
 /// | `left_row`, `right_row` | row numbers, from 0 |
-/// | `distance_m` | the distance in meters |
+/// | `distance_m` | the distance of two places in meters |
+/// | `distance` | the distance of two boxes in the units of their coordinates, if pairs have distances |
 /// | `score` | the score, if pairs have scores |
 /// | `left.NAME`, `right.NAME` | all columns of both tables |
-/// | `geometry` (Parquet only) | the left place |
+/// | `geometry` (Parquet only) | the left place, or the left box as a polygon |
 ///
 /// Parquet output (GeoParquet 1.1.0) keeps the types of Parquet columns. A CSV column becomes integers or floats if all its
 /// fields are numbers, else text.
@@ -35,15 +36,15 @@ const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 /// # std::fs::create_dir_all(&folder).unwrap();
 /// # let path = folder.join("a.csv");
 /// std::fs::write(&path, "name,lon,lat\nStockholm,18.07,59.33\nHelsinki,24.94,60.17\n").unwrap();
-/// use kauri::io::{PairTable, Pairs, Table};
+/// use kauri::io::{Geometries, PairTable, Pairs, Table};
 /// let table = Table::read(&path)?;
 /// let places = table.places(table.place_columns(None, None)?)?;
-/// let pairs = PairTable { left: &table, right: &table, places: &places };
+/// let pairs = PairTable { left: &table, right: &table, geometries: Geometries::Places(&places) };
 /// let mut text = Vec::new();
 /// pairs.write_csv(&mut text, |take| {
 ///     // Any number of batches of any length.
-///     take(Pairs { rows: &[[0, 1]], meters: &[395_600.0], scores: None })?;
-///     take(Pairs { rows: &[[1, 0]], meters: &[395_600.0], scores: None })
+///     take(Pairs { rows: &[[0, 1]], distances: Some(&[395_600.0]), scores: None })?;
+///     take(Pairs { rows: &[[1, 0]], distances: Some(&[395_600.0]), scores: None })
 /// })?;
 /// assert!(text.starts_with(b"left_row,right_row,distance_m,left.name,"));
 /// # std::fs::remove_dir_all(&folder).unwrap();
@@ -55,26 +56,65 @@ pub struct PairTable<'a> {
     pub left: &'a Table,
     /// The right table, or the left one again.
     pub right: &'a Table,
-    /// The left places, one per row.
-    pub places: &'a [LonLat],
+    /// The left places or boxes, one per row.
+    pub geometries: Geometries<'a>,
 }
 
-/// A batch of pairs of rows for [`PairTable`]. All batches of an output have scores of the same type, or no scores.
+/// The items of the left table of a [`PairTable`].
+///
+/// ```
+/// use kauri::io::Geometries;
+/// let boxes = Geometries::Boxes(&[[[0.0, 0.0], [2.0, 1.0]]]);
+/// assert_eq!(boxes.len(), 1);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub enum Geometries<'a> {
+    /// Places.
+    Places(&'a [LonLat]),
+    /// Boxes: low and high corner.
+    Boxes(&'a [[[f64; 2]; 2]]),
+}
+
+impl Geometries<'_> {
+    /// Returns the number of places or boxes.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Places(places) => places.len(),
+            Self::Boxes(boxes) => boxes.len(),
+        }
+    }
+
+    /// Returns true if there are no places or boxes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the name of the column of distances.
+    fn distance_column(&self) -> &'static str {
+        match self {
+            Self::Places(_) => "distance_m",
+            Self::Boxes(_) => "distance",
+        }
+    }
+}
+
+/// A batch of pairs of rows for [`PairTable`]. All batches of an output have distances, or none has, and they have scores of the same type,
+/// or no scores.
 ///
 /// ```
 /// use kauri::io::{Numbers, Pairs};
 ///
 /// let scores = Numbers::Integers(vec![984_137]);
 /// // Left row 0 and right row 2 are 35.8 km apart.
-/// let batch = Pairs { rows: &[[0, 2]], meters: &[35_800.0], scores: Some(&scores) };
-/// assert_eq!(batch.rows.len(), batch.meters.len());
+/// let batch = Pairs { rows: &[[0, 2]], distances: Some(&[35_800.0]), scores: Some(&scores) };
+/// assert_eq!(batch.rows.len(), scores.len());
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a> {
     /// The left and the right row of each pair.
     pub rows: &'a [[u32; 2]],
-    /// The distance of each pair, in meters.
-    pub meters: &'a [f64],
+    /// The distance of each pair: in meters between places, in the units of the coordinates between boxes.
+    pub distances: Option<&'a [f64]>,
     /// The score of each pair.
     pub scores: Option<&'a Numbers>,
 }
@@ -89,6 +129,9 @@ trait PairSink {
     /// Completes the file.
     fn finish(&mut self) -> Result<()>;
 }
+
+/// The batch that gives an output without batches its columns.
+const NO_PAIRS: Pairs<'_> = Pairs { rows: &[], distances: Some(&[]), scores: None };
 
 impl<'a> PairTable<'a> {
     /// Returns true for file names for which [`write`](Self::write) writes a Parquet file.
@@ -105,7 +148,7 @@ impl<'a> PairTable<'a> {
     ///
     /// # Errors
     /// [`Error::Shape`] for a batch whose distances or scores differ in number from its pairs, for rows beyond a table,
-    /// and unless `places` has one place per left row; [`Error::OutOfMemory`]; [`Error::InvalidFile`] for a table that
+    /// and unless `geometries` has one place or box per left row; [`Error::OutOfMemory`]; [`Error::InvalidFile`] for a table that
     /// cannot be read; [`Error::Io`]; and errors of `find`.
     pub fn write<E: From<Error>>(
         &self,
@@ -146,7 +189,7 @@ impl<'a> PairTable<'a> {
         mut sink: impl PairSink,
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        check_len("places of rows", self.left.len(), self.places.len())?;
+        check_len("places of rows", self.left.len(), self.geometries.len())?;
         find(&mut |pairs| {
             self.check(pairs)?;
             sink.take(pairs)
@@ -155,7 +198,11 @@ impl<'a> PairTable<'a> {
     }
 
     fn check(&self, pairs: Pairs<'_>) -> Result<()> {
-        check_len("distances of pairs", pairs.rows.len(), pairs.meters.len())?;
+        check_len(
+            "distances of pairs",
+            pairs.rows.len(),
+            pairs.distances.map_or(pairs.rows.len(), <[_]>::len),
+        )?;
         check_len("scores of pairs", pairs.rows.len(), pairs.scores.map_or(pairs.rows.len(), Numbers::len))?;
         for (side, table) in [self.left, self.right].into_iter().enumerate() {
             let most = pairs.rows.iter().map(|pair| pair[side] as usize + 1).max().unwrap_or(0);

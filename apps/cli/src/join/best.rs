@@ -1,19 +1,21 @@
-//! The best-scored pairs within a distance.
+//! The best-scored pairs.
 
+use super::condition::Condition;
+use super::stream::distances;
 use super::task::Search;
 use crate::device::Work;
-use crate::places::Places;
 use crate::score::ScoreText;
+use crate::tables::JoinTable;
 use crate::text::thousands;
 use kauri::io::{Numbers, Pairs, TakePairs};
-use kauri::join::{JoinPlan, PairScore, Score, ScoreFunction, Scored, ScoredPair, TopKDistanceJoin};
-use kauri::{Device, LonLat, Result};
+use kauri::join::{JoinPlan, PairScore, Score, ScoreFunction, Scored, ScoredPair};
+use kauri::{Device, Result};
 
-pub(super) struct Best<'p> {
-    join: TopKDistanceJoin<f64>,
-    meters: f64,
+pub(super) struct Best<'p, C: Condition> {
+    condition: C,
     k: usize,
-    points: [&'p [LonLat]; 2],
+    score: &'p ScoreText,
+    sets: [&'p [C::Item]; 2],
     scores: Scores,
     has_integers: bool,
 }
@@ -24,56 +26,50 @@ enum Scores {
     Floats([Vec<f64>; 2]),
 }
 
-impl<'p> Best<'p> {
+impl<'p, C: Condition> Best<'p, C> {
     /// Reads the scores.
-    pub(super) fn new(sets: [&'p Places; 2], meters: f64, k: usize, score: &ScoreText) -> Result<Self> {
-        let join = TopKDistanceJoin::new(meters, k).score(score.function);
-        let is_weighted = score.function == ScoreFunction::Weighted;
-        let join = if is_weighted { join.weighted(score.weights[0], score.weights[1]) } else { join };
+    pub(super) fn new(
+        tables: [&'p JoinTable<C::Item>; 2],
+        condition: C,
+        k: usize,
+        score: &'p ScoreText,
+    ) -> Result<Self> {
         let numbers = |i: usize| match &score.columns[i] {
-            Some(name) => sets[i].table.numbers(sets[i].table.column(name)?),
-            None => Ok(Numbers::Integers(vec![0; sets[i].points.len()])),
+            Some(name) => tables[i].table.numbers(tables[i].table.column(name)?),
+            None => Ok(Numbers::Integers(vec![0; tables[i].items.len()])),
         };
         let (scores, are_integers) = match [numbers(0)?, numbers(1)?] {
             [Numbers::Integers(a), Numbers::Integers(b)] => (Scores::Integers([a, b]), true),
             both => (Scores::Floats(both.map(Numbers::into_floats)), false),
         };
-        let points = sets.map(|places| &places.points[..]);
-        Ok(Self { join, meters, k, points, scores, has_integers: are_integers && !is_weighted })
+        let has_integers = are_integers && score.function != ScoreFunction::Weighted;
+        let sets = tables.map(|table| &table.items[..]);
+        Ok(Self { condition, k, score, sets, scores, has_integers })
     }
 
-    fn run<S: Score>(&self, on: &Device, scores: &[Vec<S>; 2]) -> Result<Vec<ScoredPair>> {
-        let [left, right] = scored(self.points, scores)?;
-        Ok(self.join.run(on, left, right)?.into_pairs())
+    fn scored<'s, S: Score>(&'s self, scores: &'s [Vec<S>; 2]) -> Result<[Scored<'s, C::Item, S>; 2]> {
+        let [left, right] = self.sets;
+        Ok([Scored::new(left, &scores[0])?, Scored::new(right, &scores[1])?])
     }
 }
 
-fn scored<'s, S: Score>(
-    points: [&'s [LonLat]; 2],
-    scores: &'s [Vec<S>; 2],
-) -> Result<[Scored<'s, LonLat, S>; 2]> {
-    Ok([Scored::new(points[0], &scores[0])?, Scored::new(points[1], &scores[1])?])
-}
+impl<C: Condition> Search for Best<'_, C> {
+    type Item = C::Item;
 
-impl Search for Best<'_> {
-    fn num_points(&self) -> usize {
-        self.points[0].len() + self.points[1].len()
+    fn num_items(&self) -> usize {
+        self.sets[0].len() + self.sets[1].len()
     }
 
     fn work(&self) -> Work {
-        Work::of_join(self.points[0].len(), self.points[1].len(), self.meters)
+        self.condition.work(self.sets)
     }
 
     fn plan(&self, on: &Device) -> Result<JoinPlan> {
         match &self.scores {
             Scores::Integers(scores) => {
-                let [left, right] = scored(self.points, scores)?;
-                self.join.plan(on, left, right)
+                self.condition.plan_best(on, self.scored(scores)?, self.k, self.score)
             }
-            Scores::Floats(scores) => {
-                let [left, right] = scored(self.points, scores)?;
-                self.join.plan(on, left, right)
-            }
+            Scores::Floats(scores) => self.condition.plan_best(on, self.scored(scores)?, self.k, self.score),
         }
     }
 
@@ -83,15 +79,13 @@ impl Search for Best<'_> {
 
     fn find(&self, on: &Device, take: &mut TakePairs<'_>) -> Result<()> {
         let pairs = match &self.scores {
-            Scores::Integers(scores) => self.run(on, scores)?,
-            Scores::Floats(scores) => self.run(on, scores)?,
+            Scores::Integers(scores) => self.condition.best(on, self.scored(scores)?, self.k, self.score)?,
+            Scores::Floats(scores) => self.condition.best(on, self.scored(scores)?, self.k, self.score)?,
         };
         let rows: Vec<[u32; 2]> = pairs.iter().map(|pair| [pair.left, pair.right]).collect();
-        let [left, right] = self.points;
-        let meters = |&[l, r]: &[u32; 2]| left[l as usize].meters_to(&right[r as usize]);
-        let meters: Vec<f64> = rows.iter().map(meters).collect();
+        let distances = self.condition.has_distances().then(|| distances(self.sets, &rows));
         let scores = numbers_of(&pairs, self.has_integers);
-        take(Pairs { rows: &rows, meters: &meters, scores: Some(&scores) })
+        take(Pairs { rows: &rows, distances: distances.as_deref(), scores: Some(&scores) })
     }
 }
 

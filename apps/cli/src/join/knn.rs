@@ -7,7 +7,7 @@ use super::task::{Running, Search};
 use crate::device::Work;
 use crate::length::Meters;
 use crate::output::Output;
-use crate::places::{Left, Right};
+use crate::tables::{Left, Right};
 use crate::text::thousands;
 use crate::{Result, Streams};
 use kauri::io::TakePairs;
@@ -38,12 +38,12 @@ impl Knn {
     pub(crate) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         let destination = self.output.destination()?;
         let task = self.running.begin(streams)?;
-        let left = self.left.read(task.steps, streams.err)?;
-        let right = self.right.read(task.steps, streams.err)?;
+        let left = self.left.places(task.steps, streams.err)?;
+        let right = self.right.places(task.steps, streams.err)?;
         let nearest = Nearest {
-            left: &left.points,
-            right: &right.points,
-            k: self.k.min(right.points.len()),
+            left: &left.items,
+            right: &right.items,
+            k: self.k.min(right.items.len()),
             within: self.within.map(|Meters(meters)| meters),
         };
         task.write(&nearest, &destination, [&left, &right], streams)
@@ -59,7 +59,9 @@ struct Nearest<'p> {
 }
 
 impl Search for Nearest<'_> {
-    fn num_points(&self) -> usize {
+    type Item = LonLat;
+
+    fn num_items(&self) -> usize {
         self.left.len() + self.right.len()
     }
 
@@ -85,7 +87,7 @@ impl Search for Nearest<'_> {
         let tree = KdTree::build(on, self.right, &KdTreeOptions::default())?;
         let mut options = QueryOptions::default();
         options.radius = self.within;
-        let mut stream = PairStream::new([self.left, self.right], take);
+        let mut stream = PairStream::new([self.left, self.right], true, take);
         let mut batches = batches(self.k, (size_of::<u32>() + size_of::<f64>()) as u64);
         let joined = tree.nearest_batches(self.left, self.k, &options, &mut batches, |batch| {
             for row in batch.rows() {

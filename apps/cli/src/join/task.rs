@@ -5,8 +5,8 @@ use std::io::Write;
 
 use crate::device::{DeviceChoice, DeviceOption, Work};
 use crate::output::Destination;
-use crate::places::Places;
 use crate::progress::Steps;
+use crate::tables::{Item, JoinTable};
 use crate::{Result, Streams};
 use kauri::Device;
 use kauri::io::TakePairs;
@@ -32,10 +32,12 @@ impl Running {
     }
 }
 
-/// A join of two sets of places.
+/// A join of two sets of places or boxes.
 pub(super) trait Search {
-    /// Number of points of both sets.
-    fn num_points(&self) -> usize;
+    type Item: Item;
+
+    /// Number of items of both sets.
+    fn num_items(&self) -> usize;
     /// Estimates the time on the CPU.
     fn work(&self) -> Work;
     /// Plans the join: the method, and the memory except that of the pairs.
@@ -55,30 +57,30 @@ pub(super) struct Task {
 
 impl Task {
     /// Runs a join, and writes its pairs.
-    pub(super) fn write(
+    pub(super) fn write<S: Search>(
         self,
-        search: &impl Search,
+        search: &S,
         destination: &Destination<'_>,
-        tables: [&Places; 2],
+        tables: [&JoinTable<S::Item>; 2],
         streams: &mut Streams<'_>,
     ) -> Result<()> {
         let steps = self.steps;
         let device = self.device(search, streams.err)?;
         destination.write(streams.out, tables, |take| {
-            steps.step("join", "points", || Ok(search.find(&device, take)?), |_| search.num_points())
+            steps.step("join", S::Item::NAME, || Ok(search.find(&device, take)?), |_| search.num_items())
         })
     }
 
     /// Prints the number of pairs of a join, which `count` returns.
-    pub(super) fn count(
+    pub(super) fn count<S: Search>(
         self,
-        search: &impl Search,
+        search: &S,
         count: impl FnOnce(&Device) -> kauri::Result<u64>,
         streams: &mut Streams<'_>,
     ) -> Result<()> {
         let steps = self.steps;
         let device = self.device(search, streams.err)?;
-        let count = steps.step("join", "points", || Ok(count(&device)?), |_| search.num_points())?;
+        let count = steps.step("join", S::Item::NAME, || Ok(count(&device)?), |_| search.num_items())?;
         Ok(writeln!(streams.out, "{count}")?)
     }
 

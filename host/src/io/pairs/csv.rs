@@ -4,7 +4,7 @@ use csv::{ByteRecord, Writer};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{PairSink, PairTable, Pairs};
+use super::{Geometries, NO_PAIRS, PairSink, PairTable, Pairs};
 use crate::error::{Error, Result};
 use crate::io::table::{Numbers, Table};
 use crate::memory;
@@ -27,12 +27,16 @@ impl<'a, 'w> CsvPairs<'a, 'w> {
         Self { tables, path, to, texts: None, has_header: false }
     }
 
-    fn header(&mut self, has_scores: bool) -> Result<()> {
+    /// Writes the header, unless it has been written.
+    fn header(&mut self, pairs: Pairs<'_>) -> Result<()> {
         if std::mem::replace(&mut self.has_header, true) {
             return Ok(());
         }
-        let mut header = ByteRecord::from(vec!["left_row", "right_row", "distance_m"]);
-        if has_scores {
+        let mut header = ByteRecord::from(vec!["left_row", "right_row"]);
+        if pairs.distances.is_some() {
+            header.push_field(self.tables.geometries.distance_column().as_bytes());
+        }
+        if pairs.scores.is_some() {
             header.push_field(b"score");
         }
         for (side, table) in [("left", self.tables.left), ("right", self.tables.right)] {
@@ -43,6 +47,23 @@ impl<'a, 'w> CsvPairs<'a, 'w> {
         self.write(text.text())
     }
 
+    /// Writes the numbers of a pair, each with a comma.
+    fn numbers(&self, to: &mut Vec<u8>, pairs: Pairs<'_>, i: usize) -> io::Result<()> {
+        let [left, right] = pairs.rows[i];
+        write!(to, "{left},{right},")?;
+        match (pairs.distances, self.tables.geometries) {
+            (None, _) => {}
+            // To a millimeter.
+            (Some(all), Geometries::Places(_)) => write!(to, "{:.3},", all[i])?,
+            (Some(all), Geometries::Boxes(_)) => write!(to, "{},", all[i])?,
+        }
+        match pairs.scores {
+            None => Ok(()),
+            Some(Numbers::Integers(all)) => write!(to, "{},", all[i]),
+            Some(Numbers::Floats(all)) => write!(to, "{},", all[i]),
+        }
+    }
+
     fn write(&mut self, text: &[u8]) -> Result<()> {
         self.to.write_all(text).map_err(|source| Error::Io { path: self.path.into(), source })
     }
@@ -50,7 +71,7 @@ impl<'a, 'w> CsvPairs<'a, 'w> {
 
 impl PairSink for CsvPairs<'_, '_> {
     fn take(&mut self, pairs: Pairs<'_>) -> Result<()> {
-        self.header(pairs.scores.is_some())?;
+        self.header(pairs)?;
         if pairs.rows.is_empty() {
             return Ok(());
         }
@@ -59,13 +80,8 @@ impl PairSink for CsvPairs<'_, '_> {
             None => [CsvRows::new(self.tables.left)?, CsvRows::new(self.tables.right)?],
         };
         let mut chunk = Vec::with_capacity(2 * CHUNK);
-        for (i, (&[left, right], meters)) in pairs.rows.iter().zip(pairs.meters).enumerate() {
-            let numbers = match pairs.scores {
-                None => write!(chunk, "{left},{right},{meters:.3},"),
-                Some(Numbers::Integers(all)) => write!(chunk, "{left},{right},{meters:.3},{},", all[i]),
-                Some(Numbers::Floats(all)) => write!(chunk, "{left},{right},{meters:.3},{},", all[i]),
-            };
-            numbers.map_err(out_of_memory)?;
+        for (i, &[left, right]) in pairs.rows.iter().enumerate() {
+            self.numbers(&mut chunk, pairs, i).map_err(out_of_memory)?;
             chunk.extend_from_slice(texts[0].row(left as usize));
             chunk.push(b',');
             chunk.extend_from_slice(texts[1].row(right as usize));
@@ -81,7 +97,7 @@ impl PairSink for CsvPairs<'_, '_> {
 
     fn finish(&mut self) -> Result<()> {
         // A table without pairs has a header too.
-        self.header(false)
+        self.header(NO_PAIRS)
     }
 }
 

@@ -3,15 +3,15 @@
 use std::io::Write;
 use std::path::Path;
 
-use super::{PairSink, PairTable, Pairs};
+use super::{Geometries, NO_PAIRS, PairSink, PairTable, Pairs};
 use crate::error::Result;
-use crate::io::table::{Column, Numbers, ParquetWriter, PlaceColumns, Values, geo_metadata};
+use crate::io::table::{Column, Numbers, ParquetWriter, Values, geo_metadata};
 
 /// Writes pairs as a Parquet file.
 pub(super) struct ParquetPairs<'a, 'w> {
     tables: PairTable<'a>,
     values: [Vec<Values>; 2],
-    places: Values,
+    geometries: Values,
     path: &'a Path,
     /// The file until its columns are known; then `writer` owns it.
     file: Option<&'w mut (dyn Write + Send)>,
@@ -26,19 +26,29 @@ impl<'a, 'w> ParquetPairs<'a, 'w> {
         file: &'w mut (dyn Write + Send),
     ) -> Result<Self> {
         let values = [tables.left.values()?, tables.right.values()?];
-        let places = Values::points(tables.places);
-        Ok(Self { tables, values, places, path, file: Some(file), writer: None })
+        let geometries = match tables.geometries {
+            Geometries::Places(places) => Values::points(places),
+            Geometries::Boxes(boxes) => Values::boxes(boxes),
+        };
+        Ok(Self { tables, values, geometries, path, file: Some(file), writer: None })
     }
 
-    /// Returns the geometry columns, the left places first.
-    fn geometries(&self) -> Vec<String> {
-        let table_geometries = [("left", self.tables.left), ("right", self.tables.right)]
-            .into_iter()
-            .filter_map(|(side, table)| match table.place_columns(None, None) {
-                Ok(PlaceColumns::Points(column)) => Some(format!("{side}.{}", table.columns()[column])),
-                _ => None,
-            });
-        std::iter::once("geometry".to_owned()).chain(table_geometries).collect()
+    /// Returns the metadata of the geometry columns: the left places or boxes, and the geometries of both tables.
+    fn metadata(&self) -> (String, String) {
+        let mut columns = Vec::new();
+        for (side, table) in [("left", self.tables.left), ("right", self.tables.right)] {
+            let (column, crs) = table.geometry_column();
+            columns.extend(column.map(|column| (format!("{side}.{}", table.columns()[column]), crs)));
+        }
+        let (first_type, crs) = match self.tables.geometries {
+            Geometries::Places(_) => {
+                columns.retain(|(_, crs)| crs.is_none());
+                ("Point", None)
+            }
+            Geometries::Boxes(_) => ("Polygon", self.tables.left.geometry_column().1),
+        };
+        columns.insert(0, ("geometry".to_owned(), crs));
+        geo_metadata(first_type, &columns)
     }
 }
 
@@ -46,13 +56,15 @@ impl PairSink for ParquetPairs<'_, '_> {
     fn take(&mut self, pairs: Pairs<'_>) -> Result<()> {
         let rows = [0, 1].map(|side| pairs.rows.iter().map(|pair| pair[side]).collect::<Vec<u32>>());
         let ids = rows.each_ref().map(|rows| Values::integers(rows.iter().map(|&row| row.into()).collect()));
-        let meters = Values::floats(pairs.meters.to_vec());
+        let distances = pairs.distances.map(|distances| Values::floats(distances.to_vec()));
         let scores = pairs.scores.map(|scores| match scores {
             Numbers::Integers(all) => Values::integers(all.clone()),
             Numbers::Floats(all) => Values::floats(all.clone()),
         });
-        let pair_columns = [("left_row", &ids[0]), ("right_row", &ids[1]), ("distance_m", &meters)];
-        let pair_columns = pair_columns.into_iter().chain(scores.as_ref().map(|scores| ("score", scores)));
+        let distance_column = self.tables.geometries.distance_column();
+        let pair_columns = [("left_row", &ids[0]), ("right_row", &ids[1])].into_iter();
+        let pair_columns = pair_columns.chain(distances.as_ref().map(|all| (distance_column, all)));
+        let pair_columns = pair_columns.chain(scores.as_ref().map(|scores| ("score", scores)));
         let mut columns: Vec<_> =
             pair_columns.map(|(name, values)| Column { name: name.into(), values, rows: None }).collect();
         let sides = [("left", self.tables.left), ("right", self.tables.right)];
@@ -63,9 +75,9 @@ impl PairSink for ParquetPairs<'_, '_> {
                 rows: Some(rows),
             }));
         }
-        columns.push(Column { name: "geometry".into(), values: &self.places, rows: Some(&rows[0]) });
+        columns.push(Column { name: "geometry".into(), values: &self.geometries, rows: Some(&rows[0]) });
         if let Some(file) = self.file.take() {
-            let metadata = Some(geo_metadata(&self.geometries()));
+            let metadata = Some(self.metadata());
             self.writer = Some(ParquetWriter::new(self.path, file, &columns, metadata)?);
         }
         self.writer.as_mut().map_or(Ok(()), |writer| writer.write(pairs.rows.len(), &columns))
@@ -74,7 +86,7 @@ impl PairSink for ParquetPairs<'_, '_> {
     fn finish(&mut self) -> Result<()> {
         if self.writer.is_none() {
             // A table without pairs has columns too.
-            self.take(Pairs { rows: &[], meters: &[], scores: None })?;
+            self.take(NO_PAIRS)?;
         }
         self.writer.take().map_or(Ok(()), ParquetWriter::finish)
     }

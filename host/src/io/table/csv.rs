@@ -60,6 +60,11 @@ impl Csv {
         self.starts.len()
     }
 
+    /// Returns the line of a row.
+    pub(super) fn location(&self, row: usize) -> FileLocation {
+        self.line(self.starts[row])
+    }
+
     /// Returns the line of the header.
     pub(super) fn header(&self) -> FileLocation {
         self.header

@@ -1,5 +1,6 @@
 //! Tables in CSV and Parquet files.
 
+mod boxes;
 mod csv;
 #[cfg(feature = "parquet")]
 mod decode_error;
@@ -10,8 +11,11 @@ mod parquet;
 #[cfg(feature = "parquet")]
 mod values;
 #[cfg(feature = "parquet")]
+mod wkb;
+#[cfg(feature = "parquet")]
 mod write;
 
+pub use boxes::BoxColumns;
 #[cfg(feature = "parquet")]
 pub(crate) use geo::metadata as geo_metadata;
 #[cfg(feature = "parquet")]
@@ -41,7 +45,8 @@ const PARQUET: [u8; 4] = *b"PAR1";
 /// | CSV | a header line; UTF-8 with or without a byte order mark, any line ends, fields in quotes where necessary, blank lines skipped | the file's bytes, and 8 per row |
 /// | Parquet, with the feature `parquet` | all columns that are not within lists or maps, fields of structs by their paths, as `bbox.xmin`; uncompressed, or compressed by Snappy, zstd or gzip | the footer, and a column while it is read |
 ///
-/// Places are in two columns of degrees, or in the points of a GeoParquet file.
+/// Places are in two columns of degrees, or in the points of a GeoParquet file. Boxes are in four columns, or in the geometries of a
+/// GeoParquet file.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("kauri-table-{}", std::process::id()));
@@ -228,6 +233,16 @@ impl Table {
         }
     }
 
+    /// Returns the reference system (CRS) of the geometries of a GeoParquet file by authority and code, such as `EPSG:25833`, or by its name;
+    /// `OGC:CRS84` for all systems of longitudes and latitudes on WGS84. `None` for other files, and if the file does not tell it.
+    pub fn reference_system(&self) -> Option<String> {
+        match &self.rows {
+            Rows::Csv(_) => None,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.reference_system(&self.source),
+        }
+    }
+
     /// Returns the column with a name, ignoring case.
     ///
     /// # Errors
@@ -349,6 +364,16 @@ impl Table {
             Rows::Parquet(parquet) => {
                 (0..self.columns().len()).map(|column| parquet.values(&self.source, column)).collect()
             }
+        }
+    }
+
+    /// Returns the column of geometries in well-known binary that a GeoParquet file has, and the reference system of a GeoParquet file;
+    /// `None` is longitudes and latitudes.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn geometry_column(&self) -> (Option<usize>, Option<serde_json::Value>) {
+        match &self.rows {
+            Rows::Csv(_) => (None, Some(serde_json::Value::Null)),
+            Rows::Parquet(parquet) => parquet.geometry_column(&self.source),
         }
     }
 

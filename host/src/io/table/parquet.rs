@@ -22,6 +22,7 @@ use parquet::basic::LogicalType;
 use parquet::column::reader::get_column_reader;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
 use parquet::schema::types::ColumnDescPtr;
+use serde_json::Value;
 use std::fmt;
 use std::fs::File;
 use std::path::Path;
@@ -30,9 +31,9 @@ use std::sync::Arc;
 use self::guarded::guarded;
 use self::pages::Pages;
 use super::decode_error::DecodeError;
-use super::geo::{self, Primary};
+use super::geo::{self, Encoding, MetadataError, Primary};
 use super::values::{ColumnBuilder, Values};
-use super::{Numbers, PlaceColumns, Source, latitude, longitude};
+use super::{BoxColumns, Numbers, PlaceColumns, Source, latitude, longitude, wkb};
 use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
@@ -124,47 +125,95 @@ impl Parquet {
 
     /// Returns the columns of the points of a GeoParquet file; `None` for other files.
     pub(super) fn points(&self, source: &Source) -> Result<Option<PlaceColumns>> {
-        let error =
-            |column: Option<&str>, what: String| Err(source.invalid(FileLocation::Whole, column, what));
-        let metadata = self.metadata.file_metadata();
-        let pairs = metadata.key_value_metadata().into_iter().flatten();
-        let Some(text) = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref())
-        else {
-            return self
-                .typed_points()
-                .map_or_else(|(column, what)| error(Some(&source.columns[column]), what), Ok);
-        };
-        let find = |name: &str| source.columns.iter().position(|column| column == name);
-        match geo::primary(text) {
-            Ok(Primary::Wkb(name)) => match find(&name) {
-                Some(column) => Ok(Some(PlaceColumns::Points(column))),
-                None => {
-                    error(None, format!("its geo metadata name the column '{name}', which does not exist"))
+        let Some(primary) = self.primary(source)? else {
+            return match self.typed_geometries() {
+                Some(Typed { column, crs: Some(crs), .. }) if !geo::is_lon_lat(&crs) => {
+                    Err(source.invalid_cell(FileLocation::Whole, column, geo::wrong_crs(&crs)))
                 }
+                typed => Ok(typed.map(|typed| PlaceColumns::Points(typed.column))),
+            };
+        };
+        Ok(Some(match primary.lon_lat().map_err(|error| of_metadata(source, error))? {
+            Encoding::Wkb => PlaceColumns::Points(find(source, &primary.name)?),
+            Encoding::Point => {
+                let [lon, lat] = point_fields(source, &primary.name)?;
+                PlaceColumns::LonLat { lon, lat }
+            }
+        }))
+    }
+
+    /// Returns the columns of the boxes of a GeoParquet file; `None` for other files.
+    pub(super) fn boxes(&self, source: &Source) -> Result<Option<BoxColumns>> {
+        let spherical = |column: usize| {
+            let what = "its edges are not straight lines, so they may leave the bounding boxes of its geometries; expected planar edges";
+            source.invalid_cell(FileLocation::Whole, column, what)
+        };
+        let Some(primary) = self.primary(source)? else {
+            return match self.typed_geometries() {
+                Some(Typed { column, is_spherical: true, .. }) => Err(spherical(column)),
+                typed => Ok(typed.map(|typed| BoxColumns::Geometries(typed.column))),
+            };
+        };
+        let invalid = |error| of_metadata(source, error);
+        if let Some([x0, y0, x1, y1]) = primary.covering().map_err(invalid)? {
+            let find = |path: &str| find(source, path);
+            return Ok(Some(BoxColumns::Covering([find(&x0)?, find(&y0)?, find(&x1)?, find(&y1)?])));
+        }
+        match primary.encoding("geometries as WKB, or points as 'point'").map_err(invalid)? {
+            Encoding::Wkb => match find(source, &primary.name)? {
+                column if primary.is_spherical() => Err(spherical(column)),
+                column => Ok(Some(BoxColumns::Geometries(column))),
             },
-            Ok(Primary::Point(name)) => match [".x", ".y"].map(|axis| find(&(name.clone() + axis))) {
-                [Some(lon), Some(lat)] => Ok(Some(PlaceColumns::LonLat { lon, lat })),
-                _ => error(Some(&name), "it has points without the fields x and y".into()),
-            },
-            Err((column, what)) => error(column.as_deref(), what),
+            Encoding::Point => {
+                let [x, y] = point_fields(source, &primary.name)?;
+                Ok(Some(BoxColumns::Corners([x, y, x, y])))
+            }
         }
     }
 
-    /// Returns the first column with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
-    fn typed_points(&self) -> Result<Option<PlaceColumns>, (usize, String)> {
-        let crs_of = |column: &usize| match self.leaf(*column).logical_type_ref() {
-            Some(LogicalType::Geometry(of)) => Some(of.crs.clone()),
-            Some(LogicalType::Geography(of)) => Some(of.crs.clone()),
-            _ => None,
-        };
-        let Some((column, crs)) = (0..self.leaves.len()).find_map(|column| Some((column, crs_of(&column)?)))
-        else {
-            return Ok(None);
-        };
-        match crs {
-            Some(crs) if !geo::is_lon_lat(&crs) => Err((column, geo::wrong_crs(&crs))),
-            _ => Ok(Some(PlaceColumns::Points(column))),
+    /// Returns the column of geometries in well-known binary of a GeoParquet file, and the reference system of the file; `None` is
+    /// longitudes and latitudes.
+    pub(super) fn geometry_column(&self, source: &Source) -> (Option<usize>, Option<Value>) {
+        match (self.primary(source), self.typed_geometries()) {
+            (Ok(Some(primary)), _) => {
+                let is_wkb = primary.encoding("") == Ok(Encoding::Wkb);
+                let column = if is_wkb { find(source, &primary.name).ok() } else { None };
+                (column, primary.crs().cloned())
+            }
+            (Ok(None), Some(typed)) => {
+                let is_lon_lat = typed.crs.is_none_or(|crs| geo::is_lon_lat(&crs));
+                // The names of other systems in Parquet's own types are no names in GeoParquet metadata.
+                (Some(typed.column), if is_lon_lat { None } else { Some(Value::Null) })
+            }
+            _ => (None, Some(Value::Null)),
         }
+    }
+
+    /// Returns the name of the reference system of a GeoParquet file; `None` if it is unknown.
+    pub(super) fn reference_system(&self, source: &Source) -> Option<String> {
+        match self.primary(source).ok()? {
+            Some(primary) => primary.crs_name(),
+            None => match self.typed_geometries()?.crs {
+                Some(crs) if !geo::is_lon_lat(&crs) => Some(crs),
+                _ => Some(geo::LON_LAT.to_owned()),
+            },
+        }
+    }
+
+    /// Returns the primary geometry column of GeoParquet metadata, if there are any.
+    fn primary(&self, source: &Source) -> Result<Option<Primary>> {
+        let pairs = self.metadata.file_metadata().key_value_metadata().into_iter().flatten();
+        let text = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref());
+        text.map(Primary::new).transpose().map_err(|error| of_metadata(source, error))
+    }
+
+    /// Returns the first column with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
+    fn typed_geometries(&self) -> Option<Typed> {
+        (0..self.leaves.len()).find_map(|column| match self.leaf(column).logical_type_ref()? {
+            LogicalType::Geometry(of) => Some(Typed { column, crs: of.crs.clone(), is_spherical: false }),
+            LogicalType::Geography(of) => Some(Typed { column, crs: of.crs.clone(), is_spherical: true }),
+            _ => None,
+        })
     }
 
     pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
@@ -177,8 +226,8 @@ impl Parquet {
                 let values = self.values(source, column)?;
                 for row in 0..self.num_rows {
                     let place = values
-                        .bytes(row)
-                        .and_then(geo::point)
+                        .bytes(row, ["a point", "points"])
+                        .and_then(wkb::point)
                         .and_then(|[lon, lat]| Ok(LonLat::new(longitude(lon)?, latitude(lat)?)));
                     places.push(place.map_err(|what| invalid(row, column, what))?);
                 }
@@ -197,13 +246,56 @@ impl Parquet {
         }
         Ok(places)
     }
+
+    /// Reads the bounding boxes of the geometries in a column; `None` for an empty geometry.
+    pub(super) fn bounds(&self, source: &Source, column: usize) -> Result<Vec<Option<[[f64; 2]; 2]>>> {
+        let mut all = memory::vec_with_capacity(self.num_rows, "boxes of a table")?;
+        let values = self.values(source, column)?;
+        for row in 0..self.num_rows {
+            let bounds = values.bytes(row, ["a geometry", "geometries"]).and_then(wkb::bounds);
+            let invalid = |what| source.invalid_cell(FileLocation::Row(row as u64), column, what);
+            all.push(bounds.map_err(invalid)?);
+        }
+        Ok(all)
+    }
+}
+
+/// A column with Parquet's own type of geometries.
+struct Typed {
+    column: usize,
+    crs: Option<String>,
+    is_spherical: bool,
+}
+
+/// Returns the column that GeoParquet metadata name.
+fn find(source: &Source, name: &str) -> Result<usize> {
+    source.columns.iter().position(|column| column == name).ok_or_else(|| {
+        let what = format!("its geo metadata name the column '{name}', which does not exist");
+        source.invalid(FileLocation::Whole, None, what)
+    })
+}
+
+/// Returns the fields x and y of a column of points.
+fn point_fields(source: &Source, name: &str) -> Result<[usize; 2]> {
+    let field = |axis: &str| source.columns.iter().position(|column| *column == format!("{name}.{axis}"));
+    match [field("x"), field("y")] {
+        [Some(x), Some(y)] => Ok([x, y]),
+        _ => {
+            let what = "it has points without the fields x and y";
+            Err(source.invalid(FileLocation::Whole, Some(name), what))
+        }
+    }
+}
+
+fn of_metadata(source: &Source, (column, what): MetadataError) -> Error {
+    source.invalid(FileLocation::Whole, column.as_deref(), what)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Numbers, ParquetWriter, Table, Values, geo_metadata};
+    use super::super::{Column, Numbers, ParquetWriter, Table, Values};
     use super::*;
-    use crate::io::{PairTable, Pairs};
+    use crate::io::{Geometries, PairTable, Pairs};
     use std::fs;
     use std::path::PathBuf;
     use tempfile::TempDir;
@@ -221,6 +313,11 @@ mod tests {
         writer.write(num_rows, &named).unwrap();
         writer.finish().unwrap();
         (folder, path)
+    }
+
+    /// Returns the metadata of a file of points.
+    fn points_in(column: &str) -> String {
+        geo::metadata("Point", &[(column.to_owned(), None)]).1
     }
 
     fn texts(values: &[&str]) -> Values {
@@ -273,7 +370,7 @@ mod tests {
     #[test]
     fn places_of_geoparquet() {
         let places = [LonLat::new(18.07, 59.33), LonLat::new(-179.5, -90.0)];
-        let (_, text) = geo_metadata(&["at".to_owned()]);
+        let text = points_in("at");
         // Metadata take precedence over column names.
         let columns = [("lon", Values::floats(vec![0.0; 2])), ("lat", Values::floats(vec![0.0; 2]))];
         let columns = [columns[0].clone(), columns[1].clone(), ("at", Values::points(&places))];
@@ -335,7 +432,7 @@ mod tests {
             with("\"encoding\": \"point\""),
             "t.parquet: column 'g': it has points without the fields x and y"
         );
-        let other = geo_metadata(&["h".to_owned()]).1;
+        let other = points_in("h");
         assert_eq!(
             cell_error(&[("g", points())], Some(&other)),
             "t.parquet: its geo metadata name the column 'h', which does not exist"
@@ -343,7 +440,7 @@ mod tests {
         assert!(
             cell_error(&[("g", points())], Some("{")).starts_with("t.parquet: its geo metadata are not JSON")
         );
-        let named = geo_metadata(&["g".to_owned()]).1;
+        let named = points_in("g");
         assert_eq!(
             cell_error(&[("g", Values::integers(vec![1, 2]))], Some(&named)),
             "t.parquet: row 0: column 'g': it has numbers; expected points as bytes"
@@ -358,10 +455,10 @@ mod tests {
     fn pairs(left: &Table, right: &Table, path: &Path) -> Table {
         let places = vec![LonLat::new(5.0, 6.0); left.len()];
         let scores = [Numbers::Integers(vec![7, 8]), Numbers::Integers(vec![9])];
-        let pairs = PairTable { left, right, places: &places };
+        let pairs = PairTable { left, right, geometries: Geometries::Places(&places) };
         let [first, second] = [0..2, 2..3].map(|batch: std::ops::Range<usize>| Pairs {
             rows: &[[1, 0], [0, 0], [1, 1]][batch.clone()],
-            meters: &[0.5, 1.25, 1e6][batch.clone()],
+            distances: Some(&[0.5, 1.25, 1e6][batch.clone()]),
             scores: Some(&scores[batch.start / 2]),
         });
         pairs.write::<Error>(path, |take| take(first).and_then(|()| take(second))).unwrap();
@@ -401,7 +498,7 @@ mod tests {
             ("n", Values::integers(vec![5]).with_nulls(nulls)),
             ("t", texts(&["a", "a"])),
         ];
-        let (_folder, path) = written(&columns, Some(&geo_metadata(&["g".to_owned()]).1));
+        let (_folder, path) = written(&columns, Some(&points_in("g")));
         let bytes = fs::read(&path).unwrap();
         let look = |bytes: &[u8]| {
             fs::write(&path, bytes).unwrap();

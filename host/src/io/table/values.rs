@@ -9,7 +9,7 @@ use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
 use std::sync::Arc;
 
 use super::decode_error::DecodeError;
-use super::{Numbers, finite, geo};
+use super::{Numbers, finite, wkb};
 use crate::error::FileLocation;
 use crate::memory;
 use crate::point::LonLat;
@@ -80,7 +80,13 @@ impl Values {
     /// Creates a column of points in well-known binary.
     pub(crate) fn points(places: &[LonLat]) -> Self {
         let values =
-            places.iter().map(|place| ByteArray::from(geo::to_wkb([place.lon, place.lat]))).collect();
+            places.iter().map(|place| ByteArray::from(wkb::to_wkb([place.lon, place.lat]))).collect();
+        Self::new(Physical::BYTE_ARRAY, None, Data::Bytes(values))
+    }
+
+    /// Creates a column of boxes as polygons in well-known binary.
+    pub(crate) fn boxes(boxes: &[[[f64; 2]; 2]]) -> Self {
+        let values = boxes.iter().map(|&bounds| ByteArray::from(wkb::box_to_wkb(bounds))).collect();
         Self::new(Physical::BYTE_ARRAY, None, Data::Bytes(values))
     }
 
@@ -211,12 +217,13 @@ impl Values {
         }
     }
 
-    /// Returns the bytes of a row. The error is the reason why there are none.
-    pub(super) fn bytes(&self, row: usize) -> Result<&[u8], String> {
+    /// Returns the bytes of a row. The error is the reason why there are none; `expected` is what they encode, in singular and plural.
+    pub(super) fn bytes(&self, row: usize, expected: [&str; 2]) -> Result<&[u8], String> {
+        let [one, many] = expected;
         match (&self.data, self.value_index(row)) {
-            (_, None) => Err("null; expected a point".into()),
+            (_, None) => Err(format!("null; expected {one}")),
             (Data::Bytes(all), Some(index)) => Ok(all[index].data()),
-            _ => Err(format!("it has {}; expected points as bytes", self.type_name())),
+            _ => Err(format!("it has {}; expected {many} as bytes", self.type_name())),
         }
     }
 
