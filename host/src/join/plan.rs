@@ -104,14 +104,14 @@ impl fmt::Display for JoinPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [left, right] = self.num_points;
         writeln!(f, "device    {}", self.device)?;
-        writeln!(f, "points    {left} left, {right} right")?;
+        writeln!(f, "sets      {left} left, {right} right")?;
         match self.grid {
             Some((cells, bits)) => writeln!(f, "grid      {cells:.0} cells, codes of {bits} bits")?,
             None => writeln!(f, "grid      none")?,
         }
         writeln!(f, "strategy  {}", self.method)?;
         let (input, temp) = (Bytes(self.input_bytes), Bytes(self.temp_bytes));
-        write!(f, "memory    {input} for the points, {temp} beside them")?;
+        write!(f, "memory    {input} for the sets, {temp} beside them")?;
         match self.pair_bytes {
             0 => Ok(()),
             bytes => write!(f, ", {bytes} bytes more for each pair"),

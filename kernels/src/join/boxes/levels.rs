@@ -180,37 +180,12 @@ impl<const D: usize> LevelGrid<D> {
     }
 }
 
-/// The levels whose boxes a box searches. Of two boxes the larger one searches, unless its level is too far above the other's: it would
-/// search too many cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct SearchedLevels {
-    /// The most levels below a box that its thread searches.
-    pub(super) by_thread: u32,
-    /// The most levels below a box that are searched, by a warp where a thread does not.
-    pub(super) by_warp: u32,
-    /// True if boxes search their own level.
-    pub(super) with_equal: bool,
-}
-
-impl SearchedLevels {
-    /// Returns the levels that the thread of a box of a level searches, a bit for each.
-    #[inline(always)]
-    pub(super) const fn of_thread(self, level: Level) -> u64 {
-        let above = !0 << (level + self.by_warp + 1);
-        between(level.saturating_sub(self.by_thread), level + self.with_equal as u32) | above
-    }
-
-    /// Returns the levels that a warp searches for a box of a level, a bit for each.
-    #[inline(always)]
-    pub(super) const fn of_warp(self, level: Level) -> u64 {
-        between(level.saturating_sub(self.by_warp), level.saturating_sub(self.by_thread))
-    }
-}
-
-/// Returns the levels from `first` to before `end`, a bit for each.
+/// Returns the levels whose boxes a box of a level searches, a bit for each. The larger of two boxes searches, unless its level is more
+/// than `below` above the other's: it would search too many cells. `with_equal` adds the box's own level.
 #[inline(always)]
-const fn between(first: Level, end: Level) -> u64 {
-    (!0 << first) & !(!0 << end)
+pub(super) fn searched_levels(level: Level, below: u32, with_equal: bool) -> u64 {
+    let from = |level: u32| !0_u64 << level;
+    from(level.saturating_sub(below)) & !from(level + with_equal as u32) | from(level + below + 1)
 }
 
 /// The cells of a level in which boxes may meet a box, as runs of keys along the first axis.
@@ -309,8 +284,8 @@ mod tests {
                     continue;
                 };
                 let level = grid.level(b_cells);
-                // As far below as boxes search in these dimensions.
-                if grid.level(a_cells) > level + [9, 9, 8, 4, 0, 0, 0][D] {
+                // A larger box would search too many cells.
+                if grid.level(a_cells) > level + [8, 8, 8, 4, 0, 0, 0][D] {
                     continue;
                 }
                 let key = grid.key(level, b_cells[0].map(|cell| cell >> level));
@@ -338,20 +313,15 @@ mod tests {
 
     #[test]
     fn one_of_two_boxes_searches() {
-        for (by_thread, by_warp) in [(0, 0), (0, 3), (2, 2), (2, 8)] {
-            let [first, second] =
-                [true, false].map(|with_equal| SearchedLevels { by_thread, by_warp, with_equal });
-            let num = |of: SearchedLevels, own, other: u32| {
-                (of.of_thread(own) >> other & 1) + (of.of_warp(own) >> other & 1)
-            };
+        for below in 0..9 {
             for a in 0..32 {
                 for b in 0..32 {
-                    assert_eq!(num(first, a, b) + num(second, b, a), 1, "{first:?}: {a}, {b}");
+                    let [forth, back] = [searched_levels(a, below, true), searched_levels(b, below, false)];
+                    assert_eq!((forth >> b & 1) + (back >> a & 1), 1, "{below}: {a}, {b}");
                 }
             }
         }
-        let levels = SearchedLevels { by_thread: 2, by_warp: 4, with_equal: true };
-        assert_eq!((levels.of_thread(6), levels.of_warp(6)), (!0 << 11 | 0b1110000, 0b1100));
+        assert_eq!(searched_levels(6, 2, true), !0 << 9 | 0b111_0000);
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl PairOutput<'_> {
     /// # Safety
     /// All lanes call.
     #[inline(always)]
-    pub(super) unsafe fn add_to_total(&self, count: impl Into<u64>) {
+    pub(super) unsafe fn add_to_total(&self, count: u32) {
         if !self.counts.is_empty() {
             return;
         }

@@ -1,14 +1,14 @@
 //! All pairs of boxes by cells: counts, then rows or pairs.
 
 use super::output::PairOutput;
-use super::search::{BoxSides, Pass, Share, bits_of};
-use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_THREADS, boxes_min_blocks};
+use super::search::{BoxSides, Pass, bits_of};
+use crate::policy::{JOIN_THREADS, boxes_min_blocks};
 use crate::thread::coord::Coord;
-use crate::thread::items::{own_item, strided};
+use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
-/// Counts the pairs that the threads of one pass find, of each row or all; a thread per probe box. The pass that probes the left boxes comes
-/// first, and initializes the counts.
+/// Counts the pairs of one pass, of each row or all; a thread per probe box. The pass that probes the left boxes comes first, and
+/// initializes the counts.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
@@ -28,7 +28,7 @@ pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
             }
             count += hits.count_ones();
         };
-        search.for_each_group(i, Share::Thread, || true, |_| true, visit);
+        search.for_each_group(i, || true, |_| true, visit);
         if has_rows && search.pass.probes_left {
             output.counts.store(search.probe.ids.load(i) as usize, count);
         }
@@ -36,8 +36,8 @@ pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
     output.add_to_total(count);
 }
 
-/// Writes the rows or pairs that the threads of one pass find; a thread per probe box. The pass that probes the left boxes comes first, and
-/// initializes the counts if there are other pairs. The items of a row are in no particular order.
+/// Writes the rows or pairs of one pass; a thread per probe box. The pass that probes the left boxes comes first, and initializes the
+/// counts if the other pass has pairs. The items of a row are in no particular order.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_boxes_emit<C: Coord, const D: usize>(
@@ -56,8 +56,8 @@ pub unsafe fn join_boxes_emit<C: Coord, const D: usize>(
                 count += 1;
             }
         };
-        search.for_each_group(i, Share::Thread, || true, |_| true, visit);
-        if sides.has_more_pairs(search.pass) {
+        search.for_each_group(i, || true, |_| true, visit);
+        if sides.has_second_pass(search.pass) {
             output.counts.store(own_id as usize, count);
         }
     } else {
@@ -66,37 +66,6 @@ pub unsafe fn join_boxes_emit<C: Coord, const D: usize>(
                 output.append(search.build.ids.load(position + member as usize), own_id);
             }
         };
-        search.for_each_group(i, Share::Thread, || true, |_| true, visit);
+        search.for_each_group(i, || true, |_| true, visit);
     }
-}
-
-/// Counts the pairs that warps find in one pass, or writes them if the offsets of the rows are known. A warp searches for a box, each lane in
-/// every 32nd run; the warps of the launch share all boxes.
-#[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
-pub unsafe fn join_boxes_by_warps<C: Coord, const D: usize>(
-    sides: BoxSides<'_, C>,
-    pass: u32,
-    output: PairOutput<'_>,
-) {
-    let search = sides.search::<D>(Pass::from_word(pass));
-    let (thread, lanes) = (thread::index_1d_u64() as usize, thread::warp_size() as usize);
-    let num_warps = thread::grid_dim_x() as usize * (JOIN_THREADS / lanes);
-    let mut total = 0_u64;
-    for i in strided(thread / lanes, search.num_for_warps(), num_warps) {
-        let own_id = search.probe.ids.load(i);
-        let visit = |position: usize, hits: u32| {
-            total += u64::from(hits.count_ones());
-            if output.counts.is_empty() {
-                return;
-            }
-            for member in bits_of(hits) {
-                let id = search.build.ids.load(position + member as usize);
-                let (row, item) = if search.pass.probes_left { (own_id, id) } else { (id, own_id) };
-                output.append(row, item);
-            }
-        };
-        search.for_each_group(i, Share::Lane(warp::lane_id()), || true, |_| true, visit);
-    }
-    output.add_to_total(total);
 }

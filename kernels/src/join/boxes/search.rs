@@ -1,10 +1,10 @@
 //! Finds the boxes of one set that make a pair with a box of the other: in runs of cells at some levels.
 //!
 //! A pair is found by one of its boxes, and their levels say by which. Both sets therefore search each other, in two passes; the pairs of
-//! one level are found by one of them. For a box that has many runs, far below its own level, a warp searches.
+//! one level are found by one of them.
 
 use super::geometry::{Aabb, PairTest, Shape};
-use super::levels::{LevelGrid, NeighborCells, SearchedLevels};
+use super::levels::{LevelGrid, NeighborCells, searched_levels};
 use crate::join::cells::{Directory, NOWHERE, Pairing, SortedCodes};
 use crate::policy::levels_below;
 use crate::thread::coord::Coord;
@@ -70,28 +70,14 @@ impl Pass {
     }
 }
 
-/// What a thread searches for a box.
-#[derive(Clone, Copy)]
-pub(super) enum Share {
-    /// The levels that are not far below the box.
-    Thread,
-    /// The runs of a lane at the other levels.
-    Lane(u32),
-}
-
 impl<'a, C: Coord> BoxSides<'a, C> {
-    /// Returns the levels that boxes search in a join of all pairs.
+    /// True unless the pass that probes the right boxes searches levels without left boxes only.
     #[inline(always)]
-    fn levels(&self, pass: Pass) -> SearchedLevels {
-        let [by_thread, by_warp] = levels_below(self.dims as usize);
-        SearchedLevels { by_thread, by_warp, with_equal: pass.finds_equal }
-    }
-
-    /// True if the threads of the left boxes may leave pairs to others.
-    #[inline(always)]
-    pub(super) unsafe fn has_more_pairs(&self, left: Pass) -> bool {
-        let right_levels = u64::from(self.right.levels.load(0));
-        bits_of(self.left.levels.load(0)).any(|level| right_levels & !self.levels(left).of_thread(level) != 0)
+    pub(super) unsafe fn has_second_pass(&self, first: Pass) -> bool {
+        let below = levels_below(self.dims as usize);
+        let left_levels = u64::from(self.left.levels.load(0));
+        bits_of(self.right.levels.load(0))
+            .any(|level| left_levels & searched_levels(level, below, !first.finds_equal) != 0)
     }
 
     /// Returns the search of a pass.
@@ -101,8 +87,9 @@ impl<'a, C: Coord> BoxSides<'a, C> {
         let grid = LevelGrid::load(self.grid, self.dims as usize, bits);
         let test = PairTest { predicate, norm, bound: C::from_f64(self.bound), dims: grid.dims() };
         let (probe, build) = if pass.probes_left { (self.left, self.right) } else { (self.right, self.left) };
-        let levels = self.levels(pass);
-        BoxSearch { probe, build, pass, levels, grid, test, pairing, num_before: self.num_before }
+        let keys =
+            SortedCodes { codes: build.keys, directory: Directory::new(build.directory, grid.key_bits()) };
+        BoxSearch { probe, build, pass, grid, test, keys, pairing, num_before: self.num_before }
     }
 }
 
@@ -112,45 +99,20 @@ pub(super) struct BoxSearch<'a, C, const D: usize> {
     pub(super) probe: SortedBoxes<'a, C>,
     pub(super) build: SortedBoxes<'a, C>,
     pub(super) pass: Pass,
-    levels: SearchedLevels,
     grid: LevelGrid<D>,
     test: PairTest<C>,
+    keys: SortedCodes<'a>,
     pairing: Pairing,
     num_before: u32,
 }
 
-impl<'a, C: Coord, const D: usize> BoxSearch<'a, C, D> {
-    /// Returns the same search without warps: boxes of levels far below search for a box themselves.
-    #[inline(always)]
-    pub(super) const fn by_threads(mut self) -> Self {
-        self.levels.by_warp = self.levels.by_thread;
-        self
-    }
-
-    /// Returns the number of probe boxes for which warps search; they come first.
-    #[inline(always)]
-    pub(super) unsafe fn num_for_warps(&self) -> usize {
-        // The highest level that is too low; without build boxes, above all levels.
-        let level = self.build.levels.load(0).trailing_zeros() + self.levels.by_thread;
-        if level >= self.grid.bits {
-            return 0;
-        }
-        self.codes(&self.probe).lower_bound(self.grid.key(level, [0; D]))
-    }
-
-    /// Returns the keys of a set.
-    #[inline(always)]
-    fn codes(&self, set: &SortedBoxes<'a, C>) -> SortedCodes<'a> {
-        SortedCodes { codes: set.keys, directory: Directory::new(set.directory, self.grid.key_bits()) }
-    }
-
+impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
     /// Calls `visit` for up to [`GROUP`] build boxes that make pairs with probe box `i` and that `accepts` accepts, which is tested first,
     /// by position: with the position of the first and a bit for each. Goes on while `goes_on` is true.
     #[inline(always)]
     pub(super) unsafe fn for_each_group(
         &self,
         i: usize,
-        share: Share,
         goes_on: impl Fn() -> bool,
         accepts: impl Fn(usize) -> bool,
         mut visit: impl FnMut(usize, u32),
@@ -160,25 +122,22 @@ impl<'a, C: Coord, const D: usize> BoxSearch<'a, C, D> {
         if key == NOWHERE {
             return;
         }
-        let level = grid.level_of_key(key);
-        let (searched, first_run, step) = match share {
-            Share::Thread => (self.levels.of_thread(level), 0, 1),
-            Share::Lane(lane) => (self.levels.of_warp(level), lane, thread::warp_size()),
-        };
+        let below = levels_below(grid.dims());
+        let searched = searched_levels(grid.level_of_key(key), below, self.pass.finds_equal);
         let mut levels = u64::from(build.levels.load(0)) & searched;
         if levels == 0 {
             return;
         }
         let own: Aabb<C, D> = Aabb::load_aligned(probe.corners, i, grid.dims());
         let Some(cells) = grid.cells(&own) else { return };
-        let (own_id, keys) = (probe.ids.load(i), self.codes(build));
+        let own_id = probe.ids.load(i);
         while levels != 0 && goes_on() {
             let neighbors = NeighborCells::new(&cells, levels.trailing_zeros());
             levels &= levels - 1;
-            for run in strided(first_run, neighbors.num_runs(grid), step) {
+            for run in 0..neighbors.num_runs(grid) {
                 let (first, last) = neighbors.run(grid, run);
-                let begin = keys.lower_bound(first);
-                let end = keys.upper_bound(begin, last);
+                let begin = self.keys.lower_bound(first);
+                let end = self.keys.upper_bound(begin, last);
                 for position in strided(begin, end, GROUP) {
                     let mut hits = 0_u32;
                     for member in 0..GROUP {

@@ -1,7 +1,7 @@
 //! The best pairs of boxes by a running threshold. The boxes of both sets search each other in growing parts, and each part raises the
 //! threshold for the next. The blocks of a part are spread over both passes.
 
-use super::search::{BoxSides, Pass, Share, bits_of};
+use super::search::{BoxSides, Pass, bits_of};
 use crate::join::best::{CandidateList, pair};
 use crate::join::threshold::spread_block;
 use crate::policy::{JOIN_THREADS, join_boxes_rising_min_blocks};
@@ -50,7 +50,7 @@ pub unsafe fn join_boxes_rising<C: Coord, const D: usize>(
     let left_pass = Pass { probes_left: true, finds_equal: !right_pass.finds_equal };
     let probes_left = block < num_left;
     let (pass, block) = if probes_left { (left_pass, block) } else { (right_pass, block - num_left) };
-    let search = sides.search::<D>(pass).by_threads();
+    let search = sides.search::<D>(pass);
     let i = block as usize * JOIN_THREADS + thread::thread_idx_x() as usize;
     if i >= search.probe.ids.len() {
         return;
@@ -71,7 +71,6 @@ pub unsafe fn join_boxes_rising<C: Coord, const D: usize>(
     let own_id = search.probe.ids.load(i);
     search.for_each_group(
         i,
-        Share::Thread,
         || candidates.has_capacity(),
         |position| build.ranks.load(position).wrapping_sub(first) <= last - first,
         |position, hits| {

@@ -1,6 +1,6 @@
 //! The boxes of the sets of a join in the order of their levels and cells, on a GPU.
 
-use crate::device::{Layout, Region, Stream, Temp};
+use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::join::boxes::grid::PackedGrid;
 use crate::join::boxes::params::BoxParams;
@@ -9,12 +9,10 @@ use crate::point::with_kernel_dims;
 use crate::primitives::permute::{Direction, permute_parts};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::boxes::cells::join_boxes_keys;
-use kauri_kernels::join::boxes::output::PairOutput;
-use kauri_kernels::join::boxes::pairs::join_boxes_by_warps;
 use kauri_kernels::join::boxes::search::{BoxSides, GROUP, Pass, SortedBoxes};
 use kauri_kernels::join::cells::join_directory;
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::policy::{BOX_WARPS_MAX_BLOCKS, BOXES, levels_below};
+use kauri_kernels::policy::BOXES;
 use kauri_kernels::thread::coord::Coord;
 
 /// Scratch memory of a set.
@@ -177,29 +175,6 @@ impl<'a, C: Coord> SortedSets<'a, C> {
             (Pass { probes_left: true, finds_equal: !right_finds_equal }, left),
             (Pass { probes_left: false, finds_equal: right_finds_equal }, right),
         ]
-    }
-
-    /// Counts or writes the pairs that warps find, after those of the threads.
-    ///
-    /// # Safety
-    /// The output is that of the threads. Nothing else uses it and the sets until the stream has done the work.
-    pub(super) unsafe fn launch_warps(&self, stream: &Stream, output: PairOutput<'_>) -> Result<()> {
-        let [by_thread, by_warp] = levels_below(self.dims);
-        if by_thread == by_warp {
-            return Ok(());
-        }
-        self.passes().into_iter().try_for_each(|(pass, num_probes)| {
-            let num_blocks = BOX_WARPS_MAX_BLOCKS.min(num_probes as u64);
-            let args = (self.args(), pass.to_word(), output);
-            // SAFETY: passed on to the caller.
-            unsafe {
-                match self.dims {
-                    3 => stream.launch::<join_boxes_by_warps<C, 3>>(num_blocks, args),
-                    2 => stream.launch::<join_boxes_by_warps<C, 2>>(num_blocks, args),
-                    _ => Ok(()),
-                }
-            }
-        })
     }
 }
 

@@ -206,14 +206,10 @@ impl<C: Coord> Finder<'_, C> {
         unsafe {
             match self {
                 Self::Nested(sets, params) => nested::launch(stream, *sets, params, output),
-                Self::Cells(sets) => {
-                    if output.offsets.is_empty() {
-                        launch_passes!(stream, sets, C, join_boxes_count(output))?;
-                    } else {
-                        launch_passes!(stream, sets, C, join_boxes_emit(output))?;
-                    }
-                    sets.launch_warps(stream, output)
+                Self::Cells(sets) if output.offsets.is_empty() => {
+                    launch_passes!(stream, sets, C, join_boxes_count(output))
                 }
+                Self::Cells(sets) => launch_passes!(stream, sets, C, join_boxes_emit(output)),
                 #[cfg(feature = "research")]
                 Self::Published(sets) => sets.launch(stream, output),
             }
