@@ -85,17 +85,19 @@ fn find(text: &str, path: &str) -> Result<Range<usize>> {
     }
     let head = format!("pub const {name}: ");
     let item = item(text, &head)?.with_context(|| format!("{FILE} has no constant `{name}`"))?;
-    let start = text[item.clone()].find(" = ").map(|at| item.start + at + 3);
-    let start = start.with_context(|| format!("`{name}` in {FILE} has no value"))?;
-    let value = start..item.end - 1;
+    // A long value is on the next line.
+    let (head, value) =
+        text[item.clone()].split_once(" =").with_context(|| format!("`{name}` in {FILE} has no value"))?;
+    let spaces = value.len() - value.trim_start().len();
+    let value = item.start + head.len() + 2 + spaces..item.end - 1;
     let Some(field) = field else {
-        if text[value.clone()].contains('\n') {
+        if text[value.clone()].contains('{') {
             bail!("`{name}` has fields: name one, as {name}.field");
         }
         return Ok(value);
     };
-    let line = format!("    {field}: ");
-    let at = one(text, value, &line, || format!("`{name}` has no field `{field}`"))?;
+    // The first field of a line, or another one.
+    let at = one(text, value, &format!(" {field}: "), || format!("`{name}` has no field `{field}`"))?;
     Ok(at.end..end_of_value(text, at.end))
 }
 
@@ -148,14 +150,15 @@ fn arm(text: &str, item: Range<usize>, function: &str, pattern: &str) -> Result<
     Ok(at.end..end_of_value(text, at.end))
 }
 
-/// Returns the end of a value: the comma outside of brackets.
+/// Returns the end of a value: the comma outside of brackets, or the last bracket.
 fn end_of_value(text: &str, start: usize) -> usize {
     let mut depth = 0;
     let end = text[start..].char_indices().find(|(_, c)| {
         depth += i32::from("([{".contains(*c)) - i32::from(")]}".contains(*c));
         depth < 0 || (depth == 0 && (*c == ',' || *c == '\n'))
     });
-    end.map_or(text.len(), |(at, _)| start + at)
+    let end = end.map_or(text.len(), |(at, _)| start + at);
+    start + text[start..end].trim_end().len()
 }
 
 /// Returns the present value of a path.
@@ -226,6 +229,10 @@ pub const QUERIES: Policy = Policy {
     min_blocks: [8, 6, 4],
 };
 
+/// The limits of joins.
+pub const JOINS: Limits =
+    Limits { best: 16, rest: [1, 2] };
+
 /// Returns a shape:
 ///
 /// | a | b |
@@ -249,6 +256,8 @@ pub const fn sort(key_bytes: usize, n: usize) -> (usize, usize) {
             ("ITEMS=1 << 20", "pub const ITEMS: u64 = 1 << 20;"),
             ("QUERIES.threads=64", "    threads: 64,\n    min_blocks: [8, 6, 4],"),
             ("QUERIES.min_blocks=[8, 8, 4]", "    min_blocks: [8, 8, 4],"),
+            ("JOINS.best=8", "\n    Limits { best: 8, rest: [1, 2] };"),
+            ("JOINS.rest=[3]", "\n    Limits { best: 16, rest: [3] };"),
             ("sort[(4, 0 | 4)]=(12, 18)", "        (4, 0 | 4) => (12, 18),\n"),
             (
                 "sort[(4, 0 | 4) if n > 9]=(12, 18)",
@@ -276,6 +285,7 @@ pub const fn sort(key_bytes: usize, n: usize) -> (usize, usize) {
             ("THREADS=(1", "no value"),
             ("THREADS=1=2", "NAME=VALUE"),
             ("QUERIES=1", "name one"),
+            ("JOINS=1", "name one"),
             ("QUERIES.blocks=1", "no field `blocks`"),
             ("sort[(5, 0)]=1", "no arm `(5, 0)`, only `(4, 0 | 4) if n > 9`"),
             ("other[_]=1", "no function `other`"),
@@ -322,7 +332,13 @@ pub const fn sort(key_bytes: usize, n: usize) -> (usize, usize) {
     fn the_policy_of_the_kernels() {
         let root = crate::workspace::Workspace::find().unwrap().root;
         let text = std::fs::read_to_string(root.join(FILE)).unwrap();
-        for path in ["JOIN_THREADS", "QUERIES.min_blocks", "JOIN.best_points", "radix_sort[(8, 0 | 4)]"] {
+        for path in [
+            "JOIN_THREADS",
+            "QUERIES.min_blocks",
+            "JOIN.best_points",
+            "BOXES.larger_set",
+            "radix_sort[(8, 0 | 4)]",
+        ] {
             let value = value(&text, path).unwrap().to_owned();
             assert_eq!(with(&text, &[Setting { path: path.to_owned(), value }]).unwrap(), text);
         }
