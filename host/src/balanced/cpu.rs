@@ -8,6 +8,7 @@ use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,7 +20,7 @@ use crate::balanced::super_key;
 use crate::error::{Error, Result};
 use crate::memory::{self, Items, MemoryPlan};
 use crate::once::Once;
-use crate::parallel::{self, TASK_ITEMS};
+use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
@@ -103,11 +104,9 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
 /// Returns for each point the first point that equals it. Empty if all points are distinct. `sorted` is the array of the first axis.
 fn representatives<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
-    let has_equal = |task: usize| {
-        let begin = task * TASK_ITEMS;
-        sorted[begin..sorted.len().min(begin + TASK_ITEMS + 1)].windows(2).any(are_equal)
-    };
-    if !parallel::any(sorted.len().div_ceil(TASK_ITEMS), &has_equal) {
+    let has_equal =
+        |range: Range<usize>| sorted[range.start..sorted.len().min(range.end + 1)].windows(2).any(are_equal);
+    if !Ranges::new(sorted.len(), TASK_ITEMS).any(&has_equal) {
         return Ok(Vec::new());
     }
     let mut representatives = memory::collect(0..points.len() as u32, "representatives of the points")?;

@@ -44,18 +44,18 @@ fn check_representatives<C: Coord>(
     num_nodes: usize,
 ) -> Result<()> {
     let point = |id: usize| &coords[id * dims..(id + 1) * dims];
-    let wrong = |id: usize, kept: u32| {
+    let wrong = |id: usize| {
+        let kept = representatives.items[id];
         let kept_id = kept as usize;
         if kept_id > id || representatives.items[kept_id] != kept {
-            return Some(format!(
-                "point {kept} stands for point {id}, but comes later or does not stand for itself"
-            ));
+            let what = "comes later or does not stand for itself";
+            return Some((id, format!("point {kept} stands for point {id}, but {what}")));
         }
         // Compares values rather than bits: -0.0 equals 0.0.
-        (point(kept_id) != point(id))
-            .then(|| format!("point {kept} stands for point {id}, but differs from it"))
+        let differs = point(kept_id) != point(id);
+        differs.then(|| (id, format!("point {kept} stands for point {id}, but differs from it")))
     };
-    if let Some((id, what)) = first_wrong(&representatives.items, &wrong) {
+    if let Some((id, what)) = parallel::find_some(representatives.items.len(), TASK_ITEMS, wrong) {
         return Err(representatives.corrupt(id, what));
     }
     let num_kept =
@@ -67,19 +67,6 @@ fn check_representatives<C: Coord>(
     Ok(())
 }
 
-/// Returns the first item of which `wrong` says that it is wrong, and what it says.
-fn first_wrong(
-    items: &[u32],
-    wrong: &(dyn Fn(usize, u32) -> Option<String> + Sync),
-) -> Option<(usize, String)> {
-    let first_in = |task: usize| {
-        let begin = task * TASK_ITEMS;
-        (begin..items.len().min(begin + TASK_ITEMS)).find(|&i| wrong(i, items[i]).is_some())
-    };
-    let first = parallel::find_first(items.len().div_ceil(TASK_ITEMS), &first_in)?;
-    Some((first, wrong(first, items[first])?))
-}
-
 /// Checks that the nodes are at the addresses of a balanced tree, and that each has a different kept point.
 fn check_medians(
     medians: &Section<u32>,
@@ -87,19 +74,19 @@ fn check_medians(
     num_nodes: usize,
     num_points: usize,
 ) -> Result<()> {
-    let wrong = |slot: usize, id: u32| {
-        let level = level(slot as u32);
+    let wrong = |slot: usize| {
+        let (id, level) = (medians.items[slot], level(slot as u32));
         let run = Run::of(slot as u32 - full_tree(level), level, num_nodes as u32);
         if (run.len == 0) != (id == NONE) {
-            return Some(format!("the entry is {id}, but the subtree has {} points", run.len));
+            return Some((slot, format!("the entry is {id}, but the subtree has {} points", run.len)));
         }
         if id != NONE && id as usize >= num_points {
-            return Some(format!("id {id}, but there are {num_points} points"));
+            return Some((slot, format!("id {id}, but there are {num_points} points")));
         }
         let is_kept = representatives.get(id as usize).is_none_or(|&kept| kept == id);
-        (!is_kept).then(|| format!("id {id}, but that point was removed"))
+        (!is_kept).then(|| (slot, format!("id {id}, but that point was removed")))
     };
-    if let Some((slot, what)) = first_wrong(&medians.items, &wrong) {
+    if let Some((slot, what)) = parallel::find_some(medians.items.len(), TASK_ITEMS, wrong) {
         return Err(medians.corrupt(slot, what));
     }
     match ids::first_duplicate(&medians.items, num_points)? {

@@ -49,11 +49,10 @@ impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
     pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Vec<[u32; D]>> {
         let corners = self.check_nodes(&corrupt)?;
         let fault = |i: usize| {
-            let node = &self.nodes[i];
-            if node.is_leaf() { self.fault_in_points(node, &corners[i]) } else { None }
+            let node = Some(&self.nodes[i]).filter(|node| node.is_leaf())?;
+            Some((i, self.fault_in_points(node, &corners[i])?))
         };
-        let wrong = parallel::find_first(self.nodes.len(), &|i| fault(i).map(|_| i));
-        match wrong.and_then(|i| Some((i, fault(i)?))) {
+        match parallel::find_some(self.nodes.len(), 1, fault) {
             Some((i, what)) => Err(corrupt(i, what)),
             None => Ok(corners),
         }

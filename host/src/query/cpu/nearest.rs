@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 
 use crate::error::Result;
 use crate::memory::Parts;
+use crate::parallel::Ranges;
 use crate::query::backend::NearestRows;
 use crate::query::cpu::best::{Best, BoundedHeap, Candidate, SortedRow};
 use crate::query::cpu::order::{self, Order, Rows};
@@ -48,7 +49,7 @@ pub(crate) fn nearest<C: Coord>(
         ids: Parts::new(&mut ids.spare_capacity_mut()[..entries]),
         distances: Parts::new(&mut distances.spare_capacity_mut()[..entries]),
     };
-    for rows in order::blocks(num_queries, order::MAX_ORDERED) {
+    for rows in Ranges::new(num_queries, order::MAX_ORDERED).iter() {
         let order = Order::new(search.num_points(), rows, &|query| search.start_bucket(query))?;
         order.for_each(&|_, queries| search.find(queries, &slots));
     }

@@ -3,6 +3,7 @@
 use crate::device::{Buffer, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::Ranges;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
@@ -41,7 +42,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         max_points: usize,
     ) -> Result<Vec<Chunk>> {
         let (len, chunk) = (input.coords.len() / D, MAX_CHUNK.min(max_points));
-        let chunks: Vec<_> = (0..len).step_by(chunk).map(|begin| begin..len.min(begin + chunk)).collect();
+        let chunks: Vec<_> = Ranges::new(len, chunk).iter().collect();
         let counts = lanes.run(self.gpu, "counts", &chunks, |lane, i| {
             let coords = lane.upload(&input.coords[chunks[i].start * D..chunks[i].end * D], D)?;
             let frame = self.frame_on(&lane.stream)?;
