@@ -9,6 +9,7 @@ use crate::join::params::TopKParams;
 use crate::point::with_kernel_dims;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::carve;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -35,9 +36,8 @@ pub(super) fn best_pairs<J: ScoredJoin>(
     params: &TopKParams<J>,
     sets: [ScoredView<'_, J::Coord>; 2],
 ) -> Result<Vec<Bits128>> {
-    let mut layout = Layout::new();
-    let best = BestPairs::plan(&mut layout, params.k);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    let plan = |layout: &mut _| BestPairs::plan(layout, params.k);
+    let (best, temp) = carve(stream, workspace, "top-k distance join", plan)?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
     best.run(&temp, params.threshold, |running| {
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.

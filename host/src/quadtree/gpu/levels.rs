@@ -4,6 +4,7 @@ use crate::device::{Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::select::{Select, Selected};
 use crate::quadtree::gpu::build::Build;
@@ -50,9 +51,8 @@ pub(crate) unsafe fn build<C: Coord, const D: usize>(
 ) -> Result<Vec<u32>> {
     options.check(D)?;
     let (stream, first_level, num_roots) = (build.stream, build.roots[0].level, build.roots.len());
-    let mut layout = Layout::new();
-    let plan = Plan::new(&mut layout, build.ids.len(), D, build.leaf_points);
-    let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
+    let plan = |layout: &mut _| Plan::new(layout, build.ids.len(), D, build.leaf_points);
+    let (plan, temp) = carve(stream, workspace, "quadtree level by level", plan)?;
     let parents = temp.view(plan.parents[first_level as usize % 2]);
     let mut builder = LevelBuilder { build, temp: &temp, plan: &plan, options, code_levels: 0..0 };
     temp.upload(temp.view(plan.counters), &[num_roots as u64, 0, 0])?;
@@ -81,9 +81,7 @@ pub(crate) unsafe fn build<C: Coord, const D: usize>(
 
 /// Returns the workspace of a build.
 pub(crate) fn workspace_bytes(num_points: usize, dims: usize, leaf_points: u32) -> u64 {
-    let mut layout = Layout::new();
-    Plan::new(&mut layout, num_points, dims, leaf_points);
-    layout.bytes()
+    bytes_of(|layout| Plan::new(layout, num_points, dims, leaf_points))
 }
 
 /// The nodes of a level that split.
