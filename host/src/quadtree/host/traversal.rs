@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
-use crate::query::cpu::backend::{CpuTree, TreeOf, TreeQueries};
+use crate::query::backend::QueryBackend;
+use crate::query::cpu::backend::{CpuTree, TreeOf};
 use crate::query::cpu::best::Best;
 use crate::query::cpu::points;
 use crate::query::cpu::rules::PointQuery;
@@ -41,9 +42,9 @@ impl<C: Coord> CpuTree for HostTree<C> {
         Ok(rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into())
     }
 
-    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> Result<R>) -> Result<R> {
         with_2_or_3!(self.dims, D => {
-            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
+            run(&TreeOf { index: self, tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }

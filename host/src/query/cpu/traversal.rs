@@ -17,7 +17,7 @@ const MAX_LEVELS: usize = 32;
 const MAX_START_LEVELS: u32 = 15;
 
 /// A tree that queries traverse: the [`Nodes`] of a k-d tree, or the cells of a quadtree (`quadtree/host/traversal.rs`).
-pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
+pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Send + Sync {
     /// Working memory that is reused from query to query.
     type Stack: Default;
 
