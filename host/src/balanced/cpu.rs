@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
-use crate::balanced::sections::{LoadedSections, Sections};
+use crate::balanced::backend::Sections;
 use crate::balanced::super_key;
 use crate::error::{Error, Result};
 use crate::memory::{self, Items, MemoryPlan};
@@ -30,12 +30,12 @@ const MAX_TASK_POINTS: usize = 4096;
 
 /// A tree in host memory.
 pub(crate) struct CpuTree<C: Coord> {
-    dims: usize,
-    coords: Arc<Items<C>>,
-    num_nodes: usize,
-    medians: Items<u32>,
-    representatives: Items<u32>,
-    index: Once<CpuIndex<C>>,
+    pub(super) dims: usize,
+    pub(super) coords: Arc<Items<C>>,
+    pub(super) num_nodes: usize,
+    pub(super) medians: Items<u32>,
+    pub(super) representatives: Items<u32>,
+    pub(super) index: Once<CpuIndex<C>>,
 }
 
 /// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build: one array per axis, and a scratch array for
@@ -48,13 +48,6 @@ pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize) -> MemoryPla
 impl<C: Coord> CpuTree<C> {
     pub(crate) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
         with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
-    }
-
-    /// Makes the tree of the arrays of a file.
-    #[cfg(feature = "io")]
-    pub(crate) fn from_sections(sections: LoadedSections<C>, dims: usize) -> Self {
-        let LoadedSections { num_nodes, coords, medians, representatives } = sections;
-        Self { dims, coords: coords.into(), num_nodes, medians, representatives, index: Once::new() }
     }
 }
 

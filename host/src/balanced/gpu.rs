@@ -15,9 +15,9 @@ use kauri_kernels::balanced::{Tree, medians_len};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::backend::Backend;
-use crate::balanced::options::BalancedOptions;
 #[cfg(feature = "io")]
-use crate::balanced::sections::Sections;
+use crate::balanced::backend::Sections;
+use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::memory::MemoryPlan;

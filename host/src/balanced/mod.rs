@@ -22,8 +22,6 @@ mod gpu;
 mod multi_gpu;
 pub(crate) mod options;
 #[cfg(feature = "io")]
-mod sections;
-#[cfg(feature = "io")]
 mod stored;
 mod super_key;
 

@@ -5,22 +5,24 @@ use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-use crate::balanced::backend::Backend;
-use crate::balanced::sections::{LoadedSections, Sections};
-use crate::balanced::{Backends, BalancedKdTree, cpu, gpu};
+use crate::balanced::backend::{Backend, Sections};
+use crate::balanced::cpu::CpuTree;
+use crate::balanced::gpu::GpuTree;
+use crate::balanced::{Backends, BalancedKdTree};
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
+use crate::once::Once;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{Dispatch, NoValue, Point, Typed, dims, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
-impl<C: Coord> LoadedSections<C> {
-    /// Reads the arrays of a file, and checks that the medians have the shape of a balanced tree with one node per kept point, and that
+impl<C: Coord> CpuTree<C> {
+    /// Reads the tree of a file, and checks that the medians have the shape of a balanced tree with one node per kept point, and that
     /// removed points equal their representatives.
-    fn read(mut file: IndexFile, dims: usize) -> Result<Self> {
+    fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
         let num_points = file.num_points()?;
         let num_nodes = file.num_nodes(num_points.min(1)..=num_points)?;
         let coords = file.section("coords", &[num_points * dims])?;
@@ -31,8 +33,8 @@ impl<C: Coord> LoadedSections<C> {
         check_coords(&coords, dims)?;
         check_representatives(&representatives, &coords.items, dims, num_nodes)?;
         check_medians(&medians, &representatives.items, num_nodes, num_points)?;
-        let (coords, medians) = (coords.items, medians.items);
-        Ok(Self { num_nodes, coords, medians, representatives: representatives.items })
+        let (coords, medians, representatives) = (coords.items.into(), medians.items, representatives.items);
+        Ok(Self { dims, coords, num_nodes, medians, representatives, index: Once::new() })
     }
 }
 
@@ -107,12 +109,10 @@ fn load(
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
     Ok(with_coordinate!(coordinate, C, () => {
-        let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
+        let tree = stats.phase("check", || CpuTree::<C>::of_file(file, dims))?;
         match gpu_of!(device) {
-            None => Box::new(cpu::CpuTree::from_sections(sections, dims)) as Box<dyn Backend<C>>,
-            Some(gpu) => {
-                Box::new(stats.phase("upload", || gpu::GpuTree::from_sections(gpu, &sections, dims))?)
-            }
+            None => Box::new(tree) as Box<dyn Backend<C>>,
+            Some(gpu) => Box::new(stats.phase("upload", || GpuTree::from_host(gpu, &tree))?),
         }
     }))
 }

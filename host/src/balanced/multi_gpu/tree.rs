@@ -6,12 +6,12 @@ use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::backend::Backend;
+#[cfg(feature = "io")]
+use crate::balanced::backend::Sections;
 use crate::balanced::cpu::index::of_point;
 use crate::balanced::gpu::GpuTree;
 use crate::balanced::gpu::in_order::bucket_index;
 use crate::balanced::multi_gpu::part::MAX_PARTS;
-#[cfg(feature = "io")]
-use crate::balanced::sections::Sections;
 use crate::balanced::super_key::compare;
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};

@@ -6,13 +6,14 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::backend::{LoadedSections, Sections};
+use crate::kdtree::backend::Sections;
 use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
 use crate::memory;
 use crate::parallel;
 use crate::point::check_each_coordinate;
+use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
@@ -38,12 +39,8 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Uploads the tree of a file.
-    pub(crate) fn from_sections(
-        gpu: &Gpu,
-        nodes: &LoadedSections<C>,
-        dims: usize,
-        stats: &mut Stats,
-    ) -> Result<Self> {
+    pub(crate) fn from_nodes(gpu: &Gpu, nodes: &CpuIndex<C>, stats: &mut Stats) -> Result<Self> {
+        let dims = nodes.dims;
         let rule = if nodes.axes.is_empty() { SplitRule::RoundRobin } else { SplitRule::Widest };
         let mut tree = Self::uninitialized(gpu, nodes.ids.len(), dims, rule)?;
         if nodes.ids.is_empty() {
