@@ -545,6 +545,11 @@ impl Error {
         }
     }
 
+    /// Returns the error of a node of an invalid index.
+    pub(crate) fn corrupt(node: usize, what: impl Into<String>) -> Self {
+        Self::Corrupt { node: node as u64, what: what.into() }
+    }
+
     /// Converts [`Error::OutOfMemory`] from the allocation of a result of `count` items to [`Error::ResultTooLarge`]; other errors stay.
     pub(crate) fn of_result(self, count: u64, item_bytes: u64) -> Self {
         let bytes = count.saturating_mul(item_bytes);

@@ -227,7 +227,7 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
                 "{num_stored} nodes, of which {num_nodes} in place, instead of {}",
                 self.tree.num_nodes
             );
-            return Err(corrupt(0, what));
+            return Err(Error::corrupt(0, what));
         }
         Ok(())
     }
@@ -248,10 +248,11 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
         let id = self.tree.medians.get(slot).copied().unwrap_or(NONE);
         match seen.get_mut(id as usize) {
             None => {
-                return Err(corrupt(slot, format!("id {id}, but there are {} points", self.points.len())));
+                let what = format!("id {id}, but there are {} points", self.points.len());
+                return Err(Error::corrupt(slot, what));
             }
             Some(seen) if *seen => {
-                return Err(corrupt(slot, format!("id {id} is also the id of another node")));
+                return Err(Error::corrupt(slot, format!("id {id} is also the id of another node")));
             }
             Some(seen) => *seen = true,
         }
@@ -260,10 +261,8 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
             if below.is_some_and(|below| !is_less(below, id))
                 || above.is_some_and(|above| !is_less(id, above))
             {
-                return Err(corrupt(
-                    slot,
-                    format!("id {id} is on the wrong side of an ancestor on axis {axis}"),
-                ));
+                let what = format!("id {id} is on the wrong side of an ancestor on axis {axis}");
+                return Err(Error::corrupt(slot, what));
             }
         }
         let axis = level as usize % D;
@@ -273,8 +272,4 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
         let greater = self.subtree(run.greater(), level + 1, 2 * address + 1, greater, seen)?;
         Ok(less + 1 + greater)
     }
-}
-
-fn corrupt(node: usize, what: String) -> Error {
-    Error::Corrupt { node: node as u64, what }
 }

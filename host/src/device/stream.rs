@@ -5,13 +5,14 @@ use super::event::Event;
 use super::gpu::Gpu;
 use super::images::KernelId;
 use crate::error::{Error, Result, check_len};
+use crate::once::Once;
 use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
 #[cfg(feature = "cust")]
 use std::any::Any;
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The most blocks of a launch.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
@@ -45,7 +46,7 @@ struct Handle {
     gpu: Gpu,
     raw: RawStream,
     /// The stream of [`fork`](Stream::fork), created at first use.
-    side: OnceLock<SideStream>,
+    side: Once<SideStream>,
 }
 
 /// The owner of a driver's stream.
@@ -104,7 +105,7 @@ impl Stream {
     }
 
     pub(super) fn of(gpu: &Gpu, raw: RawStream, owner: Owner) -> Self {
-        Self { handle: Arc::new(Handle { owner, gpu: gpu.clone(), raw, side: OnceLock::new() }) }
+        Self { handle: Arc::new(Handle { owner, gpu: gpu.clone(), raw, side: Once::new() }) }
     }
 
     /// Returns the device.
@@ -444,13 +445,10 @@ impl Stream {
 
     /// Returns the second stream of [`fork`](Self::fork).
     fn side(&self) -> Result<&SideStream> {
-        if let Some(side) = self.handle.side.get() {
-            return Ok(side);
-        }
         let gpu = self.gpu();
-        let side = SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
-        // Another thread may have created it meanwhile.
-        Ok(self.handle.side.get_or_init(|| side))
+        self.handle.side.get_or_try_init(|| {
+            Ok(SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? })
+        })
     }
 
     /// Enqueues work on this stream and concurrent work on a second stream, both after all earlier work. Later work

@@ -22,10 +22,9 @@ pub(crate) struct Unchecked<'a, C, const D: usize> {
 
 /// Checks that a tree is the one that a build makes of its points.
 pub(crate) fn verify<C: Coord, const D: usize>(tree: &(impl Backend<C> + ?Sized)) -> Result<()> {
-    let corrupt = |node: usize, what| Error::Corrupt { node: node as u64, what };
     let (outline, nodes, coords, ids) = (tree.outline(), tree.nodes()?, tree.coords()?, tree.ids()?);
     if let Some((place, what)) = ids::first_invalid(&ids)? {
-        return Err(corrupt(0, format!("at place {place}: {what}")));
+        return Err(Error::corrupt(0, format!("at place {place}: {what}")));
     }
     let unchecked = Unchecked::<C, D> {
         frame: outline.frame(),
@@ -34,13 +33,13 @@ pub(crate) fn verify<C: Coord, const D: usize>(tree: &(impl Backend<C> + ?Sized)
         points: coords.as_chunks().0,
         ids: &ids,
     };
-    let corners = unchecked.check(corrupt)?;
+    let corners = unchecked.check(Error::corrupt)?;
     if outline.level_begins != level_begins(&nodes) {
-        return Err(corrupt(0, format!("its levels begin at {:?}", outline.level_begins)));
+        return Err(Error::corrupt(0, format!("its levels begin at {:?}", outline.level_begins)));
     }
     let cells = tree.cells(0..nodes.len() as u32)?;
     let wrong = cells.as_chunks().0.iter().zip(&corners).position(|(cell, expected)| cell != expected);
-    wrong.map_or(Ok(()), |i| Err(corrupt(i, format!("its cell is at {:?}", &cells[i * D..][..D]))))
+    wrong.map_or(Ok(()), |i| Err(Error::corrupt(i, format!("its cell is at {:?}", &cells[i * D..][..D]))))
 }
 
 impl<C: Coord, const D: usize> Unchecked<'_, C, D> {

@@ -15,6 +15,7 @@ use crate::join::params::TopKParams;
 use crate::join::scored::Score;
 use crate::join::strategy::Strategy;
 use crate::memory::{self, vec_with_capacity};
+use crate::once::Once;
 use crate::primitives::top_k::Best as BestKeys;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
@@ -23,7 +24,6 @@ use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -41,7 +41,7 @@ struct ScoredSets<'a, J: ScoredJoin, S> {
     coords: [&'a [J::Coord]; 2],
     scores: [&'a [S]; 2],
     /// The ranks of the least and the greatest score, computed when they are first needed.
-    extremes: [OnceLock<[u64; 2]>; 2],
+    extremes: [Once<[u64; 2]>; 2],
 }
 
 /// Returns the best pairs of sets in host memory, with at most `bytes` bytes of device memory; all free memory if `None`.
@@ -65,7 +65,7 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
     }
     let lens = scores.map(<[S]>::len);
     let mut uploader = Uploader { stream, staging: None };
-    let sets = ScoredSets { params, coords, scores, extremes: Default::default() };
+    let sets = ScoredSets { params, coords, scores, extremes: [Once::new(), Once::new()] };
     let mut ids = lens.map(Ids::First);
     if params.strategy == Strategy::Threshold {
         match sets.join_best_points(workspace, &mut uploader, bytes)? {
@@ -249,14 +249,7 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
         }
         let num = ids[0].len() + ids[1].len();
         memory::check((num * size_of::<u32>()) as u64, "points of a join that are looked at")?;
-        let extremes = [0, 1].map(|set| match self.extremes[set].get() {
-            Some(extremes) => *extremes,
-            None => {
-                // Computed outside the initializer, because a waiting thread of the pool may take up work that leads back here.
-                let extremes = extremes(self.scores[set]);
-                *self.extremes[set].get_or_init(|| extremes)
-            }
-        });
+        let extremes = [0, 1].map(|set| *self.extremes[set].get_or_init(|| extremes(self.scores[set])));
         // Every score function is monotone, so the best partner of a point has the least or the greatest score.
         let may_reach = |set: usize, id: usize| {
             let own = self.scores[set][id].score_rank();

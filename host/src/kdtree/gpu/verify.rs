@@ -45,7 +45,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
     let [cycle, expected] = cycles;
     let (cycle, expected) = (cycle?, expected?);
     if cycle != expected {
-        return Err(Error::Corrupt { node: 0, what: out_of_turn(cycle, expected) });
+        return Err(Error::corrupt(0, out_of_turn(cycle, expected)));
     }
     match finding.to_vec(&stream)?[0] {
         u64::MAX => Ok(()),
@@ -56,7 +56,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
                 wrong::AXIS => "it does not split on the widest axis of its cell",
                 _ => "its point is on the wrong side of an ancestor",
             };
-            Err(Error::Corrupt { node: found >> 32, what: what.into() })
+            Err(Error::corrupt((found >> 32) as usize, what))
         }
     }
 }
