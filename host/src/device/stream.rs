@@ -91,7 +91,7 @@ impl Stream {
     /// # Errors
     /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self::of(gpu, gpu.driver().create_stream()?, Owner::Handle))
+        Ok(Self::of(gpu, gpu.driver.create_stream()?, Owner::Handle))
     }
 
     /// Borrows the caller's stream (a `CUstream` of any library), which is not destroyed here.
@@ -118,7 +118,7 @@ impl Stream {
     /// # Errors
     /// Errors of the driver, including those of the work.
     pub fn synchronize(&self) -> Result<()> {
-        self.gpu().driver().synchronize(self.raw())
+        self.gpu().driver.synchronize(self.raw())
     }
 
     /// Records `event` after all work enqueued so far.
@@ -127,7 +127,7 @@ impl Stream {
     /// [`Error::WrongDevice`], and errors of the driver.
     pub fn record(&self, event: &Event) -> Result<()> {
         event.gpu().check_same(self.gpu())?;
-        self.gpu().driver().record(event.raw(), self.raw())
+        self.gpu().driver.record(event.raw, self.raw())
     }
 
     /// Makes later work of this stream wait for `event`, which may belong to another GPU.
@@ -136,7 +136,7 @@ impl Stream {
     /// [`Error::WrongDevice`] if only one of them is simulated, and errors of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.gpu().check_same_backend(self.gpu())?;
-        self.gpu().driver().wait(self.raw(), event.raw())
+        self.gpu().driver.wait(self.raw(), event.raw)
     }
 
     /// Launches kernel `K` with one thread per item, rounded up to whole blocks. 0 items launch nothing.
@@ -307,7 +307,7 @@ impl Stream {
             "launch"
         );
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().launch(&launch, self.raw()) }
+        unsafe { self.gpu().driver.launch(&launch, self.raw()) }
     }
 
     /// Enqueues a transfer of `bytes` bytes, which may be 0.
@@ -319,7 +319,7 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().transfer(transfer, bytes, self.raw()) }
+        unsafe { self.gpu().driver.transfer(transfer, bytes, self.raw()) }
     }
 
     /// Sets every byte of a view, in stream order.
@@ -473,7 +473,7 @@ impl Stream {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Owner::Handle = self.owner {
-            self.gpu.driver().destroy_stream(self.raw);
+            self.gpu.driver.destroy_stream(self.raw);
         }
     }
 }

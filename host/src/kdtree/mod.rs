@@ -36,8 +36,7 @@ pub use options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 
 use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count, check_len};
-use crate::memory;
-use crate::memory::MemoryPlan;
+use crate::memory::{self, MemoryPlan};
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
     with_coordinate,

@@ -21,8 +21,7 @@ pub(crate) mod traversal;
 pub(crate) mod within;
 
 use crate::error::Result;
-use crate::memory;
-use crate::memory::Items;
+use crate::memory::{self, Items};
 use crate::once::Once;
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;

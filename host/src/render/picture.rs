@@ -85,7 +85,7 @@ pub fn image_with(
         };
         parallel::extend(&mut pixels, batch.len(), TASK_ITEMS, bytes);
     }
-    Ok(Image { width, height, pixels: pixels.into_flattened(), num_rays: scene.num_rays() })
+    Ok(Image { width, height, pixels: pixels.into_flattened(), num_rays: scene.num_rays })
 }
 
 /// Returns the triangle at the center of each pixel, row by row from the upper left corner;

@@ -154,7 +154,7 @@ fn node_ranks<C: Coord, const D: usize>(
             }
         };
     }
-    let mut to = zeros(overfull.num_nodes(), "ranks of scores")?;
+    let mut to = zeros(overfull.nodes.len(), "ranks of scores")?;
     overfull.trees().for_each(|tree| set(tree, ranks, &mut to));
     Ok(to)
 }

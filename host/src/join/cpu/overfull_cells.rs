@@ -32,7 +32,7 @@ pub(super) struct Segment {
 pub(super) struct OverfullCells<C, const D: usize> {
     trees: Vec<CellTree>,
     items: Vec<TreePoint<C, D>>,
-    nodes: Vec<TreeNode<C, D>>,
+    pub(super) nodes: Vec<TreeNode<C, D>>,
 }
 
 /// The tree of a cell.
@@ -213,11 +213,6 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
             build(items, nodes);
         });
         Ok(cells)
-    }
-
-    /// Returns the number of nodes of all trees.
-    pub(super) fn num_nodes(&self) -> usize {
-        self.nodes.len()
     }
 
     /// Returns all trees.

@@ -1,6 +1,5 @@
 //! Copies trees between device memory and the arrays of files. Files store nodes in level order, a GPU in in-order sequence.
 
-use crate::point::with_dims;
 use kauri_kernels::query::left_balanced::{full_tree, in_order_rank, num_levels};
 use kauri_kernels::thread::coord::Coord;
 
@@ -12,7 +11,7 @@ use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
 use crate::memory;
 use crate::parallel;
-use crate::point::check_each_coordinate;
+use crate::point::{check_each_coordinate, with_dims};
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
