@@ -120,7 +120,9 @@ pub(super) trait TreeVisitor<C, const D: usize> {
     fn filter(&self, node: &TreeNode<C, D>, index: usize) -> NodeFilter;
 
     /// Visits all points below a node that is within the distance and has been accepted as a whole.
-    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()>;
+    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()> {
+        items.iter().try_for_each(|item| self.visit(item))
+    }
 
     /// Visits a point within the distance, below a node that has not been skipped.
     fn visit(&mut self, item: &TreePoint<C, D>) -> ControlFlow<()>;

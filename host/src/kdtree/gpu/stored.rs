@@ -13,6 +13,7 @@ use crate::memory;
 use crate::parallel;
 use crate::point::{check_each_coordinate, with_dims};
 use crate::query::cpu::CpuIndex;
+use crate::query::gpu::node_slots;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
@@ -49,14 +50,13 @@ impl<C: Coord> GpuTree<C> {
         // SAFETY: nobody else has the tree yet, and the stream is synchronized.
         unsafe {
             stats.phase("upload", || {
-                let (room, num_coords) = (tree.index.padded_coords.slice_mut(), nodes.coords.len());
-                // Kernels read whole groups of points, so the padding after the last point is read too.
-                stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
+                let (padded_coords, ids) = (tree.index.padded_coords.slice_mut(), tree.index.ids.slice_mut());
+                let to = node_slots(&stream, dims, padded_coords, ids)?;
                 with_dims!(dims, D => {
-                    let to = room.part(0, num_coords);
-                    upload_in_order::<C, [C; D]>(&stream, to, nodes.coords.as_chunks().0, <[_]>::as_flattened)
+                    let points = nodes.coords.as_chunks().0;
+                    upload_in_order::<C, [C; D]>(&stream, to.coords, points, <[_]>::as_flattened)
                 })?;
-                upload_in_order::<u32, u32>(&stream, tree.index.ids.slice_mut(), &nodes.ids, |ids| ids)?;
+                upload_in_order::<u32, u32>(&stream, to.ids, &nodes.ids, |ids| ids)?;
                 stream.upload(tree.index.axes.slice_mut(), &nodes.axes)
             })?;
             stats.phase("boxes", || {

@@ -334,7 +334,7 @@ fn find_in_blocks<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C
         let order = order(search, rows.clone())?;
         counts.clear();
         let kept = keep_rows(search, &order, &rows, &mut counts);
-        append_offsets(&mut found.offsets, &counts);
+        append_offsets(&mut found.offsets, counts.iter().copied().map(u64::from));
         append(search, &order, &kept, &mut found)?;
     }
     Ok(found)
