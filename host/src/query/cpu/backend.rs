@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries};
-use crate::query::cpu::nearest::{NearestOf, nearest, nearest_of_one};
+use crate::query::cpu::nearest::{nearest, nearest_of_one};
 use crate::query::cpu::queries::{Corners, PointQueries, corners};
 use crate::query::cpu::traversal::Traversable;
 use crate::query::cpu::within::{InsideBoxes, RangeOf, count, count_within, find, find_within};
@@ -77,8 +77,7 @@ impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> Quer
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
         rows: NearestRows<C>,
     ) -> Result<NearestRows<C>> {
-        let queries = &self.queries(queries, options);
-        nearest(&NearestOf { tree: self.tree, queries }, queries.points.len(), k, rows)
+        nearest(self.tree, &self.queries(queries, options), k, rows)
     }
 
     fn nearest_of_one(
