@@ -39,11 +39,11 @@ impl<C: Coord> CpuTree for HostTree<C> {
     type Coord = C;
 
     fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
-        Ok(rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into())
+        Ok(rows_by_id(&self.ids, &self.coords, self.outline.dims, "points as queries")?.into())
     }
 
     fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> Result<R>) -> Result<R> {
-        with_2_or_3!(self.dims, D => {
+        with_2_or_3!(self.outline.dims, D => {
             run(&TreeOf { index: self, tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
