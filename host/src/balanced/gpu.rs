@@ -105,8 +105,7 @@ impl<C: Coord> GpuTree<C> {
         let plan = plan::<C>(&mut layout, n, dims, options);
         let mut children = stats.phase("init", || {
             let num_children = num_children(&*plan, n);
-            let mut children = Buffer::uninitialized(gpu, num_children, "children of the nodes")?;
-            children.fill_bytes(stream, 0xff)?;
+            let children = Buffer::of_bytes(stream, num_children, 0xff, "children of the nodes")?;
             stream.synchronize()?;
             Ok(children)
         })?;

@@ -51,6 +51,13 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(Self { gpu: gpu.clone(), address, len, owned: true, _items: PhantomData })
     }
 
+    /// Allocates `len` items, and fills them with a byte.
+    pub(crate) fn of_bytes(stream: &Stream, len: usize, byte: u8, label: &'static str) -> Result<Self> {
+        let mut buffer = Self::uninitialized(stream.gpu(), len, label)?;
+        buffer.fill_bytes(stream, byte)?;
+        Ok(buffer)
+    }
+
     /// Allocates a result of `len` items, each with `item_bytes` bytes in all its arrays.
     ///
     /// # Errors

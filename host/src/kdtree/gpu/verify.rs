@@ -19,8 +19,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
         return Ok(());
     }
     let stream = index.stream()?;
-    let mut seen = Buffer::uninitialized(&index.gpu, num_points, "seen ids")?;
-    seen.fill_bytes(&stream, 0)?;
+    let mut seen = Buffer::of_bytes(&stream, num_points, 0, "seen ids")?;
     let mut varying = Buffer::uninitialized(&index.gpu, index.varying_axes.len(), "axes that vary")?;
     let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
     let mut workspace = Workspace::new(&index.gpu);

@@ -84,12 +84,10 @@ impl RootBuffers {
     /// Allocates memory for the roots of the next round.
     fn with_len(stream: &Stream, len: usize) -> Result<Self> {
         let gpu = stream.gpu();
-        let mut lens = Buffer::uninitialized(gpu, len + 1, "nodes of a quadtree")?;
-        lens.fill_bytes(stream, 0)?;
         Ok(Self {
             nodes: Buffer::uninitialized(gpu, len, "nodes of a quadtree")?,
             starts: Buffer::uninitialized(gpu, len, "nodes of a quadtree")?,
-            lens,
+            lens: Buffer::of_bytes(stream, len + 1, 0, "nodes of a quadtree")?,
         })
     }
 }

@@ -31,11 +31,7 @@ impl GpuTree {
         let mut order_workspace = Workspace::new(&self.gpu);
         let tree_rays = self.rays(&stream, &mut order_workspace, &rays, options)?;
         // One more element than rays: after the scan it is the total.
-        let zeros = || -> Result<_> {
-            let mut counts = Buffer::<u64>::uninitialized(stream.gpu(), num_rays + 1, "hits of rays")?;
-            counts.fill_bytes(&stream, 0)?;
-            Ok(counts)
-        };
+        let zeros = || Buffer::of_bytes(&stream, num_rays + 1, 0, "hits of rays");
         let (mut offsets, mut distinct_offsets) = (zeros()?, zeros()?);
         // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
         unsafe {

@@ -48,8 +48,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             let coords = lane.upload(&input.coords[chunks[i].start * D..chunks[i].end * D], D)?;
             let frame = self.frame_on(&lane.stream)?;
             let num_cells = 1 << (D as u32 * num_levels);
-            let mut counts = Buffer::<u32>::uninitialized(self.gpu, num_cells, "counts of cells")?;
-            counts.fill_bytes(&lane.stream, 0)?;
+            let mut counts = Buffer::<u32>::of_bytes(&lane.stream, num_cells, 0, "counts of cells")?;
             let args = (coords.slice(), frame.slice(), level, num_levels, counts.slice_mut());
             // SAFETY: the buffers wait for the device before they are freed.
             unsafe {
