@@ -48,23 +48,6 @@ impl Select {
         let num_tiles = input.len().div_ceil(tile_items::<T, SELECT_ROWS>()) as u64;
         Ok((num_tiles, SelectArgs { input, to, words: temp.view(self.words) }))
     }
-
-    /// Selects the items whose flag is not 0.
-    ///
-    /// # Safety
-    /// All arrays have the planned length and do not overlap. Nothing else uses them until the stream has done the
-    /// work.
-    pub(crate) unsafe fn run_flagged<T: Words>(
-        &self,
-        temp: &Temp<'_>,
-        input: Slice<'_, T>,
-        flags: Slice<'_, u8>,
-        to: Selected<'_, T>,
-    ) -> Result<()> {
-        let (num_tiles, select) = self.prepare(temp, input, to)?;
-        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { temp.stream.launch::<primitives_select_flagged<T>>(num_tiles, (select, flags)) }
-    }
 }
 
 /// Returns the bytes of temporary memory of a selection of `len` items.

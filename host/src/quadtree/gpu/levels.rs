@@ -11,6 +11,7 @@ use crate::quadtree::gpu::build::Build;
 use crate::quadtree::node::check_num_nodes;
 use crate::quadtree::options::levels::LevelsOptions;
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::primitives::select::primitives_select_flagged;
 use kauri_kernels::quadtree::codes::children::NodesMut;
 use kauri_kernels::quadtree::codes::quadtree_codes;
 use kauri_kernels::quadtree::levels::blocks::quadtree_level_by_block;
@@ -228,7 +229,8 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
             let count = device_counters.part(counters::NUM_SPLITS, 1);
             let kept = Selected { kept: next_parents, others: empty_view(), count };
             let (numbers, flags) = (children.numbers.read_only(), children.flags.read_only());
-            plan.select.run_flagged(temp, numbers, flags, kept)?;
+            let (num_tiles, select) = plan.select.prepare(temp, numbers, kept)?;
+            stream.launch::<primitives_select_flagged<u32>>(num_tiles, (select, flags))?;
             self.count_tiles(next_parents, num_children.min(temp.view(plan.tiles).len() - 1))
         }
     }

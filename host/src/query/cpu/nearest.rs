@@ -37,13 +37,16 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
     })
 }
 
+/// Writes the ids and the distances of a batch of rows.
+type FindRows<'a, C> = dyn Fn(Rows<'_>, &Parts<'_, u32>, &Parts<'_, C>) + Sync + 'a;
+
 /// Writes rows of `k` neighbors in the order that `order` returns for some rows; `find` writes the rows of a batch.
 fn write_rows<C: Coord>(
     num_rows: usize,
     k: usize,
     (mut ids, mut distances): NearestRows<C>,
     order: &dyn Fn(Range<usize>) -> Result<Order>,
-    find: &(dyn Fn(Rows<'_>, &Parts<'_, u32>, &Parts<'_, C>) + Sync),
+    find: &FindRows<'_, C>,
 ) -> Result<NearestRows<C>> {
     let entries = num_rows * k;
     if entries == 0 {
