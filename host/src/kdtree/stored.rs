@@ -78,18 +78,13 @@ fn load(
     dims: usize,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(with_coordinate!(coordinate, C, () => Storage::<C>::load(device, file, dims, stats)?))
-}
-
-impl<C: Coord> Storage<C> {
-    /// Loads the tree to the CPU or to the GPU.
-    fn load(device: &Device, file: IndexFile, dims: usize, stats: &mut Stats) -> Result<Self> {
-        let nodes = stats.phase("check", || CpuIndex::of_file(file, dims))?;
-        Ok(match gpu_of!(device) {
-            None => Self::Cpu(Box::new(cpu::with_cycle(nodes))),
-            Some(gpu) => Self::Gpu(Box::new(GpuTree::from_nodes(gpu, &nodes, stats)?)),
-        })
-    }
+    Ok(with_coordinate!(coordinate, C, () => {
+        let nodes = stats.phase("check", || CpuIndex::<C>::of_file(file, dims))?;
+        match gpu_of!(device) {
+            None => Storage::Cpu(Box::new(cpu::with_cycle(nodes))),
+            Some(gpu) => Storage::Gpu(Box::new(GpuTree::from_nodes(gpu, &nodes, stats)?)),
+        }
+    }))
 }
 
 files_of_index! {
