@@ -144,11 +144,8 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         let index = self.index.get_or_try_init(|| {
             let frame = self.frame_on(&Stream::new(self.gpu())?)?;
             let (dims, num_points) = (self.outline.dims, self.ids.len() as u32);
-            bucket_index(
-                &self.coords,
-                &self.ids,
-                Cells { frame, nodes: self.nodes.clone(), dims, num_points },
-            )
+            let cells = Cells { frame, nodes: self.nodes.clone(), dims, num_points };
+            bucket_index(&self.coords, &self.ids, cells)
         })?;
         Ok(index)
     }

@@ -110,7 +110,7 @@ pub(crate) fn index_bytes<C>(num_slots: usize, dims: usize, levels: u32) -> u64 
 impl<C: Coord> BucketIndex<C> {
     /// Allocates an index with `num_slots` slots and `levels` levels above the buckets.
     pub(crate) fn with_slots(gpu: &Gpu, num_slots: usize, dims: usize, levels: u32) -> Result<Self> {
-        let num_coords = num_slots.next_multiple_of(GROUP) * dims;
+        let (num_coords, num_splits) = (num_slots.next_multiple_of(GROUP) * dims, full_tree(levels) as usize);
         let padded_coords = Buffer::uninitialized(gpu, num_coords, "points of an index")?;
         Ok(Self {
             gpu: gpu.clone(),
@@ -121,11 +121,7 @@ impl<C: Coord> BucketIndex<C> {
             least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "least ids of an index")?,
             axes: Buffer::uninitialized(gpu, 0, "split axes of an index")?,
             varying_axes: Buffer::uninitialized(gpu, 0, "axes of an index that vary")?,
-            locator: Locator::Planes(Buffer::uninitialized(
-                gpu,
-                full_tree(levels) as usize,
-                "split planes of an index",
-            )?),
+            locator: Locator::Planes(Buffer::uninitialized(gpu, num_splits, "split planes of an index")?),
             bucket_len: 0,
             input_coords: None,
             built_on: None,

@@ -16,6 +16,7 @@ use crate::join::scored::Score;
 use crate::join::strategy::Strategy;
 use crate::memory::{self, vec_with_capacity};
 use crate::once::Once;
+use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::top_k::Best as BestKeys;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
@@ -210,20 +211,18 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
     ) -> Result<Vec<u32>> {
         let (scores, stream) = (self.scores[set], uploader.stream);
         let order = nested::best_keys(&self.params.scoring, set);
-        let plan = |len: usize| {
-            let mut layout = Layout::new();
-            let top = TopScores::plan(&mut layout, S::TYPE, len, max_points.min(len));
-            (top, layout)
-        };
+        let plan = |layout: &mut _, len: usize| TopScores::plan(layout, S::TYPE, len, max_points.min(len));
+        let bytes_needed =
+            |len: usize| bytes_of(|layout| plan(layout, len)) + size_of_val(&scores[..len]) as u64;
         let mut len = scores.len();
-        while len > max_points && plan(len).1.bytes() + size_of_val(&scores[..len]) as u64 > bytes {
+        while len > max_points && bytes_needed(len) > bytes {
             len /= 2;
         }
         let mut ids = Vec::new();
         for (i, scores) in scores.chunks(len).enumerate() {
             let uploaded = uploader.items(scores, 1, &Ids::First(scores.len()), "scores of a join")?;
-            let (top, layout) = plan(scores.len());
-            let temp = workspace.carve(stream, &layout, "best scores of a join")?;
+            let plan = |layout: &mut _| plan(layout, scores.len());
+            let (top, temp) = carve(stream, workspace, "best scores of a join", plan)?;
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
             let local_ids = unsafe {
                 let local_ids = top.run(&temp, score_words(&uploaded), S::TYPE, order)?;

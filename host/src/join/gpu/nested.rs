@@ -83,12 +83,8 @@ pub(super) fn join_best_points_on_device<J: ScoredJoin>(
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(
-                    &temp.on(stream),
-                    sets[i].scores,
-                    sets[i].score_type,
-                    best_keys(&params.scoring, i),
-                )
+                let (ScoredView { scores, score_type, .. }, best) = (sets[i], best_keys(&params.scoring, i));
+                top[i].run(&temp.on(stream), scores, score_type, best)
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
             join_chosen_points(stream, params, best.begin(&temp, threshold)?, sets, ids, are_all)

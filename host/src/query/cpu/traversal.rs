@@ -205,11 +205,9 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         row: usize,
         visitor: &mut impl RangeVisitor<C>,
     ) {
-        RangeTraversal { tree: self, first_small: self.first_small(), predicate, row, visitor }.subtree(
-            0,
-            self.cycle.first(),
-            L::EVERYWHERE,
-        );
+        let first_small = self.first_small();
+        let mut traversal = RangeTraversal { tree: self, first_small, predicate, row, visitor };
+        traversal.subtree(0, self.cycle.first(), L::EVERYWHERE);
     }
 
     fn has_all(&self) -> bool {
