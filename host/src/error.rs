@@ -571,6 +571,12 @@ pub(crate) fn check_count(what: &'static str, count: u64, max: u64) -> Result<()
     if count <= max { Ok(()) } else { Err(Error::TooManyItems { what, count, max }) }
 }
 
+/// Returns [`Error::OutOfRange`] if a number is not from `least` to `most`.
+pub(crate) fn check_range(what: &'static str, value: impl Into<u64>, least: u64, most: u64) -> Result<()> {
+    let value = value.into();
+    if (least..=most).contains(&value) { Ok(()) } else { Err(Error::OutOfRange { what, value, least, most }) }
+}
+
 fn log_suffix(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!("\n{log}") }
 }
