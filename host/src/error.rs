@@ -545,6 +545,11 @@ impl Error {
         }
     }
 
+    /// Returns the error of a node of an invalid index.
+    pub(crate) fn corrupt(node: usize, what: impl Into<String>) -> Self {
+        Self::Corrupt { node: node as u64, what: what.into() }
+    }
+
     /// Converts [`Error::OutOfMemory`] from the allocation of a result of `count` items to [`Error::ResultTooLarge`]; other errors stay.
     pub(crate) fn of_result(self, count: u64, item_bytes: u64) -> Self {
         let bytes = count.saturating_mul(item_bytes);
@@ -564,6 +569,12 @@ pub(crate) fn check_len(what: &'static str, expected: usize, got: usize) -> Resu
 /// Returns [`Error::TooManyItems`] if there are more than `max` items.
 pub(crate) fn check_count(what: &'static str, count: u64, max: u64) -> Result<()> {
     if count <= max { Ok(()) } else { Err(Error::TooManyItems { what, count, max }) }
+}
+
+/// Returns [`Error::OutOfRange`] if a number is not from `least` to `most`.
+pub(crate) fn check_range(what: &'static str, value: impl Into<u64>, least: u64, most: u64) -> Result<()> {
+    let value = value.into();
+    if (least..=most).contains(&value) { Ok(()) } else { Err(Error::OutOfRange { what, value, least, most }) }
 }
 
 fn log_suffix(log: &str) -> String {

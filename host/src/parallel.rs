@@ -6,9 +6,11 @@
 
 use crate::error::Result;
 use crate::memory::{self, Parts};
+use crate::threads::lock;
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+use std::sync::Mutex;
 
 /// Number of items of a task, where an item takes some nanoseconds.
 pub(crate) const TASK_ITEMS: usize = 4096;
@@ -47,6 +49,14 @@ pub(crate) fn any(num: usize, task: &(dyn Fn(usize) -> bool + Sync)) -> bool {
         return (0..num).any(task);
     }
     (0..num).into_par_iter().any(task)
+}
+
+/// Returns `find(i)` for the first number `i` below `len` for which it is not `None`. A task covers `step` numbers. `find` may be called
+/// twice for a number.
+pub(crate) fn find_some<T>(len: usize, step: usize, find: impl Fn(usize) -> Option<T> + Sync) -> Option<T> {
+    let ranges = Ranges::new(len, step);
+    let find_in = |task: usize| ranges.get(task).find_map(&find);
+    find_first(ranges.num(), &|task| find_in(task).map(|_| task)).and_then(find_in)
 }
 
 /// Runs two closures, perhaps concurrently.
@@ -92,13 +102,23 @@ impl Ranges {
         i * self.step..self.len.min((i + 1) * self.step)
     }
 
+    /// Returns the ranges in order.
+    pub(crate) fn iter(self) -> impl ExactSizeIterator<Item = Range<usize>> {
+        (0..self.num()).map(move |i| self.get(i))
+    }
+
+    /// Returns true if `task` returns true for any range.
+    pub(crate) fn any(self, task: &(dyn Fn(Range<usize>) -> bool + Sync)) -> bool {
+        any(self.num(), &|i| task(self.get(i)))
+    }
+
     /// Calls `task` for each range.
     pub(crate) fn for_each(self, task: &(dyn Fn(Range<usize>) + Sync)) {
         for_each(self.num(), &|i| task(self.get(i)));
     }
 
     /// Returns the results of `task` for each range, in order.
-    fn map<T: Send>(self, task: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    pub(crate) fn map<T: Send>(self, task: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
         map(self.num(), 1, |i| task(self.get(i)))
     }
 }
@@ -157,17 +177,10 @@ pub(crate) fn map<T: Send>(len: usize, step: usize, item: impl Fn(usize) -> T + 
 
 /// Returns `map(item)` for all items, one item a task.
 pub(crate) fn map_into<T: Send, R: Send>(items: Vec<T>, map: impl Fn(T) -> R + Sync) -> Vec<R> {
-    let mut items: Vec<_> = items.into_iter().map(Some).collect();
-    let len = items.len();
-    let slots = Parts::of_initialized(&mut items);
-    let mut results: Vec<_> = (0..len).map(|_| None).collect();
-    let result_slots = Parts::of_initialized(&mut results);
-    for_each(len, &|i| {
-        // SAFETY: each task has an item and a result of its own; the old result is `None`.
-        unsafe {
-            let item = slots.part(i..i + 1).assume_init_mut()[0].take();
-            result_slots.write(i, item.map(&map));
-        }
+    let items: Vec<_> = items.into_iter().map(|item| Mutex::new(Some(item))).collect();
+    let results = self::map(items.len(), 1, |i| {
+        let item = lock(&items[i]).take();
+        item.map(&map)
     });
     results.into_iter().flatten().collect()
 }
@@ -228,6 +241,8 @@ mod tests {
     fn the_first_of_several() {
         assert_eq!(find_first(1000, &|i| (i % 100 == 37).then_some(2 * i)), Some(74));
         assert_eq!(find_first(30, &|i| (i % 100 == 37).then_some(i)), None);
+        assert_eq!(find_some(1000, 64, |i| (i % 100 == 99).then(|| i.to_string())), Some("99".into()));
+        assert_eq!(find_some(99, 64, |i| (i == 99).then_some(i)), None);
         assert!(any(1000, &|i| i == 999) && !any(1000, &|i| i == 1000));
     }
 

@@ -183,13 +183,7 @@ pub(crate) fn check_each<T: Sync>(
     sequential: usize,
     error: impl Fn(usize, &T) -> Option<Error> + Send + Sync,
 ) -> Result<()> {
-    let error_in = |task: usize| {
-        let begin = task * sequential;
-        (begin..items.len().min(begin + sequential)).find_map(|i| error(i, &items[i]))
-    };
-    let has_error = |task: usize| error_in(task).map(|_| task);
-    let first = parallel::find_first(items.len().div_ceil(sequential), &has_error);
-    first.and_then(error_in).map_or(Ok(()), Err)
+    parallel::find_some(items.len(), sequential, |i| error(i, &items[i])).map_or(Ok(()), Err)
 }
 
 /// The points of items, in order.

@@ -1,10 +1,21 @@
 //! Backend trait of balanced trees: the operations that each device implements.
 
-#[cfg(feature = "io")]
-use crate::balanced::sections::Sections;
 use crate::error::Result;
 use crate::query::backend::QueryBackend;
 use kauri_kernels::thread::coord::Coord;
+#[cfg(feature = "io")]
+use std::borrow::Cow;
+
+/// The arrays of a tree that a file stores.
+#[cfg(feature = "io")]
+pub(crate) struct Sections<'a, C: Coord> {
+    /// The coordinates of all input points, by id.
+    pub(crate) coords: Cow<'a, [C]>,
+    /// The id of the node at each address, level by level, or [`NONE`](kauri_kernels::balanced::NONE).
+    pub(crate) medians: Cow<'a, [u32]>,
+    /// The representative of each point: the first point that equals it. Empty if all points are distinct.
+    pub(crate) representatives: Cow<'a, [u32]>,
+}
 
 /// A balanced tree on its device, or on several devices.
 pub(crate) trait Backend<C: Coord>: Send + Sync {

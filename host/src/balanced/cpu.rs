@@ -8,18 +8,19 @@ use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
-use crate::balanced::sections::{LoadedSections, Sections};
+use crate::balanced::backend::Sections;
 use crate::balanced::super_key;
 use crate::error::{Error, Result};
 use crate::memory::{self, Items, MemoryPlan};
 use crate::once::Once;
-use crate::parallel::{self, TASK_ITEMS};
+use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
@@ -29,12 +30,12 @@ const MAX_TASK_POINTS: usize = 4096;
 
 /// A tree in host memory.
 pub(crate) struct CpuTree<C: Coord> {
-    dims: usize,
-    coords: Arc<Items<C>>,
-    num_nodes: usize,
-    medians: Items<u32>,
-    representatives: Items<u32>,
-    index: Once<CpuIndex<C>>,
+    pub(super) dims: usize,
+    pub(super) coords: Arc<Items<C>>,
+    pub(super) num_nodes: usize,
+    pub(super) medians: Items<u32>,
+    pub(super) representatives: Items<u32>,
+    pub(super) index: Once<CpuIndex<C>>,
 }
 
 /// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build: one array per axis, and a scratch array for
@@ -47,13 +48,6 @@ pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize) -> MemoryPla
 impl<C: Coord> CpuTree<C> {
     pub(crate) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
         with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
-    }
-
-    /// Makes the tree of the arrays of a file.
-    #[cfg(feature = "io")]
-    pub(crate) fn from_sections(sections: LoadedSections<C>, dims: usize) -> Self {
-        let LoadedSections { num_nodes, coords, medians, representatives } = sections;
-        Self { dims, coords: coords.into(), num_nodes, medians, representatives, index: Once::new() }
     }
 }
 
@@ -103,11 +97,9 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
 /// Returns for each point the first point that equals it. Empty if all points are distinct. `sorted` is the array of the first axis.
 fn representatives<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
-    let has_equal = |task: usize| {
-        let begin = task * TASK_ITEMS;
-        sorted[begin..sorted.len().min(begin + TASK_ITEMS + 1)].windows(2).any(are_equal)
-    };
-    if !parallel::any(sorted.len().div_ceil(TASK_ITEMS), &has_equal) {
+    let has_equal =
+        |range: Range<usize>| sorted[range.start..sorted.len().min(range.end + 1)].windows(2).any(are_equal);
+    if !Ranges::new(sorted.len(), TASK_ITEMS).any(&has_equal) {
         return Ok(Vec::new());
     }
     let mut representatives = memory::collect(0..points.len() as u32, "representatives of the points")?;
@@ -235,7 +227,7 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
                 "{num_stored} nodes, of which {num_nodes} in place, instead of {}",
                 self.tree.num_nodes
             );
-            return Err(corrupt(0, what));
+            return Err(Error::corrupt(0, what));
         }
         Ok(())
     }
@@ -256,10 +248,11 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
         let id = self.tree.medians.get(slot).copied().unwrap_or(NONE);
         match seen.get_mut(id as usize) {
             None => {
-                return Err(corrupt(slot, format!("id {id}, but there are {} points", self.points.len())));
+                let what = format!("id {id}, but there are {} points", self.points.len());
+                return Err(Error::corrupt(slot, what));
             }
             Some(seen) if *seen => {
-                return Err(corrupt(slot, format!("id {id} is also the id of another node")));
+                return Err(Error::corrupt(slot, format!("id {id} is also the id of another node")));
             }
             Some(seen) => *seen = true,
         }
@@ -268,10 +261,8 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
             if below.is_some_and(|below| !is_less(below, id))
                 || above.is_some_and(|above| !is_less(id, above))
             {
-                return Err(corrupt(
-                    slot,
-                    format!("id {id} is on the wrong side of an ancestor on axis {axis}"),
-                ));
+                let what = format!("id {id} is on the wrong side of an ancestor on axis {axis}");
+                return Err(Error::corrupt(slot, what));
             }
         }
         let axis = level as usize % D;
@@ -281,8 +272,4 @@ impl<C: Coord, const D: usize> Check<'_, C, D> {
         let greater = self.subtree(run.greater(), level + 1, 2 * address + 1, greater, seen)?;
         Ok(less + 1 + greater)
     }
-}
-
-fn corrupt(node: usize, what: String) -> Error {
-    Error::Corrupt { node: node as u64, what }
 }

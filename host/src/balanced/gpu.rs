@@ -15,9 +15,9 @@ use kauri_kernels::balanced::{Tree, medians_len};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::backend::Backend;
-use crate::balanced::options::BalancedOptions;
 #[cfg(feature = "io")]
-use crate::balanced::sections::Sections;
+use crate::balanced::backend::Sections;
+use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::memory::MemoryPlan;
@@ -105,8 +105,7 @@ impl<C: Coord> GpuTree<C> {
         let plan = plan::<C>(&mut layout, n, dims, options);
         let mut children = stats.phase("init", || {
             let num_children = num_children(&*plan, n);
-            let mut children = Buffer::uninitialized(gpu, num_children, "children of the nodes")?;
-            children.fill_bytes(stream, 0xff)?;
+            let children = Buffer::of_bytes(stream, num_children, 0xff, "children of the nodes")?;
             stream.synchronize()?;
             Ok(children)
         })?;

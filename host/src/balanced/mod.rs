@@ -22,8 +22,6 @@ mod gpu;
 mod multi_gpu;
 pub(crate) mod options;
 #[cfg(feature = "io")]
-mod sections;
-#[cfg(feature = "io")]
 mod stored;
 mod super_key;
 
@@ -35,8 +33,7 @@ use std::marker::PhantomData;
 
 use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
 use crate::error::{Error, Result, check_count, check_len};
-use crate::memory;
-use crate::memory::MemoryPlan;
+use crate::memory::{self, MemoryPlan};
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
     with_coordinate,

@@ -5,22 +5,24 @@ use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 
-use crate::balanced::backend::Backend;
-use crate::balanced::sections::{LoadedSections, Sections};
-use crate::balanced::{Backends, BalancedKdTree, cpu, gpu};
+use crate::balanced::backend::{Backend, Sections};
+use crate::balanced::cpu::CpuTree;
+use crate::balanced::gpu::GpuTree;
+use crate::balanced::{Backends, BalancedKdTree};
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::kdtree::stored::check_coords;
+use crate::once::Once;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{Dispatch, NoValue, Point, Typed, dims, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
-impl<C: Coord> LoadedSections<C> {
-    /// Reads the arrays of a file, and checks that the medians have the shape of a balanced tree with one node per kept point, and that
+impl<C: Coord> CpuTree<C> {
+    /// Reads the tree of a file, and checks that the medians have the shape of a balanced tree with one node per kept point, and that
     /// removed points equal their representatives.
-    fn read(mut file: IndexFile, dims: usize) -> Result<Self> {
+    fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
         let num_points = file.num_points()?;
         let num_nodes = file.num_nodes(num_points.min(1)..=num_points)?;
         let coords = file.section("coords", &[num_points * dims])?;
@@ -31,8 +33,8 @@ impl<C: Coord> LoadedSections<C> {
         check_coords(&coords, dims)?;
         check_representatives(&representatives, &coords.items, dims, num_nodes)?;
         check_medians(&medians, &representatives.items, num_nodes, num_points)?;
-        let (coords, medians) = (coords.items, medians.items);
-        Ok(Self { num_nodes, coords, medians, representatives: representatives.items })
+        let (coords, medians, representatives) = (coords.items.into(), medians.items, representatives.items);
+        Ok(Self { dims, coords, num_nodes, medians, representatives, index: Once::new() })
     }
 }
 
@@ -44,18 +46,18 @@ fn check_representatives<C: Coord>(
     num_nodes: usize,
 ) -> Result<()> {
     let point = |id: usize| &coords[id * dims..(id + 1) * dims];
-    let wrong = |id: usize, kept: u32| {
+    let wrong = |id: usize| {
+        let kept = representatives.items[id];
         let kept_id = kept as usize;
         if kept_id > id || representatives.items[kept_id] != kept {
-            return Some(format!(
-                "point {kept} stands for point {id}, but comes later or does not stand for itself"
-            ));
+            let what = "comes later or does not stand for itself";
+            return Some((id, format!("point {kept} stands for point {id}, but {what}")));
         }
         // Compares values rather than bits: -0.0 equals 0.0.
-        (point(kept_id) != point(id))
-            .then(|| format!("point {kept} stands for point {id}, but differs from it"))
+        let differs = point(kept_id) != point(id);
+        differs.then(|| (id, format!("point {kept} stands for point {id}, but differs from it")))
     };
-    if let Some((id, what)) = first_wrong(&representatives.items, &wrong) {
+    if let Some((id, what)) = parallel::find_some(representatives.items.len(), TASK_ITEMS, wrong) {
         return Err(representatives.corrupt(id, what));
     }
     let num_kept =
@@ -67,19 +69,6 @@ fn check_representatives<C: Coord>(
     Ok(())
 }
 
-/// Returns the first item of which `wrong` says that it is wrong, and what it says.
-fn first_wrong(
-    items: &[u32],
-    wrong: &(dyn Fn(usize, u32) -> Option<String> + Sync),
-) -> Option<(usize, String)> {
-    let first_in = |task: usize| {
-        let begin = task * TASK_ITEMS;
-        (begin..items.len().min(begin + TASK_ITEMS)).find(|&i| wrong(i, items[i]).is_some())
-    };
-    let first = parallel::find_first(items.len().div_ceil(TASK_ITEMS), &first_in)?;
-    Some((first, wrong(first, items[first])?))
-}
-
 /// Checks that the nodes are at the addresses of a balanced tree, and that each has a different kept point.
 fn check_medians(
     medians: &Section<u32>,
@@ -87,19 +76,19 @@ fn check_medians(
     num_nodes: usize,
     num_points: usize,
 ) -> Result<()> {
-    let wrong = |slot: usize, id: u32| {
-        let level = level(slot as u32);
+    let wrong = |slot: usize| {
+        let (id, level) = (medians.items[slot], level(slot as u32));
         let run = Run::of(slot as u32 - full_tree(level), level, num_nodes as u32);
         if (run.len == 0) != (id == NONE) {
-            return Some(format!("the entry is {id}, but the subtree has {} points", run.len));
+            return Some((slot, format!("the entry is {id}, but the subtree has {} points", run.len)));
         }
         if id != NONE && id as usize >= num_points {
-            return Some(format!("id {id}, but there are {num_points} points"));
+            return Some((slot, format!("id {id}, but there are {num_points} points")));
         }
         let is_kept = representatives.get(id as usize).is_none_or(|&kept| kept == id);
-        (!is_kept).then(|| format!("id {id}, but that point was removed"))
+        (!is_kept).then(|| (slot, format!("id {id}, but that point was removed")))
     };
-    if let Some((slot, what)) = first_wrong(&medians.items, &wrong) {
+    if let Some((slot, what)) = parallel::find_some(medians.items.len(), TASK_ITEMS, wrong) {
         return Err(medians.corrupt(slot, what));
     }
     match ids::first_duplicate(&medians.items, num_points)? {
@@ -120,12 +109,10 @@ fn load(
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
     Ok(with_coordinate!(coordinate, C, () => {
-        let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
+        let tree = stats.phase("check", || CpuTree::<C>::of_file(file, dims))?;
         match gpu_of!(device) {
-            None => Box::new(cpu::CpuTree::from_sections(sections, dims)) as Box<dyn Backend<C>>,
-            Some(gpu) => {
-                Box::new(stats.phase("upload", || gpu::GpuTree::from_sections(gpu, &sections, dims))?)
-            }
+            None => Box::new(tree) as Box<dyn Backend<C>>,
+            Some(gpu) => Box::new(stats.phase("upload", || GpuTree::from_host(gpu, &tree))?),
         }
     }))
 }

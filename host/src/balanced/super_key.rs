@@ -3,6 +3,9 @@
 use kauri_kernels::thread::coord::Coord;
 use std::cmp::Ordering;
 
+/// The fault of a node that does not keep the order.
+pub(crate) const WRONG_SIDE: &str = "its point is on the wrong side of an ancestor, or equal to it";
+
 /// Compares the coordinates of two points by the super key that begins on an axis.
 #[inline]
 pub(crate) fn compare<C: Coord>(a: &[C], b: &[C], axis: usize) -> Ordering {

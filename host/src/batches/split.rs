@@ -5,6 +5,7 @@
 //! and does not depend on the device, so every device produces the same batches.
 
 use crate::error::{Error, Result};
+use crate::parallel::Ranges;
 use std::ops::Range;
 
 /// A range has at most this many times the rows of the previous batch, which bounds how often a row is counted on average.
@@ -155,7 +156,7 @@ pub(crate) fn split_equal_rows(
         return Err(limits.too_large(0, count as u64, item_bytes));
     }
     let step = usize::try_from(fit).unwrap_or(usize::MAX).clamp(1, limits.rows);
-    Ok((0..num_rows).step_by(step).map(move |begin| begin..num_rows.min(begin.saturating_add(step))))
+    Ok(Ranges::new(num_rows, step).iter())
 }
 
 #[cfg(test)]

@@ -47,8 +47,15 @@ impl<T: DeviceCopy> Buffer<T> {
     pub fn uninitialized(gpu: &Gpu, len: usize, label: &'static str) -> Result<Self> {
         const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
         let bytes = checked_bytes::<T>(len, Memory::Device, label)?;
-        let address = if bytes == 0 { 0 } else { gpu.driver().alloc(Memory::Device, bytes, label)? };
+        let address = if bytes == 0 { 0 } else { gpu.driver.alloc(Memory::Device, bytes, label)? };
         Ok(Self { gpu: gpu.clone(), address, len, owned: true, _items: PhantomData })
+    }
+
+    /// Allocates `len` items, and fills them with a byte.
+    pub(crate) fn of_bytes(stream: &Stream, len: usize, byte: u8, label: &'static str) -> Result<Self> {
+        let mut buffer = Self::uninitialized(stream.gpu(), len, label)?;
+        buffer.fill_bytes(stream, byte)?;
+        Ok(buffer)
     }
 
     /// Allocates a result of `len` items, each with `item_bytes` bytes in all its arrays.
@@ -80,7 +87,7 @@ impl<T: DeviceCopy> Buffer<T> {
     #[cfg(feature = "cust")]
     pub(super) fn adopt(mut self) -> Self {
         if self.address != 0 {
-            self.gpu.driver().adopt(Memory::Device, self.address, (self.len * size_of::<T>()) as u64);
+            self.gpu.driver.adopt(Memory::Device, self.address, (self.len * size_of::<T>()) as u64);
         }
         self.owned = true;
         self
@@ -96,7 +103,7 @@ impl<T: DeviceCopy> Buffer<T> {
             return Err(Error::NotOwned);
         }
         self.owned = false;
-        self.gpu.driver().disown(Memory::Device, self.address);
+        self.gpu.driver.disown(Memory::Device, self.address);
         Ok(self.address)
     }
 
@@ -312,7 +319,7 @@ impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         if self.owned && self.address != 0 {
             // SAFETY: the address comes from `alloc`, or from the `cuMemAlloc` of a library that gave it up; freed once.
-            unsafe { self.gpu.driver().free(Memory::Device, self.address) };
+            unsafe { self.gpu.driver.free(Memory::Device, self.address) };
         }
     }
 }

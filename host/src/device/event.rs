@@ -25,7 +25,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Event {
     gpu: Gpu,
-    raw: RawEvent,
+    pub(super) raw: RawEvent,
     /// False once another library owns the driver's event.
     owned: bool,
 }
@@ -36,7 +36,7 @@ impl Event {
     /// # Errors
     /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self::from_raw(gpu, gpu.driver().create_event()?))
+        Ok(Self::from_raw(gpu, gpu.driver.create_event()?))
     }
 
     /// Takes the ownership of a driver's event.
@@ -56,7 +56,7 @@ impl Event {
     /// # Errors
     /// Errors of the driver, including those of the earlier work.
     pub fn synchronize(&self) -> Result<()> {
-        self.gpu.driver().synchronize_event(self.raw)
+        self.gpu.driver.synchronize_event(self.raw)
     }
 
     /// Returns the device time from `start` to this event, or 0 if this event came first. Both must be recorded and
@@ -66,7 +66,7 @@ impl Event {
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and errors of the driver.
     pub fn elapsed_since(&self, start: &Event) -> Result<Duration> {
         start.gpu.check_same(&self.gpu)?;
-        let ms = self.gpu.driver().elapsed_ms(start.raw, self.raw)?;
+        let ms = self.gpu.driver.elapsed_ms(start.raw, self.raw)?;
         // The time is negative if `start` came later.
         Ok(Duration::try_from_secs_f64(f64::from(ms) / 1e3).unwrap_or_default())
     }
@@ -75,16 +75,12 @@ impl Event {
     pub fn gpu(&self) -> &Gpu {
         &self.gpu
     }
-
-    pub(super) fn raw(&self) -> RawEvent {
-        self.raw
-    }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
         if self.owned {
-            self.gpu.driver().destroy_event(self.raw);
+            self.gpu.driver.destroy_event(self.raw);
         }
     }
 }

@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 /// ```
 #[derive(Clone)]
 pub struct Gpu {
-    driver: Arc<InstrumentedDriver>,
+    pub(super) driver: Arc<InstrumentedDriver>,
     /// Kernels that are loaded or being loaded; the lock of a kernel is held while it is.
     loads: Arc<Mutex<HashMap<String, Arc<Mutex<()>>>>>,
 }
@@ -45,24 +45,24 @@ impl Gpu {
         self.with_restrictions(Restrictions {
             memory_limit: bytes,
             fault_plan: None,
-            ..self.driver.restrictions()
+            ..self.driver.restrictions
         })
     }
 
     /// Returns another handle of this device, with its own memory accounting, on which calls fail by plan: for tests of
     /// an application's error handling.
     pub fn with_faults(&self, plan: FaultPlan) -> Self {
-        self.with_restrictions(Restrictions { fault_plan: Some(plan), ..self.driver.restrictions() })
+        self.with_restrictions(Restrictions { fault_plan: Some(plan), ..self.driver.restrictions })
     }
 
     /// Returns another handle of this device, with its own memory accounting, that copies from other devices through
     /// host memory even if a direct copy is possible: for tests, and to measure the benefit of direct copies.
     pub fn without_peer_copies(&self) -> Self {
-        self.with_restrictions(Restrictions { peer_copies: false, ..self.driver.restrictions() })
+        self.with_restrictions(Restrictions { peer_copies: false, ..self.driver.restrictions })
     }
 
     fn with_restrictions(&self, restrictions: Restrictions) -> Self {
-        let driver = InstrumentedDriver::new(self.driver.inner().clone(), restrictions);
+        let driver = InstrumentedDriver::new(self.driver.inner.clone(), restrictions);
         Self { driver: Arc::new(driver), loads: self.loads.clone() }
     }
 
@@ -137,13 +137,9 @@ impl Gpu {
         Ok(kernels?.concat())
     }
 
-    pub(super) fn driver(&self) -> &InstrumentedDriver {
-        &self.driver
-    }
-
     /// Returns the driver itself, without instrumentation, as a peer of another one.
     pub(super) fn peer(&self) -> &dyn Driver {
-        &**self.driver.inner()
+        &*self.driver.inner
     }
 
     /// Returns [`Error::WrongDevice`] unless this device, of some memory or event, is also the device of a stream.
@@ -167,7 +163,7 @@ impl Gpu {
 
     /// Returns true if both are handles of the same device.
     pub(crate) fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self.driver.inner(), other.driver.inner())
+        Arc::ptr_eq(&self.driver.inner, &other.driver.inner)
     }
 }
 

@@ -4,13 +4,14 @@
 
 use super::KernelForm;
 use crate::error::{Error, Result};
+use crate::once::Once;
 use cuda_pack::{Form, Member, Pack, PackError};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Once, OnceLock};
+use std::sync;
 
 /// Packs of PTX that the build script found.
 static PTX: &[&[u8]] = &include!(concat!(env!("OUT_DIR"), "/packs.rs"));
@@ -64,7 +65,7 @@ pub fn embedded_kernels() -> impl Iterator<Item = (KernelForm, u32, usize)> {
 /// Warns if there are no kernels for a GPU that is opened.
 #[cfg(feature = "cuda")]
 pub(super) fn warn_if_none() {
-    static WARNED: Once = Once::new();
+    static WARNED: sync::Once = sync::Once::new();
     if PTX.is_empty() && std::env::var_os("KAURI_PTX_DIR").is_none() {
         WARNED.call_once(|| {
             tracing::warn!(
@@ -86,20 +87,19 @@ impl From<Form> for KernelForm {
 /// Returns the packs of the folder `KAURI_PTX_DIR`, or of this build if the variable is not set. With `KAURI_MACHINE_CODE=0` machine code is left
 /// out.
 fn catalog() -> Result<&'static Catalog> {
-    static CATALOG: OnceLock<Catalog> = OnceLock::new();
-    if let Some(catalog) = CATALOG.get() {
-        return Ok(catalog);
-    }
-    let folder = std::env::var_os("KAURI_PTX_DIR").map(PathBuf::from);
-    let mut catalog = match folder {
-        Some(folder) => Catalog::of_folder(folder)?,
-        None => Catalog::of_build()?,
-    };
-    if std::env::var_os("KAURI_MACHINE_CODE").is_some_and(|value| value == "0") {
-        catalog.sources.retain(|source| source.pack.form() == Form::Ptx);
-    }
-    catalog.sources.sort_by_key(|source| std::cmp::Reverse(source.pack.arch()));
-    Ok(CATALOG.get_or_init(|| catalog))
+    static CATALOG: Once<Catalog> = Once::new();
+    CATALOG.get_or_try_init(|| {
+        let folder = std::env::var_os("KAURI_PTX_DIR").map(PathBuf::from);
+        let mut catalog = match folder {
+            Some(folder) => Catalog::of_folder(folder)?,
+            None => Catalog::of_build()?,
+        };
+        if std::env::var_os("KAURI_MACHINE_CODE").is_some_and(|value| value == "0") {
+            catalog.sources.retain(|source| source.pack.form() == Form::Ptx);
+        }
+        catalog.sources.sort_by_key(|source| std::cmp::Reverse(source.pack.arch()));
+        Ok(catalog)
+    })
 }
 
 impl Catalog {
@@ -261,7 +261,7 @@ pub(super) fn of_family(family: &'static str, capability: (u32, u32)) -> Result<
 
 /// Warns of machine code that is not used. A program warns once, because all kernels have the same cause.
 pub(super) fn warn_once(reason: &str) {
-    static WARNED: Once = Once::new();
+    static WARNED: sync::Once = sync::Once::new();
     WARNED.call_once(|| tracing::warn!("{reason}"));
 }
 

@@ -89,8 +89,9 @@ pub(super) struct Restrictions {
 }
 
 pub(super) struct InstrumentedDriver {
-    inner: Arc<dyn Driver>,
-    restrictions: Restrictions,
+    /// The driver without instrumentation.
+    pub(super) inner: Arc<dyn Driver>,
+    pub(super) restrictions: Restrictions,
     calls: AtomicU64,
     account: Mutex<MemoryAccount>,
 }
@@ -107,15 +108,6 @@ struct MemoryAccount {
 impl InstrumentedDriver {
     pub(super) fn new(inner: Arc<dyn Driver>, restrictions: Restrictions) -> Self {
         Self { inner, restrictions, calls: AtomicU64::new(0), account: Mutex::default() }
-    }
-
-    /// Returns the driver without instrumentation.
-    pub(super) fn inner(&self) -> &Arc<dyn Driver> {
-        &self.inner
-    }
-
-    pub(super) fn restrictions(&self) -> Restrictions {
-        self.restrictions
     }
 
     pub(super) fn memory_use(&self) -> MemoryUse {

@@ -30,7 +30,7 @@ impl Stream {
         unsafe {
             if gpu.same(source.gpu()) {
                 self.transfer(Transfer::OnDevice { to, from }, bytes)
-            } else if bytes == 0 || gpu.driver().can_reach(peer)? {
+            } else if bytes == 0 || gpu.driver.can_reach(peer)? {
                 self.transfer(Transfer::FromPeer { to, peer, from }, bytes)
             } else {
                 self.copy_staged(to, source, from, bytes)

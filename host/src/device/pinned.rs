@@ -46,7 +46,7 @@ impl<T: Copy + Zeroable> PinnedBuffer<T> {
         let pointer = if bytes == 0 {
             NonNull::dangling()
         } else {
-            let pointer = gpu.driver().alloc(Memory::PinnedHost, bytes, label)? as *mut u8;
+            let pointer = gpu.driver.alloc(Memory::PinnedHost, bytes, label)? as *mut u8;
             // SAFETY: fresh memory of that size; all-zero bits are a T.
             unsafe { pointer.write_bytes(0, bytes) };
             NonNull::new(pointer.cast()).expect("drivers do not return null for success")
@@ -83,7 +83,7 @@ impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if self.len * size_of::<T>() != 0 {
             // SAFETY: the pointer comes from `alloc` and is freed once; copies are waited for before they return.
-            unsafe { self.gpu.driver().free(Memory::PinnedHost, self.pointer.as_ptr() as u64) };
+            unsafe { self.gpu.driver.free(Memory::PinnedHost, self.pointer.as_ptr() as u64) };
         }
     }
 }

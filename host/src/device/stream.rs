@@ -5,13 +5,14 @@ use super::event::Event;
 use super::gpu::Gpu;
 use super::images::KernelId;
 use crate::error::{Error, Result, check_len};
+use crate::once::Once;
 use bytemuck::{AnyBitPattern, NoUninit};
 use cuda_std::kernel::{Kernel, Params};
 use cuda_std::mem::{Slice, SliceMut};
 #[cfg(feature = "cust")]
 use std::any::Any;
 use std::ffi::c_void;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// The most blocks of a launch.
 const MAX_BLOCKS: u64 = i32::MAX as u64;
@@ -45,7 +46,7 @@ struct Handle {
     gpu: Gpu,
     raw: RawStream,
     /// The stream of [`fork`](Stream::fork), created at first use.
-    side: OnceLock<SideStream>,
+    side: Once<SideStream>,
 }
 
 /// The owner of a driver's stream.
@@ -90,7 +91,7 @@ impl Stream {
     /// # Errors
     /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self::of(gpu, gpu.driver().create_stream()?, Owner::Handle))
+        Ok(Self::of(gpu, gpu.driver.create_stream()?, Owner::Handle))
     }
 
     /// Borrows the caller's stream (a `CUstream` of any library), which is not destroyed here.
@@ -104,7 +105,7 @@ impl Stream {
     }
 
     pub(super) fn of(gpu: &Gpu, raw: RawStream, owner: Owner) -> Self {
-        Self { handle: Arc::new(Handle { owner, gpu: gpu.clone(), raw, side: OnceLock::new() }) }
+        Self { handle: Arc::new(Handle { owner, gpu: gpu.clone(), raw, side: Once::new() }) }
     }
 
     /// Returns the device.
@@ -117,7 +118,7 @@ impl Stream {
     /// # Errors
     /// Errors of the driver, including those of the work.
     pub fn synchronize(&self) -> Result<()> {
-        self.gpu().driver().synchronize(self.raw())
+        self.gpu().driver.synchronize(self.raw())
     }
 
     /// Records `event` after all work enqueued so far.
@@ -126,7 +127,7 @@ impl Stream {
     /// [`Error::WrongDevice`], and errors of the driver.
     pub fn record(&self, event: &Event) -> Result<()> {
         event.gpu().check_same(self.gpu())?;
-        self.gpu().driver().record(event.raw(), self.raw())
+        self.gpu().driver.record(event.raw, self.raw())
     }
 
     /// Makes later work of this stream wait for `event`, which may belong to another GPU.
@@ -135,7 +136,7 @@ impl Stream {
     /// [`Error::WrongDevice`] if only one of them is simulated, and errors of the driver.
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.gpu().check_same_backend(self.gpu())?;
-        self.gpu().driver().wait(self.raw(), event.raw())
+        self.gpu().driver.wait(self.raw(), event.raw)
     }
 
     /// Launches kernel `K` with one thread per item, rounded up to whole blocks. 0 items launch nothing.
@@ -306,7 +307,7 @@ impl Stream {
             "launch"
         );
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().launch(&launch, self.raw()) }
+        unsafe { self.gpu().driver.launch(&launch, self.raw()) }
     }
 
     /// Enqueues a transfer of `bytes` bytes, which may be 0.
@@ -318,7 +319,7 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: passed on to the caller.
-        unsafe { self.gpu().driver().transfer(transfer, bytes, self.raw()) }
+        unsafe { self.gpu().driver.transfer(transfer, bytes, self.raw()) }
     }
 
     /// Sets every byte of a view, in stream order.
@@ -444,13 +445,10 @@ impl Stream {
 
     /// Returns the second stream of [`fork`](Self::fork).
     fn side(&self) -> Result<&SideStream> {
-        if let Some(side) = self.handle.side.get() {
-            return Ok(side);
-        }
         let gpu = self.gpu();
-        let side = SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? };
-        // Another thread may have created it meanwhile.
-        Ok(self.handle.side.get_or_init(|| side))
+        self.handle.side.get_or_try_init(|| {
+            Ok(SideStream { stream: Self::new(gpu)?, forked: Event::new(gpu)?, done: Event::new(gpu)? })
+        })
     }
 
     /// Enqueues work on this stream and concurrent work on a second stream, both after all earlier work. Later work
@@ -475,7 +473,7 @@ impl Stream {
 impl Drop for Handle {
     fn drop(&mut self) {
         if let Owner::Handle = self.owner {
-            self.gpu.driver().destroy_stream(self.raw);
+            self.gpu.driver.destroy_stream(self.raw);
         }
     }
 }

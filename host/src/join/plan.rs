@@ -72,31 +72,27 @@ pub enum JoinMethod {
 
 impl fmt::Display for JoinMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Best(Strategy::Threshold) => f.write_str("points with the best scores first, then cells"),
-            Self::Best(Strategy::NestedLoop) => f.write_str("all pairs, without a grid"),
-            Self::Best(Strategy::Filter) => f.write_str("all pairs of cells, then the best"),
+        f.write_str(match self {
+            Self::Best(Strategy::Threshold) => "points with the best scores first, then cells",
+            Self::Best(Strategy::NestedLoop) => "all pairs, without a grid",
+            Self::Best(Strategy::Filter) => "all pairs of cells, then the best",
             #[cfg(feature = "research")]
-            Self::Best(Strategy::AppendSort) => f.write_str("all pairs of cells in any order, then a sort"),
+            Self::Best(Strategy::AppendSort) => "all pairs of cells in any order, then a sort",
             #[cfg(feature = "research")]
-            Self::Best(Strategy::RegisterHeap) => {
-                f.write_str("cells, the best of each right point in registers")
-            }
+            Self::Best(Strategy::RegisterHeap) => "cells, the best of each right point in registers",
             #[cfg(feature = "research")]
-            Self::Best(Strategy::SharedHeap) => {
-                f.write_str("cells, the best of each right point in shared memory")
-            }
+            Self::Best(Strategy::SharedHeap) => "cells, the best of each right point in shared memory",
             #[cfg(feature = "research")]
-            Self::Boxes(BoxMethod::MultiLayerGrid) => f.write_str("a grid with a layer for each partition"),
+            Self::Boxes(BoxMethod::MultiLayerGrid) => "a grid with a layer for each partition",
             #[cfg(feature = "research")]
-            Self::Boxes(BoxMethod::SortBased) => f.write_str("sorted ends of boxes"),
+            Self::Boxes(BoxMethod::SortBased) => "sorted ends of boxes",
             #[cfg(feature = "research")]
-            Self::Boxes(BoxMethod::PlainNestedLoop) => f.write_str("all pairs, without shared memory"),
-            Self::Boxes(BoxMethod::NestedLoop) => f.write_str("all pairs, without a grid"),
-            Self::Boxes(_) => f.write_str("cells of several sizes"),
-            Self::Best(_) | Self::Cells => f.write_str("cells"),
-            Self::Tree => f.write_str("k-d tree"),
-        }
+            Self::Boxes(BoxMethod::PlainNestedLoop) => "all pairs, without shared memory",
+            Self::Boxes(BoxMethod::NestedLoop) => "all pairs, without a grid",
+            Self::Boxes(_) => "cells of several sizes",
+            Self::Best(_) | Self::Cells => "cells",
+            Self::Tree => "k-d tree",
+        })
     }
 }
 

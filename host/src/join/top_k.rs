@@ -241,12 +241,8 @@ impl<C: Coord> TopKDistanceJoin<C> {
         left: DeviceScored<'_, C, S>,
         right: DeviceScored<'_, C, S>,
     ) -> Result<Vec<ScoredPair>> {
-        run_on_device(
-            stream,
-            workspace,
-            self.params::<P, S>([left.scores.len(), right.scores.len()])?,
-            [left, right],
-        )
+        let params = self.params::<P, S>([left.scores.len(), right.scores.len()])?;
+        run_on_device(stream, workspace, params, [left, right])
     }
 
     /// Joins two sets in host memory on the CPU by a custom score. `score` returns the rank of the score of a left and a right id; the pair

@@ -3,8 +3,6 @@
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::options::BuildAlgorithm;
-#[cfg(feature = "io")]
-use crate::memory::Items;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
 
@@ -15,14 +13,6 @@ pub(crate) struct Sections<'a, C> {
     pub(crate) ids: &'a [u32],
     /// The split axes of the inner nodes; empty if levels split on axes in turn.
     pub(crate) axes: &'a [u8],
-}
-
-/// The arrays of a tree, read from a file and checked: each id occurs once, coordinates are within their limits, axes exist.
-#[cfg(feature = "io")]
-pub(crate) struct LoadedSections<C> {
-    pub(crate) coords: Items<C>,
-    pub(crate) ids: Items<u32>,
-    pub(crate) axes: Items<u8>,
 }
 
 /// A left-balanced tree on its device.

@@ -7,7 +7,7 @@ mod verify;
 use crate::error::Result;
 use crate::kdtree::backend::Backend;
 #[cfg(feature = "io")]
-use crate::kdtree::backend::{LoadedSections, Sections};
+use crate::kdtree::backend::Sections;
 use crate::kdtree::options::SplitRule;
 use crate::memory;
 use crate::point::with_dims;
@@ -29,13 +29,11 @@ pub(crate) fn build<C: Coord>(
     with_dims!(dims, D => build::build(points::<C, D>(coords), rule, stats))
 }
 
-/// Makes the tree of the arrays of a file.
+/// Finds the axes that levels split on, for the nodes of a file.
 #[cfg(feature = "io")]
-pub(crate) fn from_sections<C: Coord>(sections: LoadedSections<C>, dims: usize) -> CpuIndex<C> {
-    let LoadedSections { coords, ids, axes } = sections;
-    let mut index = CpuIndex::new(dims, coords, ids, axes, None);
+pub(crate) fn with_cycle<C: Coord>(mut index: CpuIndex<C>) -> CpuIndex<C> {
     if index.axes.is_empty() {
-        index.cycle = with_dims!(dims, D => varying_axes(points::<C, D>(&index.coords)));
+        index.cycle = with_dims!(index.dims, D => varying_axes(points::<C, D>(&index.coords)));
     }
     index
 }

@@ -25,10 +25,11 @@ use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
-use crate::query::gpu::{BucketIndex, NodesMut, index_bytes};
+use crate::query::gpu::{BucketIndex, index_bytes, node_slots};
 use crate::stats::Stats;
 use axes::{PointBounds, SplitAxes, write_varying_axes};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
@@ -59,7 +60,7 @@ struct Build<'a, C> {
     temp: &'a Temp<'a>,
     /// The coordinates of the points.
     coords: Slice<'a, C>,
-    nodes: NodesMut<'a, C>,
+    nodes: PointsMut<'a, C>,
     splits: SplitAxes<'a, C>,
     /// The memory of the boxes, which are computed after the nodes.
     boxes: SliceMut<'a, C>,
@@ -172,12 +173,8 @@ impl<C: Coord> GpuTree<C> {
         let index = &mut self.index;
         // SAFETY: passed on to the caller; the memory of the nodes holds the points and a padding.
         unsafe {
-            let nodes = NodesMut::new(
-                &temp.stream,
-                index.dims,
-                index.padded_coords.slice_mut(),
-                index.ids.slice_mut(),
-            )?;
+            let (padded_coords, ids) = (index.padded_coords.slice_mut(), index.ids.slice_mut());
+            let nodes = node_slots(&temp.stream, index.dims, padded_coords, ids)?;
             let coords = points.unwrap_or(nodes.coords.read_only());
             let bounds = plan.bounds.as_ref();
             let bounds = bounds.map(|bounds| bounds.run(temp, coords, index.dims)).transpose()?;

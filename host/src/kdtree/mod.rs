@@ -36,20 +36,19 @@ pub use options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 
 use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count, check_len};
-use crate::memory;
-use crate::memory::MemoryPlan;
+use crate::memory::{self, MemoryPlan};
 use crate::point::{
     Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
     with_coordinate,
 };
 use crate::query::backend::QueryBackend;
-use crate::query::on_device::Identity;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 use backend::{Backend, GpuBackend};
 use gpu::GpuTree;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 /// A left-balanced k-d tree over a set of points. The id of a point is its index in the input.
 ///
@@ -69,7 +68,8 @@ pub struct KdTree<P: Point> {
     device: Device,
     stats: Stats,
     storage: Storage<P::Coord>,
-    identity: Identity,
+    /// Its address distinguishes the tree from all others, including dropped ones that have prepared queries.
+    identity: Arc<()>,
     points: PhantomData<fn() -> P>,
 }
 
@@ -136,7 +136,7 @@ impl<P: Point> KdTree<P> {
     }
 
     fn from_parts(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {
-        Self { device, stats, storage, identity: Identity::new(), points: PhantomData }
+        Self { device, stats, storage, identity: Arc::new(()), points: PhantomData }
     }
 
     /// Returns the bytes that a build over `num_points` points on `device` takes. It allocates nothing. More than [`MAX_POINTS`] points
@@ -246,8 +246,8 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
     }
 }
 
-/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs
-/// [`Storage::build`] for the coordinate type that `coords` contains, `f32` or `f64`.
+/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs the
+/// `match` for the coordinate type that `coords` contains, `f32` or `f64`.
 fn build(
     device: &Device,
     coords: Coords<'_>,
@@ -255,21 +255,8 @@ fn build(
     options: &KdTreeOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(with_coordinate!(coords, C, coords => Storage::<C>::build(device, coords, dims, options, stats)?))
-}
-
-impl<C: Coord> Storage<C> {
-    /// Builds the tree on the CPU or on the GPU.
-    fn build(
-        device: &Device,
-        coords: &[C],
-        dims: usize,
-        options: &KdTreeOptions,
-        stats: &mut Stats,
-    ) -> Result<Self> {
-        Ok(match gpu_of!(device) {
-            Some(gpu) => Self::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
-            None => Self::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
-        })
-    }
+    Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
+        Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
+    }))
 }

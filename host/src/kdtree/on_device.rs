@@ -110,7 +110,7 @@ impl<P: Point> KdTree<P> {
     /// Returns the device backend if the options were prepared for this tree.
     fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn DeviceQueryBackend<P::Coord>> {
         let tree = self.gpu_tree()?;
-        if Arc::ptr_eq(&self.identity.0, &prepared.tree.0) {
+        if Arc::ptr_eq(&self.identity, &prepared.tree) {
             Ok(tree.device_query_backend())
         } else {
             Err(Error::OtherTree)

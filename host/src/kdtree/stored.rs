@@ -4,17 +4,18 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
-use crate::kdtree::backend::{LoadedSections, Sections};
+use crate::kdtree::backend::Sections;
 use crate::kdtree::gpu::GpuTree;
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu};
 use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
+use crate::query::cpu::CpuIndex;
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
-impl<C: Coord> LoadedSections<C> {
-    /// Reads and checks the arrays of a file.
-    fn read(mut file: IndexFile, dims: usize) -> Result<Self> {
+impl<C: Coord> CpuIndex<C> {
+    /// Reads the nodes of a file, and checks that each id occurs once, coordinates are within their limits, and axes exist.
+    fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
         let num_points = file.num_points()?;
         file.num_nodes(num_points..=num_points)?;
         let coords = file.section("coords", &[num_points * dims])?;
@@ -29,7 +30,7 @@ impl<C: Coord> LoadedSections<C> {
             let what = format!("axis {}, but there are {dims}", axes.items[node]);
             return Err(axes.corrupt(node, what));
         }
-        Ok(Self { coords: coords.items, ids: node_ids.items, axes: axes.items })
+        Ok(Self::new(dims, coords.items, node_ids.items, axes.items, None))
     }
 }
 
@@ -77,18 +78,13 @@ fn load(
     dims: usize,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
-    Ok(with_coordinate!(coordinate, C, () => Storage::<C>::load(device, file, dims, stats)?))
-}
-
-impl<C: Coord> Storage<C> {
-    /// Loads the tree to the CPU or to the GPU.
-    fn load(device: &Device, file: IndexFile, dims: usize, stats: &mut Stats) -> Result<Self> {
-        let sections = stats.phase("check", || LoadedSections::<C>::read(file, dims))?;
-        Ok(match gpu_of!(device) {
-            None => Self::Cpu(Box::new(cpu::from_sections(sections, dims))),
-            Some(gpu) => Self::Gpu(Box::new(GpuTree::from_sections(gpu, &sections, dims, stats)?)),
-        })
-    }
+    Ok(with_coordinate!(coordinate, C, () => {
+        let nodes = stats.phase("check", || CpuIndex::<C>::of_file(file, dims))?;
+        match gpu_of!(device) {
+            None => Storage::Cpu(Box::new(cpu::with_cycle(nodes))),
+            Some(gpu) => Storage::Gpu(Box::new(GpuTree::from_nodes(gpu, &nodes, stats)?)),
+        }
+    }))
 }
 
 files_of_index! {

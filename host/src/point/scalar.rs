@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::{CHECK_CHUNK, converted};
 use crate::error::Result;
-use crate::parallel;
+use crate::parallel::{self, Ranges};
 use crate::point::Coordinate;
 
 /// 2^53: `f64` represents all integers up to it exactly, but not the next one.
@@ -115,14 +115,14 @@ pub(crate) fn first_unusable<S: Copy + Sync>(
     numbers: &[S],
     is_usable: impl Fn(S) -> bool + Sync,
 ) -> Option<usize> {
+    let chunks = Ranges::new(numbers.len(), CHECK_CHUNK);
     let first_in = |task: usize| {
-        let begin = task * CHECK_CHUNK;
-        let chunk = &numbers[begin..numbers.len().min(begin + CHECK_CHUNK)];
+        let mut chunk = chunks.get(task);
         // Usually all numbers are usable, and without an early exit this loop is vectorized.
-        let all_usable = chunk.iter().fold(true, |all, &x| all & is_usable(x));
-        if all_usable { None } else { chunk.iter().position(|&x| !is_usable(x)).map(|i| begin + i) }
+        let all_usable = numbers[chunk.clone()].iter().fold(true, |all, &x| all & is_usable(x));
+        if all_usable { None } else { chunk.find(|&i| !is_usable(numbers[i])) }
     };
-    parallel::find_first(numbers.len().div_ceil(CHECK_CHUNK), &first_in)
+    parallel::find_first(chunks.num(), &first_in)
 }
 
 #[cfg(test)]

@@ -76,53 +76,42 @@ pub fn plan<K: Words>(len: usize) -> u64 {
     bytes_of(|layout| plan_splits::<K>(layout, len))
 }
 
-/// Two runs, and the output of their merge.
-struct Merge<'a, K, V> {
-    first: Source<'a, K, V>,
-    second: Source<'a, K, V>,
-    output: Pairs<'a, K, V>,
+/// Merges two runs. `splits` is scratch memory for the begins of the tiles.
+///
+/// # Safety
+/// The output is as long as both runs together and does not overlap them. Nothing else uses the views until the
+/// stream has done the work.
+unsafe fn merge<K: Words, V: Carried, O: Order<K, V>>(
+    stream: &Stream,
+    splits: SliceMut<'_, u64>,
+    runs: TwoRuns<'_, K, V>,
+    output: Pairs<'_, K, V>,
+) -> Result<()> {
+    let splits = splits_by_kernel(stream, splits);
+    let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
+    let args = (runs, splits, MERGE.tile_items(K::WORDS) as u64);
+    // SAFETY: passed on to the caller.
+    unsafe { stream.launch_items::<primitives_merge_partition<K, V, O>>(lanes, args)? };
+    let args = (runs, output, splits.read_only());
+    let num_tiles = num_tiles::<K>(output.keys.len()) as u64;
+    // SAFETY: passed on to the caller; tiles begin where the splits say, if there are any.
+    with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
 }
 
-impl<K: Words, V: Carried> Merge<'_, K, V> {
-    /// Merges the runs. `splits` is scratch memory for the begins of the tiles.
-    ///
-    /// # Safety
-    /// The output is as long as both runs together and does not overlap them. Nothing else uses the views until the
-    /// stream has done the work.
-    unsafe fn run<O: Order<K, V>>(
-        &self,
-        stream: &Stream,
-        splits: SliceMut<'_, u64>,
-        order: OrderArgs<'_, K>,
-    ) -> Result<()> {
-        let (&Self { first, second, output }, OrderArgs { fold, lookup }) = (self, order);
-        let splits = splits_by_kernel(stream, splits);
-        let lanes = (splits.len() * MERGE.split_lanes(splits.len())) as u64;
-        let runs = TwoRuns { first, second, fold, lookup };
-        let args = (runs, splits, MERGE.tile_items(K::WORDS) as u64);
-        // SAFETY: passed on to the caller.
-        unsafe { stream.launch_items::<primitives_merge_partition<K, V, O>>(lanes, args)? };
-        let args = (runs, output, splits.read_only());
-        let num_tiles = num_tiles::<K>(first.keys.len() + second.keys.len()) as u64;
-        // SAFETY: passed on to the caller; tiles begin where the splits say, if there are any.
-        with_items!(K, unsafe { stream.launch::<primitives_merge<K, V, O, ITEMS>>(num_tiles, args) })
-    }
-
-    /// Merges the runs with temporary memory of a workspace.
-    ///
-    /// # Safety
-    /// Like [`run`](Self::run).
-    unsafe fn run_in<O: Order<K, V>>(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        fold: Fold,
-    ) -> Result<()> {
-        let len = self.first.keys.len() + self.second.keys.len();
-        let (splits, temp) = carve(stream, workspace, "merge", |layout| plan_splits::<K>(layout, len))?;
-        // SAFETY: passed on to the caller.
-        unsafe { self.run::<O>(stream, temp.view(splits), OrderArgs::by_key(fold)) }
-    }
+/// Merges two runs with temporary memory of a workspace.
+///
+/// # Safety
+/// Like [`merge`].
+unsafe fn merge_in<K: Words, V: Carried, O: Order<K, V>>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    runs: TwoRuns<'_, K, V>,
+    output: Pairs<'_, K, V>,
+) -> Result<()> {
+    let plan = |layout: &mut _| plan_splits::<K>(layout, output.keys.len());
+    let (splits, temp) = carve(stream, workspace, "merge", plan)?;
+    // SAFETY: passed on to the caller.
+    unsafe { merge::<K, V, O>(stream, temp.view(splits), runs, output) }
 }
 
 /// The temporary memory of consecutive merges of points by super key.
@@ -139,7 +128,7 @@ impl MergePoints {
     /// Merges two runs of ids. Each id is paired with the point's coordinate on the first axis of the order.
     ///
     /// # Safety
-    /// Like [`Merge::run`]; `lookup` has the points of the ids.
+    /// Like [`merge`]; `lookup` has the points of the ids.
     pub(crate) unsafe fn run<C: Coord>(
         &self,
         temp: &Temp<'_>,
@@ -152,8 +141,8 @@ impl MergePoints {
         let splits = unsafe { temp.view(self.splits).part(0, if num_tiles > 1 { num_tiles } else { 0 }) };
         // SAFETY: passed on to the caller.
         unsafe {
-            let order = OrderArgs { fold: Fold::NONE, lookup };
-            Merge { first, second, output }.run::<SuperKey>(&temp.stream, splits, order)
+            let runs = TwoRuns { first, second, fold: Fold::NONE, lookup };
+            merge::<_, _, SuperKey>(&temp.stream, splits, runs, output)
         }
     }
 }
@@ -175,9 +164,10 @@ pub fn merge_keys<K: Words, O: MergeOrder<K, NoValue> + ByKey>(
     second.check_device(stream)?;
     merged.check(stream, "merged keys", first.len() + second.len())?;
     let (first, second) = (Source::of_keys(first.bits()), Source::of_keys(second.bits()));
+    let runs = TwoRuns { first, second, fold: O::FOLD, lookup: no_lookup() };
     let output = Pairs::of_keys(merged.bits_mut());
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { Merge::<O::Bits, _> { first, second, output }.run_in::<O::Kernel>(stream, workspace, O::FOLD) }
+    unsafe { merge_in::<O::Bits, _, O::Kernel>(stream, workspace, runs, output) }
 }
 
 /// Merges two runs of (key, value) pairs.
@@ -194,9 +184,10 @@ pub fn merge_pairs<K: Words, O: MergeOrder<K, u32> + ByKey>(
     merged.0.check(stream, "merged keys", first.0.len() + second.0.len())?;
     merged.1.check(stream, "merged values", merged.0.len())?;
     let (first, second) = (checked(stream, first)?, checked(stream, second)?);
+    let runs = TwoRuns { first, second, fold: O::FOLD, lookup: no_lookup() };
     let output = Pairs { keys: merged.0.bits_mut(), values: merged.1.slice_mut() };
     // SAFETY: as in `merge_keys`.
-    unsafe { Merge::<O::Bits, _> { first, second, output }.run_in::<O::Kernel>(stream, workspace, O::FOLD) }
+    unsafe { merge_in::<O::Bits, _, O::Kernel>(stream, workspace, runs, output) }
 }
 
 /// Checks a run of pairs, and reinterprets its keys as bits.

@@ -132,31 +132,18 @@ unsafe fn items<T, P: Words, const PIECES: u32>(
     direction: Direction,
 ) -> Result<()> {
     let num_pieces = |num_elements: usize| num_elements * size_of::<T>() / size_of::<P>();
-    // SAFETY: the same memory as pieces. The rest is passed on to the caller.
-    unsafe {
+    // SAFETY: the same memory as pieces.
+    let (input, output) = unsafe {
         let input = Slice::<P>::from_raw_parts(input.as_ptr().cast(), num_pieces(input.len()));
-        let output = SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), num_pieces(output.len()));
-        pieces::<P, PIECES>(stream, bytes / size_of::<P>(), input, indices, output, direction)
-    }
-}
-
-/// # Safety
-/// An item has `len` pieces, which is `PIECES` unless that is 0. Input and output do not overlap.
-unsafe fn pieces<P: Words, const PIECES: u32>(
-    stream: &Stream,
-    len: usize,
-    input: Slice<'_, P>,
-    indices: Slice<'_, u32>,
-    output: SliceMut<'_, P>,
-    direction: Direction,
-) -> Result<()> {
-    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
-    let num_indexed = match direction {
-        Direction::Gather => input.len() / len,
-        Direction::Scatter => output.len() / len,
+        (input, SliceMut::<P>::from_raw_parts(output.as_ptr().cast(), num_pieces(output.len())))
     };
-    let num_indexed = num_indexed as u64;
-    let args = (Permute { input, indices, output, pieces: len as u32, num_indexed },);
+    let pieces = bytes / size_of::<P>();
+    let num_indexed = match direction {
+        Direction::Gather => input.len() / pieces,
+        Direction::Scatter => output.len() / pieces,
+    };
+    let args = (Permute { input, indices, output, pieces: pieces as u32, num_indexed: num_indexed as u64 },);
+    let num_blocks = indices.len().div_ceil(PERMUTE_BLOCK_ITEMS) as u64;
     // SAFETY: passed on to the caller.
     unsafe {
         match direction {

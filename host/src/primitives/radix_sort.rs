@@ -12,10 +12,12 @@
 //!
 //! To sort by a wider key, sort by its parts, the least significant part first: the sort is stable.
 
+mod pair_sort;
 mod passes;
 
 pub(crate) use kauri_kernels::thread::radix_key::SortBy;
 pub use kauri_kernels::thread::radix_key::{SortKey, SortValue};
+pub(crate) use pair_sort::PairSort;
 pub(crate) use passes::{RadixSort, Shape};
 
 use super::pairs::{Pairs, Source, keys_to_sort, pairs_to_sort};

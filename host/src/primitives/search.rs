@@ -8,7 +8,6 @@ use super::pairs::empty_view;
 use super::radix_sort::SortKey;
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use cuda_std::mem::SliceMut;
 use kauri_kernels::primitives::search::primitives_search;
 
 /// Writes, for each query, the number of items that are less.
@@ -22,8 +21,7 @@ pub fn lower_bound<T: SortKey>(
     queries: &Buffer<T>,
     positions: &mut Buffer<u64>,
 ) -> Result<()> {
-    check(stream, sorted, queries, positions)?;
-    search(stream, sorted, queries, positions.slice_mut(), empty_view())
+    search(stream, sorted, queries, Some(positions), None)
 }
 
 /// Writes, for each query, the number of items that are not greater.
@@ -36,8 +34,7 @@ pub fn upper_bound<T: SortKey>(
     queries: &Buffer<T>,
     positions: &mut Buffer<u64>,
 ) -> Result<()> {
-    check(stream, sorted, queries, positions)?;
-    search(stream, sorted, queries, empty_view(), positions.slice_mut())
+    search(stream, sorted, queries, None, Some(positions))
 }
 
 /// Writes, for each query, the begin and the end of the items that are equal to it.
@@ -51,29 +48,22 @@ pub fn equal_range<T: SortKey>(
     begins: &mut Buffer<u64>,
     ends: &mut Buffer<u64>,
 ) -> Result<()> {
-    check(stream, sorted, queries, begins)?;
-    check(stream, sorted, queries, ends)?;
-    search(stream, sorted, queries, begins.slice_mut(), ends.slice_mut())
-}
-
-fn check<T: SortKey>(
-    stream: &Stream,
-    sorted: &Buffer<T>,
-    queries: &Buffer<T>,
-    positions: &Buffer<u64>,
-) -> Result<()> {
-    sorted.check_device(stream)?;
-    queries.check_device(stream)?;
-    positions.check(stream, "positions of queries", queries.len())
+    search(stream, sorted, queries, Some(begins), Some(ends))
 }
 
 fn search<T: SortKey>(
     stream: &Stream,
     sorted: &Buffer<T>,
     queries: &Buffer<T>,
-    lower: SliceMut<'_, u64>,
-    upper: SliceMut<'_, u64>,
+    lower: Option<&mut Buffer<u64>>,
+    upper: Option<&mut Buffer<u64>>,
 ) -> Result<()> {
+    sorted.check_device(stream)?;
+    queries.check_device(stream)?;
+    for positions in [&lower, &upper].into_iter().flatten() {
+        positions.check(stream, "positions of queries", queries.len())?;
+    }
+    let [lower, upper] = [lower, upper].map(|positions| positions.map_or(empty_view(), Buffer::slice_mut));
     let args = (sorted.slice(), queries.slice(), lower, upper);
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { stream.launch_items::<primitives_search<T>>(queries.len() as u64, args) }

@@ -26,23 +26,20 @@ use kauri_kernels::warp::look_back::LookBack;
 pub(crate) struct Segmented {
     /// The ticket, then the words of the look-back.
     words: Region<u64>,
-    /// A byte per item, if segments are given by offsets.
+    /// A byte per item if segments are given by offsets, none if the caller has heads.
     heads: Region<u8>,
 }
 
 impl Segmented {
-    /// Plans scans or reductions of `len` items.
+    /// Plans scans or reductions of `len` items, with memory for `num_heads` heads.
     pub(crate) fn plan<T: Words, O: SegmentedOperator<T>>(
         layout: &mut Layout,
         len: usize,
-        format: SegmentFormat,
+        num_heads: usize,
     ) -> Self {
         // A published value has one word more, which tells whether there is a head.
         let words = O::LookBack::num_words::<SinceHead<T>>(len.div_ceil(tile_items::<T, SEGMENTED_ROWS>()));
-        Self {
-            words: layout.reserve(1 + words),
-            heads: layout.reserve(if format == SegmentFormat::Offsets { len } else { 0 }),
-        }
+        Self { words: layout.reserve(1 + words), heads: layout.reserve(num_heads) }
     }
 
     /// Writes the heads of the segments that begin at `offsets`.
@@ -119,12 +116,12 @@ impl Segmented {
 
 /// Returns the bytes of temporary memory of a scan by heads of `len` items.
 pub fn plan_by_heads<T: Words, O: SegmentedOperator<T>>(len: usize) -> u64 {
-    bytes_of(|layout| Segmented::plan::<T, O>(layout, len, SegmentFormat::Heads))
+    bytes_of(|layout| Segmented::plan::<T, O>(layout, len, 0))
 }
 
 /// Returns the bytes of temporary memory of a scan or reduction by offsets of `len` items.
 pub fn plan<T: Words, O: SegmentedOperator<T>>(len: usize) -> u64 {
-    bytes_of(|layout| Segmented::plan::<T, O>(layout, len, SegmentFormat::Offsets))
+    bytes_of(|layout| Segmented::plan::<T, O>(layout, len, len))
 }
 
 /// Writes the inclusive scan of every segment, given by heads.
@@ -204,17 +201,10 @@ pub fn reduce<T: Words + super::item::Item, O: SegmentedOperator<T>>(
     if input.is_empty() || starts.is_empty() {
         return Ok(());
     }
-    let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), SegmentFormat::Offsets);
+    let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), input.len());
     let (segmented, temp) = carve(stream, workspace, "segmented reduce", plan)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe { segmented.reduce::<T, O>(&temp, input.slice(), starts, sums.slice_mut()) }
-}
-
-/// How segments are given.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SegmentFormat {
-    Heads,
-    Offsets,
 }
 
 /// The segments of a scan.
@@ -233,25 +223,23 @@ fn scan<T: Words, O: SegmentedOperator<T>>(
 ) -> Result<()> {
     input.check_device(stream)?;
     output.check(stream, "items of a scan's output", input.len())?;
-    let (format, heads, starts) = match segments {
+    let (num_heads, starts) = match segments {
         Segments::Heads(heads) => {
             heads.check(stream, "heads of segments", input.len())?;
-            (SegmentFormat::Heads, heads.slice(), empty_view().read_only())
+            (0, empty_view().read_only())
         }
-        Segments::Offsets(offsets) => {
-            (SegmentFormat::Offsets, empty_view().read_only(), starts(stream, offsets)?)
-        }
+        Segments::Offsets(offsets) => (input.len(), starts(stream, offsets)?),
     };
     if input.is_empty() {
         return Ok(());
     }
-    let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), format);
+    let plan = |layout: &mut _| Segmented::plan::<T, O>(layout, input.len(), num_heads);
     let (segmented, temp) = carve(stream, workspace, "segmented scan", plan)?;
     // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
     unsafe {
-        let heads = match format {
-            SegmentFormat::Heads => heads,
-            SegmentFormat::Offsets => segmented.heads(&temp, starts)?,
+        let heads = match segments {
+            Segments::Heads(heads) => heads.slice(),
+            Segments::Offsets(_) => segmented.heads(&temp, starts)?,
         };
         segmented.scan::<T, O>(&temp, input.slice(), heads, output.slice_mut(), kind)
     }

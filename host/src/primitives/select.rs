@@ -12,6 +12,7 @@ use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::Slice;
+use cust_core::DeviceCopy;
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::SELECT_ROWS;
 pub use kauri_kernels::primitives::select::SelectPredicate;
@@ -47,40 +48,6 @@ impl Select {
         let num_tiles = input.len().div_ceil(tile_items::<T, SELECT_ROWS>()) as u64;
         Ok((num_tiles, SelectArgs { input, to, words: temp.view(self.words) }))
     }
-
-    /// Selects the items whose flag is not 0.
-    ///
-    /// # Safety
-    /// All arrays have the planned length and do not overlap. Nothing else uses them until the stream has done the
-    /// work.
-    pub(crate) unsafe fn run_flagged<T: Words>(
-        &self,
-        temp: &Temp<'_>,
-        input: Slice<'_, T>,
-        flags: Slice<'_, u8>,
-        to: Selected<'_, T>,
-    ) -> Result<()> {
-        let (num_tiles, select) = self.prepare(temp, input, to)?;
-        // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { temp.stream.launch::<primitives_select_flagged<T>>(num_tiles, (select, flags)) }
-    }
-
-    /// Selects the items that satisfy predicate `P`.
-    ///
-    /// # Safety
-    /// Like [`run_flagged`](Self::run_flagged).
-    pub(crate) unsafe fn run_if<T: Words, P: SelectPredicate<T>>(
-        &self,
-        temp: &Temp<'_>,
-        input: Slice<'_, T>,
-        bound: T,
-        to: Selected<'_, T>,
-    ) -> Result<()> {
-        let (num_tiles, select) = self.prepare(temp, input, to)?;
-        let args = (select, join(bound.to_words()));
-        // SAFETY: as above.
-        unsafe { temp.stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
-    }
 }
 
 /// Returns the bytes of temporary memory of a selection of `len` items.
@@ -102,7 +69,7 @@ pub fn flagged<T: Item>(
     kept: &mut Buffer<T>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    select_flagged(stream, workspace, input, flags, kept, None, count)
+    select_flagged(stream, workspace, input, flags, Output { kept, others: None, count })
 }
 
 /// Like [`flagged`]; also writes the items whose flag is 0 to the front of `others`, in input order.
@@ -118,7 +85,7 @@ pub fn partition_flagged<T: Item>(
     others: &mut Buffer<T>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    select_flagged(stream, workspace, input, flags, kept, Some(others), count)
+    select_flagged(stream, workspace, input, flags, Output { kept, others: Some(others), count })
 }
 
 /// Writes the items that satisfy predicate `P` ([`Below`](super::predicate::Below) or
@@ -134,7 +101,7 @@ pub fn matching<T: Words, P: SelectPredicate<T>>(
     kept: &mut Buffer<T>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    select_if::<T, P>(stream, workspace, input, bound, kept, None, count)
+    select_if::<T, P>(stream, workspace, input, bound, Output { kept, others: None, count })
 }
 
 /// Like [`matching`]; also writes the other items to the front of `others`, in input order.
@@ -150,7 +117,14 @@ pub fn partition<T: Words, P: SelectPredicate<T>>(
     others: &mut Buffer<T>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    select_if::<T, P>(stream, workspace, input, bound, kept, Some(others), count)
+    select_if::<T, P>(stream, workspace, input, bound, Output { kept, others: Some(others), count })
+}
+
+/// The buffers that a selection writes.
+pub(super) struct Output<'a, T: DeviceCopy> {
+    pub(super) kept: &'a mut Buffer<T>,
+    pub(super) others: Option<&'a mut Buffer<T>>,
+    pub(super) count: &'a mut Buffer<u64>,
 }
 
 fn select_flagged<T: Item>(
@@ -158,23 +132,13 @@ fn select_flagged<T: Item>(
     workspace: &mut Workspace,
     input: &Buffer<T>,
     flags: &Buffer<u8>,
-    kept: &mut Buffer<T>,
-    others: Option<&mut Buffer<T>>,
-    count: &mut Buffer<u64>,
+    output: Output<'_, T>,
 ) -> Result<()> {
     flags.check(stream, "flags of a selection", input.len())?;
-    if !has_items(stream, input, kept, others.as_deref(), count)? {
-        return Ok(());
-    }
-    let plan = |layout: &mut _| Select::plan::<T::Bits>(layout, input.len());
-    let (select, temp) = carve(stream, workspace, "select", plan)?;
-    let to = Selected {
-        kept: kept.bits_mut::<T::Bits>(),
-        others: others.map_or(empty_view(), Buffer::bits_mut),
-        count: count.slice_mut(),
-    };
-    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed.
-    unsafe { select.run_flagged(&temp, input.bits(), flags.slice(), to) }
+    select::<T, T::Bits>(stream, workspace, "select", input, output, |num_tiles, select| {
+        // SAFETY: there is a flag per item; otherwise as stated in `select`.
+        unsafe { stream.launch::<primitives_select_flagged<T::Bits>>(num_tiles, (select, flags.slice())) }
+    })
 }
 
 fn select_if<T: Words, P: SelectPredicate<T>>(
@@ -182,23 +146,40 @@ fn select_if<T: Words, P: SelectPredicate<T>>(
     workspace: &mut Workspace,
     input: &Buffer<T>,
     bound: T,
-    kept: &mut Buffer<T>,
-    others: Option<&mut Buffer<T>>,
-    count: &mut Buffer<u64>,
+    output: Output<'_, T>,
+) -> Result<()> {
+    select::<T, T>(stream, workspace, "select", input, output, |num_tiles, select| {
+        let args = (select, join(bound.to_words()));
+        // SAFETY: as stated in `select`.
+        unsafe { stream.launch::<primitives_select_if<T, P>>(num_tiles, args) }
+    })
+}
+
+/// Checks the buffers of a selection, and passes the number of tiles and the arguments of its kernel to `launch`, unless there are no items.
+///
+/// The lengths agree, the borrows keep buffers apart, buffers wait for the device before they are freed, and the words of the look-back are
+/// zeros.
+pub(super) fn select<T: DeviceCopy, B: Words>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    label: &'static str,
+    input: &Buffer<T>,
+    Output { kept, others, count }: Output<'_, T>,
+    launch: impl FnOnce(u64, SelectArgs<'_, B>) -> Result<()>,
 ) -> Result<()> {
     if !has_items(stream, input, kept, others.as_deref(), count)? {
         return Ok(());
     }
-    let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
-    let (select, temp) = carve(stream, workspace, "select", plan)?;
-    let others = others.map_or(empty_view(), Buffer::slice_mut);
-    let to = Selected { kept: kept.slice_mut(), others, count: count.slice_mut() };
-    // SAFETY: as in `select_flagged`.
-    unsafe { select.run_if::<T, P>(&temp, input.slice(), bound, to) }
+    let plan = |layout: &mut _| Select::plan::<B>(layout, input.len());
+    let (select, temp) = carve(stream, workspace, label, plan)?;
+    let others = others.map_or(empty_view(), Buffer::bits_mut);
+    let to = Selected { kept: kept.bits_mut(), others, count: count.slice_mut() };
+    let (num_tiles, select) = select.prepare(&temp, input.bits(), to)?;
+    launch(num_tiles, select)
 }
 
 /// Checks the lengths and devices of a selection's buffers. Returns false, and clears the count, if there are no items.
-pub(super) fn has_items<T: cust_core::DeviceCopy>(
+pub(super) fn has_items<T: DeviceCopy>(
     stream: &Stream,
     input: &Buffer<T>,
     kept: &Buffer<T>,

@@ -4,9 +4,8 @@
 //! and [`Bits128`](super::item::Bits128), or [`EqualHigh`](super::predicate::EqualHigh) of `u64`. Everything else is as
 //! in [`select`](super::select).
 
-use super::pairs::empty_view;
-use super::planned::{bytes_of, carve};
-use super::select::{Select, Selected, has_items};
+use super::planned::bytes_of;
+use super::select::{Output, Select, select};
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 pub use kauri_kernels::primitives::unique::UniqueRun;
@@ -29,14 +28,9 @@ pub fn unique<T: Words, R: UniqueRun<T>>(
     kept: &mut Buffer<T>,
     count: &mut Buffer<u64>,
 ) -> Result<()> {
-    if !has_items(stream, input, kept, None, count)? {
-        return Ok(());
-    }
-    let plan = |layout: &mut _| Select::plan::<T>(layout, input.len());
-    let (select, temp) = carve(stream, workspace, "unique", plan)?;
-    let to = Selected { kept: kept.slice_mut(), others: empty_view(), count: count.slice_mut() };
-    let (num_tiles, select) = select.prepare(&temp, input.slice(), to)?;
-    // SAFETY: the lengths agree, the borrows keep buffers apart, and buffers wait for the device before they are freed; the
-    // words are zeros.
-    unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, (select,)) }
+    let output = Output { kept, others: None, count };
+    select::<T, T>(stream, workspace, "unique", input, output, |num_tiles, select| {
+        // SAFETY: as stated in `select`.
+        unsafe { stream.launch::<primitives_unique<T, R>>(num_tiles, (select,)) }
+    })
 }

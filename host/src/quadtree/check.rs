@@ -22,10 +22,9 @@ pub(crate) struct Unchecked<'a, C, const D: usize> {
 
 /// Checks that a tree is the one that a build makes of its points.
 pub(crate) fn verify<C: Coord, const D: usize>(tree: &(impl Backend<C> + ?Sized)) -> Result<()> {
-    let corrupt = |node: usize, what| Error::Corrupt { node: node as u64, what };
     let (outline, nodes, coords, ids) = (tree.outline(), tree.nodes()?, tree.coords()?, tree.ids()?);
     if let Some((place, what)) = ids::first_invalid(&ids)? {
-        return Err(corrupt(0, format!("at place {place}: {what}")));
+        return Err(Error::corrupt(0, format!("at place {place}: {what}")));
     }
     let unchecked = Unchecked::<C, D> {
         frame: outline.frame(),
@@ -34,13 +33,13 @@ pub(crate) fn verify<C: Coord, const D: usize>(tree: &(impl Backend<C> + ?Sized)
         points: coords.as_chunks().0,
         ids: &ids,
     };
-    let corners = unchecked.check(corrupt)?;
+    let corners = unchecked.check(Error::corrupt)?;
     if outline.level_begins != level_begins(&nodes) {
-        return Err(corrupt(0, format!("its levels begin at {:?}", outline.level_begins)));
+        return Err(Error::corrupt(0, format!("its levels begin at {:?}", outline.level_begins)));
     }
     let cells = tree.cells(0..nodes.len() as u32)?;
     let wrong = cells.as_chunks().0.iter().zip(&corners).position(|(cell, expected)| cell != expected);
-    wrong.map_or(Ok(()), |i| Err(corrupt(i, format!("its cell is at {:?}", &cells[i * D..][..D]))))
+    wrong.map_or(Ok(()), |i| Err(Error::corrupt(i, format!("its cell is at {:?}", &cells[i * D..][..D]))))
 }
 
 impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
@@ -49,11 +48,10 @@ impl<C: Coord, const D: usize> Unchecked<'_, C, D> {
     pub(crate) fn check(&self, corrupt: impl Fn(usize, String) -> Error) -> Result<Vec<[u32; D]>> {
         let corners = self.check_nodes(&corrupt)?;
         let fault = |i: usize| {
-            let node = &self.nodes[i];
-            if node.is_leaf() { self.fault_in_points(node, &corners[i]) } else { None }
+            let node = Some(&self.nodes[i]).filter(|node| node.is_leaf())?;
+            Some((i, self.fault_in_points(node, &corners[i])?))
         };
-        let wrong = parallel::find_first(self.nodes.len(), &|i| fault(i).map(|_| i));
-        match wrong.and_then(|i| Some((i, fault(i)?))) {
+        match parallel::find_some(self.nodes.len(), 1, fault) {
             Some((i, what)) => Err(corrupt(i, what)),
             None => Ok(corners),
         }

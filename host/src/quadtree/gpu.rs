@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::generate::iota_on;
+use crate::primitives::planned::{bytes_of, carve};
 use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::frame::frame_of_bounds;
@@ -143,11 +144,8 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         let index = self.index.get_or_try_init(|| {
             let frame = self.frame_on(&Stream::new(self.gpu())?)?;
             let (dims, num_points) = (self.outline.dims, self.ids.len() as u32);
-            bucket_index(
-                &self.coords,
-                &self.ids,
-                Cells { frame, nodes: self.nodes.clone(), dims, num_points },
-            )
+            let cells = Cells { frame, nodes: self.nodes.clone(), dims, num_points };
+            bucket_index(&self.coords, &self.ids, cells)
         })?;
         Ok(index)
     }
@@ -161,9 +159,7 @@ pub(crate) fn temp_bytes<C: Coord>(
     options: &QuadtreeOptions,
 ) -> u64 {
     let input_bytes = num_points * dims * size_of::<C>() + (2 + dims) * size_of::<u64>();
-    let mut layout = Layout::new();
-    plan_bounds::<C>(&mut layout, dims);
-    let mut workspace_bytes = layout.bytes();
+    let mut workspace_bytes = bytes_of(|layout| plan_bounds::<C>(layout, dims));
     let mut temp_node_bytes = 0;
     if num_points > options.leaf_points as usize && options.max_depth > 0 {
         let depth = options.max_depth;
@@ -194,9 +190,8 @@ fn frame<C: Coord, const D: usize>(
     coords: Slice<'_, C>,
     options: &QuadtreeOptions,
 ) -> Result<Frame<D>> {
-    let mut layout = Layout::new();
-    let (bounds, corners) = plan_bounds(&mut layout, D);
-    let temp = workspace.carve(stream, &layout, "box of points")?;
+    let plan = |layout: &mut _| plan_bounds(layout, D);
+    let ((bounds, corners), temp) = carve(stream, workspace, "box of points", plan)?;
     let corners = temp.view(corners);
     // SAFETY: `corners` has two corners, and `coords` has whole points; nothing else uses the plan's memory.
     let corners = unsafe {

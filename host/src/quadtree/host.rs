@@ -29,7 +29,6 @@ use std::ops::Range;
 /// A tree in host memory.
 pub(crate) struct HostTree<C> {
     pub(crate) outline: Outline,
-    dims: usize,
     pub(crate) nodes: Items<Node>,
     /// The low corner of each node's cell, in units.
     pub(crate) cells: Vec<u32>,
@@ -72,7 +71,6 @@ impl<C> HostTree<C> {
         };
         Self {
             outline,
-            dims: D,
             nodes,
             cells: corners.into_flattened(),
             coords,
@@ -91,7 +89,8 @@ impl<C: Coord> Backend<C> for HostTree<C> {
         Ok(Cow::Borrowed(&self.nodes))
     }
     fn cells(&self, nodes: Range<u32>) -> Result<Cow<'_, [u32]>> {
-        Ok(self.cells[nodes.start as usize * self.dims..nodes.end as usize * self.dims].into())
+        let dims = self.outline.dims;
+        Ok(self.cells[nodes.start as usize * dims..nodes.end as usize * dims].into())
     }
     fn ids(&self) -> Result<Cow<'_, [u32]>> {
         Ok(Cow::Borrowed(&self.ids))
@@ -100,13 +99,13 @@ impl<C: Coord> Backend<C> for HostTree<C> {
         Ok(Cow::Borrowed(&self.coords))
     }
     fn leaf_of(&self, queries: &[C]) -> Result<Vec<u32>> {
-        with_2_or_3!(self.dims, D => self.leaf_of(queries.as_chunks::<D>().0))
+        with_2_or_3!(self.outline.dims, D => self.leaf_of(queries.as_chunks::<D>().0))
     }
     fn adjacent_leaves(&self, nodes: &[u32]) -> Result<Rows<u32>> {
-        with_2_or_3!(self.dims, D => self.adjacent_leaves::<D>(nodes))
+        with_2_or_3!(self.outline.dims, D => self.adjacent_leaves::<D>(nodes))
     }
     fn samples(&self) -> Result<Vec<u32>> {
-        with_2_or_3!(self.dims, D => self.samples::<D>())
+        with_2_or_3!(self.outline.dims, D => self.samples::<D>())
     }
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         Ok(self)

@@ -3,7 +3,7 @@
 #[cfg(feature = "research")]
 pub(crate) mod levels;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_range};
 use crate::point::MAX_POINTS;
 use kauri_kernels::quadtree::frame::{Frame, MAX_LEVELS};
 #[cfg(feature = "research")]
@@ -114,14 +114,9 @@ impl QuadtreeOptions {
 
     /// Checks that `leaf_points` and `max_depth` are in their ranges.
     pub(crate) fn check(&self) -> Result<()> {
-        let out_of_range =
-            |what, value: u32, least, most| Err(Error::OutOfRange { what, value: value.into(), least, most });
         if self.leaf_points == 0 {
-            return out_of_range("points of a leaf", 0, 1, MAX_POINTS);
+            return Err(Error::OutOfRange { what: "points of a leaf", value: 0, least: 1, most: MAX_POINTS });
         }
-        if self.max_depth > MAX_LEVELS {
-            return out_of_range("levels of a quadtree", self.max_depth, 0, MAX_LEVELS.into());
-        }
-        Ok(())
+        check_range("levels of a quadtree", self.max_depth, 0, MAX_LEVELS.into())
     }
 }

@@ -11,7 +11,7 @@ use crate::point::{LonLat, Point};
 use crate::query::backend::{NearestQuery, QueryBackend, RangeQuery};
 use crate::query::item_bytes;
 use crate::query::neighbors::NeighborRow;
-use crate::query::within::{RangeResultMut, append_offsets};
+use crate::query::within::{RangeResultMut, offsets_of};
 use crate::rows::{RowView, RowsIter, SHOWN_ROWS, row_in_batch, sealed::Sealed};
 
 /// Receives a batch of a range query's result, and the number of its first row.
@@ -150,7 +150,7 @@ pub(crate) fn deliver_range<C: Coord, B: QueryBackend<C> + ?Sized>(
         let first = part.start;
         let mut found = delivery.produce(|| {
             let counts = backend.count(query.part(part))?;
-            let fit = rows.rows_that_fit(&offsets(&counts)?)?;
+            let fit = rows.rows_that_fit(&offsets_of(counts.into_iter().map(u64::from))?)?;
             backend.find(query.part(first..first + fit))
         })?;
         let (num_rows, num_items) = (found.offsets.len() - 1, found.ids.len());
@@ -161,14 +161,6 @@ pub(crate) fn deliver_range<C: Coord, B: QueryBackend<C> + ?Sized>(
         }
     }
     Ok(ControlFlow::Continue(()))
-}
-
-/// Returns the offsets of rows with these lengths.
-fn offsets(counts: &[u32]) -> Result<Vec<u64>> {
-    let mut offsets = memory::vec_with_capacity(counts.len() + 1, "offsets of rows")?;
-    offsets.push(0);
-    append_offsets(&mut offsets, counts);
-    Ok(offsets)
 }
 
 /// Delivers rows of the `k` nearest neighbors in batches, made one after another. The queries are not a self-query.

@@ -21,12 +21,12 @@ pub(crate) mod traversal;
 pub(crate) mod within;
 
 use crate::error::Result;
-use crate::memory;
-use crate::memory::Items;
+use crate::memory::{self, Items};
 use crate::once::Once;
 use crate::point::with_dims;
+use crate::query::backend::QueryBackend;
 use crate::query::ids::rows_by_id;
-use backend::{CpuTree, TreeOf, TreeQueries};
+use backend::{CpuTree, TreeOf};
 use boxes::{Boxes, BoxesOf};
 use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
@@ -102,9 +102,9 @@ impl<C: Coord> CpuTree for CpuIndex<C> {
         })
     }
 
-    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> Result<R>) -> Result<R> {
         with_dims!(self.dims, D => {
-            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
+            run(&TreeOf { index: self, tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }

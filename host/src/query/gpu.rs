@@ -22,6 +22,7 @@ use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::DeviceOptions;
+use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::query::axes::Axes;
 use kauri_kernels::query::buckets::{BucketLayout, Index, boxes_len, least_ids_len};
 use kauri_kernels::query::left_balanced::full_tree;
@@ -79,30 +80,22 @@ pub(crate) trait Locate<C>: Send + Sync {
     ) -> Result<()>;
 }
 
-/// Output memory for the nodes of a tree.
-#[derive(Clone, Copy)]
-pub(crate) struct NodesMut<'a, C> {
-    pub(crate) coords: SliceMut<'a, C>,
-    pub(crate) ids: SliceMut<'a, u32>,
-}
-
-impl<'a, C: Coord> NodesMut<'a, C> {
-    /// Takes the slots of a tree from `padded_coords`, and zeroes the padding, which is read with the last group of points.
-    ///
-    /// # Safety
-    /// `padded_coords` has whole groups, and nothing else uses it until the stream has done the work.
-    pub(crate) unsafe fn new(
-        stream: &Stream,
-        dims: usize,
-        padded_coords: SliceMut<'a, C>,
-        ids: SliceMut<'a, u32>,
-    ) -> Result<Self> {
-        let num_coords = ids.len() * dims;
-        // SAFETY: passed on to the caller.
-        unsafe {
-            stream.fill_bytes(padded_coords.part(num_coords, padded_coords.len() - num_coords), 0)?;
-            Ok(Self { coords: padded_coords.part(0, num_coords), ids })
-        }
+/// Returns the output memory for the nodes of a tree, without the padding behind them. Zeroes the padding, which is read with the last
+/// group of points.
+///
+/// # Safety
+/// `padded_coords` has whole groups, and nothing else uses it until the stream has done the work.
+pub(crate) unsafe fn node_slots<'a, C: Coord>(
+    stream: &Stream,
+    dims: usize,
+    padded_coords: SliceMut<'a, C>,
+    ids: SliceMut<'a, u32>,
+) -> Result<PointsMut<'a, C>> {
+    let num_coords = ids.len() * dims;
+    // SAFETY: passed on to the caller.
+    unsafe {
+        stream.fill_bytes(padded_coords.part(num_coords, padded_coords.len() - num_coords), 0)?;
+        Ok(PointsMut { coords: padded_coords.part(0, num_coords), ids })
     }
 }
 
@@ -117,24 +110,18 @@ pub(crate) fn index_bytes<C>(num_slots: usize, dims: usize, levels: u32) -> u64 
 impl<C: Coord> BucketIndex<C> {
     /// Allocates an index with `num_slots` slots and `levels` levels above the buckets.
     pub(crate) fn with_slots(gpu: &Gpu, num_slots: usize, dims: usize, levels: u32) -> Result<Self> {
+        let (num_coords, num_splits) = (num_slots.next_multiple_of(GROUP) * dims, full_tree(levels) as usize);
+        let padded_coords = Buffer::uninitialized(gpu, num_coords, "points of an index")?;
         Ok(Self {
             gpu: gpu.clone(),
             dims,
-            padded_coords: Buffer::uninitialized(
-                gpu,
-                num_slots.next_multiple_of(GROUP) * dims,
-                "points of an index",
-            )?,
+            padded_coords,
             ids: Buffer::uninitialized(gpu, num_slots, "ids of an index")?,
             boxes: Buffer::uninitialized(gpu, boxes_len(levels, dims), "boxes of an index")?,
             least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "least ids of an index")?,
             axes: Buffer::uninitialized(gpu, 0, "split axes of an index")?,
             varying_axes: Buffer::uninitialized(gpu, 0, "axes of an index that vary")?,
-            locator: Locator::Planes(Buffer::uninitialized(
-                gpu,
-                full_tree(levels) as usize,
-                "split planes of an index",
-            )?),
+            locator: Locator::Planes(Buffer::uninitialized(gpu, num_splits, "split planes of an index")?),
             bucket_len: 0,
             input_coords: None,
             built_on: None,

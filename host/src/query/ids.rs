@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::error::Result;
 use crate::memory;
-use crate::parallel;
+use crate::parallel::Ranges;
 
 /// Up to this many ids are checked on the calling thread.
 const SEQUENTIAL: usize = 1 << 14;
@@ -61,11 +61,7 @@ fn first_failing(
         is_right(id, is_new)
     };
     if ids.len() > SEQUENTIAL {
-        let has_wrong = |task: usize| {
-            let begin = task * SEQUENTIAL;
-            !ids[begin..ids.len().min(begin + SEQUENTIAL)].iter().all(is_right)
-        };
-        if !parallel::any(ids.len().div_ceil(SEQUENTIAL), &has_wrong) {
+        if !Ranges::new(ids.len(), SEQUENTIAL).any(&|range| !ids[range].iter().all(is_right)) {
             return Ok(None);
         }
         // Check again in order to find the first.

@@ -201,10 +201,7 @@ pub trait SpatialIndex: sealed::Sealed {
             (&mut on_heap.0[..], &mut on_heap.1[..])
         };
         nearest_of_one(self, query, options, ids, dist2)?;
-        let found = NeighborRow::without_padding(ids, dist2);
-        let mut neighbors = memory::vec_with_capacity(found.len(), "neighbors")?;
-        neighbors.extend(found);
-        Ok(neighbors)
+        memory::collect(NeighborRow::without_padding(ids, dist2).iter(), "neighbors")
     }
 
     /// Counts the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters. `radius` replaces
@@ -430,13 +427,9 @@ fn checked<I: SpatialIndex + ?Sized, R>(
     ) -> Result<R>,
 ) -> Result<R> {
     let options = ValidatedOptions::new(options, index.num_points())?;
-    let coords = match queries {
-        Queries::Points(points) => Some(checked_coordinates(points, "query")?),
-        Queries::SelfQuery { .. } => None,
-    };
-    let (len, first_excluded) = match queries {
-        Queries::Points(points) => (points.len(), None),
-        Queries::SelfQuery { include_self } => (index.num_points(), (!include_self).then_some(0)),
+    let (coords, len, first_excluded) = match queries {
+        Queries::Points(points) => (Some(checked_coordinates(points, "query")?), points.len(), None),
+        Queries::SelfQuery { include_self } => (None, index.num_points(), (!include_self).then_some(0)),
     };
     let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, len, dims: I::Point::DIMS };
     let backend = index.query_backend()?;

@@ -48,18 +48,9 @@ pub enum DeviceQueries<'a, C> {
 /// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
 pub struct PreparedQuery<P: Point> {
     pub(crate) options: DeviceOptions<P::Coord>,
-    pub(crate) tree: Identity,
+    /// The identity of the tree.
+    pub(crate) tree: Arc<()>,
     pub(crate) points: PhantomData<fn() -> P>,
-}
-
-/// Distinguishes a tree from all others, including dropped ones.
-#[derive(Clone)]
-pub(crate) struct Identity(pub(crate) Arc<()>);
-
-impl Identity {
-    pub(crate) fn new() -> Self {
-        Self(Arc::new(()))
-    }
 }
 
 impl<P: Point> std::fmt::Debug for PreparedQuery<P> {

@@ -179,7 +179,8 @@ impl<P: Point> QueryOptions<P> {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PointMask {
-    words: Arc<[u32]>,
+    /// Bit `id % 32` of word `id / 32` belongs to `id`.
+    pub(crate) words: Arc<[u32]>,
     len: usize,
 }
 
@@ -214,11 +215,6 @@ impl PointMask {
     /// Returns [`Error::Shape`] unless the mask is for `num_points` points.
     pub(crate) fn check(&self, num_points: usize) -> Result<()> {
         check_len("points of the mask", num_points, self.len)
-    }
-
-    /// Returns the bits: bit `id % 32` of word `id / 32` belongs to `id`.
-    pub(crate) fn words(&self) -> &[u32] {
-        &self.words
     }
 }
 

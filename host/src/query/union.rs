@@ -108,9 +108,8 @@ impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
             return Ok(rows);
         }
         let step = (MERGED_ENTRIES / k).max(1);
-        for begin in (0..queries.len).step_by(step) {
-            let some = queries.part(begin..queries.len.min(begin + step));
-            self.append_nearest(NearestQuery { queries: some, ..query }, &mut rows)?;
+        for range in Ranges::new(queries.len, step).iter() {
+            self.append_nearest(NearestQuery { queries: queries.part(range), ..query }, &mut rows)?;
         }
         Ok(rows)
     }

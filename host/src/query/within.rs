@@ -2,17 +2,26 @@
 
 use kauri_kernels::thread::coord::Coord;
 
-use crate::memory::Parts;
+use crate::error::Result;
+use crate::memory::{self, Parts};
 use crate::parallel::Ranges;
 
 /// Maximum number of rows that a task sorts.
 const TASK_ROWS: usize = 256;
 
+/// Returns the offsets of rows with these lengths.
+pub(crate) fn offsets_of(lens: impl ExactSizeIterator<Item = u64>) -> Result<Vec<u64>> {
+    let mut offsets = memory::vec_with_capacity(lens.len() + 1, "offsets of rows")?;
+    offsets.push(0);
+    append_offsets(&mut offsets, lens);
+    Ok(offsets)
+}
+
 /// Appends the end of each row with these lengths to offsets, which have the capacity and end where the first of these rows begins.
-pub(crate) fn append_offsets(offsets: &mut Vec<u64>, counts: &[u32]) {
+pub(crate) fn append_offsets(offsets: &mut Vec<u64>, lens: impl Iterator<Item = u64>) {
     let mut end = offsets.last().copied().unwrap_or(0);
-    offsets.extend(counts.iter().map(|&count| {
-        end += u64::from(count);
+    offsets.extend(lens.map(|len| {
+        end += len;
         end
     }));
 }

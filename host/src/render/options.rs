@@ -1,6 +1,6 @@
 //! Options of a picture.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, check_range};
 use crate::point::Point;
 
 /// Maximum pixels along a side.
@@ -96,8 +96,8 @@ impl RenderOptions {
     /// the direction of the light.
     pub fn check(&self) -> Result<()> {
         check_size([self.width, self.height])?;
-        check_range("samples of a pixel", self.samples, 1, MAX_RAYS)?;
-        check_range("rays of ambient occlusion", self.occlusion_rays, 0, MAX_RAYS)?;
+        check_range("samples of a pixel", self.samples, 1, MAX_RAYS.into())?;
+        check_range("rays of ambient occlusion", self.occlusion_rays, 0, MAX_RAYS.into())?;
         Point::coordinates(&[self.light], "direction of light")?;
         let reach = self.occlusion_reach;
         if reach >= 0.0 && reach.is_finite() {
@@ -109,16 +109,8 @@ impl RenderOptions {
 
 /// Checks the size of a picture.
 pub(super) fn check_size([width, height]: [u32; 2]) -> Result<()> {
-    check_range("width of a picture", width, 1, MAX_SIDE)?;
-    check_range("height of a picture", height, 1, MAX_SIDE)
-}
-
-fn check_range(what: &'static str, value: u32, least: u32, most: u32) -> Result<()> {
-    if (least..=most).contains(&value) {
-        return Ok(());
-    }
-    let [value, least, most] = [value, least, most].map(u64::from);
-    Err(Error::OutOfRange { what, value, least, most })
+    check_range("width of a picture", width, 1, MAX_SIDE.into())?;
+    check_range("height of a picture", height, 1, MAX_SIDE.into())
 }
 
 #[cfg(test)]

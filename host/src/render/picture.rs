@@ -8,7 +8,7 @@ use super::vector::sum;
 use crate::error::{Result, check_len};
 use crate::memory;
 use crate::mesh::Mesh;
-use crate::parallel::{self, TASK_ITEMS};
+use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::random::Random;
 use crate::sah::SahTree;
 
@@ -74,7 +74,7 @@ pub fn image_with(
 
     let mut scene = Scene::new(tree, mesh, options, view, color);
     let mut pixels = memory::vec_with_capacity(num_pixels, "pixels of a picture")?;
-    for batch in batches(num_pixels, MAX_RAYS / samples) {
+    for batch in Ranges::new(num_pixels, MAX_RAYS / samples).iter() {
         let light = scene.sample_light(batch.start * samples..batch.end * samples)?;
         let mean = |samples_light: &[[f64; 3]]| {
             samples_light.iter().fold([0.0; 3], |all, &one| sum([(1.0, all), (1.0 / samples as f64, one)]))
@@ -85,7 +85,7 @@ pub fn image_with(
         };
         parallel::extend(&mut pixels, batch.len(), TASK_ITEMS, bytes);
     }
-    Ok(Image { width, height, pixels: pixels.into_flattened(), num_rays: scene.num_rays() })
+    Ok(Image { width, height, pixels: pixels.into_flattened(), num_rays: scene.num_rays })
 }
 
 /// Returns the triangle at the center of each pixel, row by row from the upper left corner;
@@ -98,16 +98,11 @@ pub fn triangle_ids(tree: &SahTree, camera: &Camera, size: [u32; 2]) -> Result<V
     let view = View::of(camera, size)?;
     let num_pixels = size[0] as usize * size[1] as usize;
     let mut ids = memory::vec_with_capacity(num_pixels, "triangles of a picture")?;
-    for batch in batches(num_pixels, MAX_RAYS) {
+    for batch in Ranges::new(num_pixels, MAX_RAYS).iter() {
         let rays = parallel::map(batch.len(), TASK_ITEMS, |i| view.center(batch.start + i));
         ids.extend(tree.closest_hits(&rays)?.triangles);
     }
     Ok(ids)
-}
-
-/// Splits the pixels into batches of at most `batch` pixels.
-fn batches(num_pixels: usize, batch: usize) -> impl Iterator<Item = std::ops::Range<usize>> {
-    (0..num_pixels).step_by(batch).map(move |start| start..num_pixels.min(start + batch))
 }
 
 #[cfg(test)]

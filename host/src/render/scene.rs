@@ -30,7 +30,8 @@ pub(super) struct Scene<'a, C> {
     light: V3,
     reach: f32,
     ray_offset: f64,
-    num_rays: u64,
+    /// The number of rays traced so far.
+    pub(super) num_rays: u64,
 }
 
 /// The surface point of a sample.
@@ -63,11 +64,6 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
             ray_offset: ray_offset(bounds),
             num_rays: 0,
         }
-    }
-
-    /// Returns the number of rays traced so far.
-    pub(super) fn num_rays(&self) -> u64 {
-        self.num_rays
     }
 
     /// Returns the light of at most [`MAX_RAYS`] samples, which are indexed pixel by pixel.

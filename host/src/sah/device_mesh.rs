@@ -61,7 +61,7 @@ impl DeviceMesh<'_> {
         match self.to_host(stream) {
             Err(error) => error,
             // Another stream has written the mesh since.
-            Ok(_) => Error::Corrupt { node: 0, what: "the mesh has changed during the build".to_owned() },
+            Ok(_) => Error::corrupt(0, "the mesh has changed during the build"),
         }
     }
 }

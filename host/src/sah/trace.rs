@@ -50,8 +50,7 @@ impl SahTree {
         options: &RayOptions,
         hits: &mut DeviceHits,
     ) -> Result<()> {
-        let tree = self.gpu_tree()?;
-        tree.check_device(stream)?;
+        let tree = self.gpu_tree(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, rays.len())?;
         tree.read_by(stream, || tree.closest_hits_on(stream, workspace, rays, options, hits))
@@ -89,8 +88,7 @@ impl SahTree {
         options: &RayOptions,
         hits: &mut Buffer<u8>,
     ) -> Result<()> {
-        let tree = self.gpu_tree()?;
-        tree.check_device(stream)?;
+        let tree = self.gpu_tree(stream)?;
         rays.check_device(stream)?;
         hits.check(stream, "hits of rays", rays.len())?;
         tree.read_by(stream, || tree.any_hits_on(stream, workspace, rays, options, hits))

@@ -114,7 +114,7 @@ impl SahTree {
     /// # Errors
     /// The errors of [`build_on`](Self::build_on); [`Error::NotOnGpu`].
     pub fn rebuild_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
-        self.gpu_tree()?.check_device(stream)?;
+        self.gpu_tree(stream)?;
         mesh.check(stream)?;
         self.rebuild_over(MeshInput::Device(stream, mesh))
     }
@@ -134,7 +134,7 @@ impl SahTree {
     /// # Errors
     /// The errors of [`refit`](Self::refit) and [`build_on`](Self::build_on); [`Error::NotOnGpu`].
     pub fn refit_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
-        self.gpu_tree()?.check_device(stream)?;
+        self.gpu_tree(stream)?;
         mesh.check(stream)?;
         self.refit_to(MeshInput::Device(stream, mesh))
     }
@@ -238,11 +238,11 @@ impl SahTree {
         self.with_host_tree(|tree| Ok(tree.references.clone()))
     }
 
-    pub(super) fn gpu_tree(&self) -> Result<&GpuTree> {
-        match &self.tree {
-            Tree::Gpu(tree) => Ok(tree),
-            Tree::Cpu(_) => Err(Error::NotOnGpu),
-        }
+    /// Returns the tree in the memory of the stream's device.
+    pub(super) fn gpu_tree(&self, stream: &Stream) -> Result<&GpuTree> {
+        let Tree::Gpu(tree) = &self.tree else { return Err(Error::NotOnGpu) };
+        tree.gpu.check_same(stream.gpu())?;
+        Ok(tree)
     }
 
     fn with_host_tree<R>(&self, read: impl FnOnce(&HostTree) -> Result<R>) -> Result<R> {
@@ -279,8 +279,7 @@ impl SahTree {
         stream: &Stream,
         enqueue: impl FnOnce(Slice<'_, Corners>) -> Result<R>,
     ) -> Result<R> {
-        let tree = self.gpu_tree()?;
-        tree.check_device(stream)?;
+        let tree = self.gpu_tree(stream)?;
         tree.read_by(stream, || enqueue(tree.corners()))
     }
 

@@ -11,7 +11,7 @@ impl HostTree {
     /// Checks that the tree is in preorder, that each plane is inside its node's box, that no node is too deep, and that
     /// each leaf has a reference to every triangle of which a part is in its box.
     pub(super) fn verify(&self) -> Result<()> {
-        let corrupt = |node: u32, what: String| Err(Error::Corrupt { node: node.into(), what });
+        let corrupt = |node: u32, what: String| Err(Error::corrupt(node as usize, what));
         let (mut next, mut next_reference) = (0, 0);
         let mut stack = vec![(0u32, self.extent.bounds, 0)];
         while let Some((index, bounds, depth)) = stack.pop() {
@@ -24,10 +24,8 @@ impl HostTree {
             next += 1;
             if node.is_leaf() {
                 if node.begin() != next_reference {
-                    return corrupt(
-                        index,
-                        format!("its triangles begin at {}, not {next_reference}", node.begin()),
-                    );
+                    let what = format!("its triangles begin at {}, not {next_reference}", node.begin());
+                    return corrupt(index, what);
                 }
                 next_reference += node.len();
             } else {
@@ -40,24 +38,16 @@ impl HostTree {
             }
         }
         if next as usize != self.nodes.len() || next_reference as usize != self.references.len() {
-            return corrupt(
-                next,
-                format!(
-                    "there are {} nodes, and {} triangles in leaves",
-                    self.nodes.len(),
-                    self.references.len()
-                ),
-            );
+            let (num_nodes, num_references) = (self.nodes.len(), self.references.len());
+            let what = format!("there are {num_nodes} nodes, and {num_references} triangles in leaves");
+            return corrupt(next, what);
         }
         if let Some(&id) = self.references.iter().find(|&&id| id as usize >= self.corners.len()) {
             return corrupt(0, format!("triangle {id} of {}", self.corners.len()));
         }
         (0..self.corners.len() as u32).try_for_each(|triangle| {
-            match self.leaf_without(
-                triangle,
-                0,
-                Aabb::of_corners(self.corners[triangle as usize].positions()),
-            ) {
+            let bounds = Aabb::of_corners(self.corners[triangle as usize].positions());
+            match self.leaf_without(triangle, 0, bounds) {
                 None => Ok(()),
                 Some(leaf) => {
                     corrupt(leaf, format!("a leaf without triangle {triangle}, which is in its box"))

@@ -1,6 +1,6 @@
 //! Checksums of headers and sections. Those of sections are computed in parallel.
 
-use crate::parallel;
+use crate::parallel::Ranges;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// The bytes of a separately hashed piece.
@@ -13,8 +13,7 @@ pub(super) fn short(bytes: &[u8]) -> u64 {
 
 /// Returns the XXH3-64 of the XXH3-64s (little-endian) of all pieces of 1 MiB. The last piece may be shorter.
 pub(super) fn of_pieces(bytes: &[u8]) -> u64 {
-    let hash = |i: usize| xxh3_64(&bytes[i * PIECE..bytes.len().min((i + 1) * PIECE)]).to_le_bytes();
-    let hashes = parallel::map(bytes.len().div_ceil(PIECE), 1, hash);
+    let hashes = Ranges::new(bytes.len(), PIECE).map(|piece| xxh3_64(&bytes[piece]).to_le_bytes());
     xxh3_64(hashes.as_flattened())
 }
 

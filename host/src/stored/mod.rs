@@ -10,8 +10,7 @@ mod file;
 mod header;
 mod unfinished;
 
-pub use atomic::write_atomically;
-pub use atomic::write_atomically_or;
+pub use atomic::{write_atomically, write_atomically_or};
 pub(crate) use file::{IndexFile, Section};
 pub(crate) use header::PointType;
 pub use unfinished::remove_temporary_files;

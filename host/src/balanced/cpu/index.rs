@@ -2,8 +2,7 @@
 
 use crate::error::Result;
 use crate::kdtree::cpu::varying::varying_axes;
-use crate::memory;
-use crate::memory::Items;
+use crate::memory::{self, Items};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::with_dims;
 use crate::query::cpu::{CpuIndex, points};

@@ -56,7 +56,7 @@ impl Distinct {
             [count, u64::MAX] => Ok(count as usize),
             ref found => {
                 let what = format!("the sort on axis {axis} left a point behind the next one");
-                Err(Error::Corrupt { node: found[1], what })
+                Err(Error::corrupt(found[1] as usize, what))
             }
         }
     }

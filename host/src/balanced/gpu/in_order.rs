@@ -4,7 +4,7 @@ use crate::device::{Buffer, Gpu, Stream};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::MAX_POINTS;
-use crate::query::gpu::{BucketIndex, NodesMut};
+use crate::query::gpu::{BucketIndex, node_slots};
 use cuda_std::mem::Slice;
 use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::in_order::{balanced_put_in_order, bucket_len, num_slots};
@@ -31,15 +31,13 @@ pub(crate) fn bucket_index<C: Coord>(
     let mut index = BucketIndex::with_slots(gpu, num_slots as usize, dims, levels)?;
     (index.bucket_len, index.input_coords) = (bucket_len, input);
     if first_axis > 0 {
-        let axes = memory::collect(
-            (0..full_tree(levels)).map(|node| ((first_axis + level(node) as usize) % dims) as u8),
-            "axes of the nodes",
-        )?;
+        let axis = |node: u32| ((first_axis + level(node) as usize) % dims) as u8;
+        let axes = memory::collect((0..full_tree(levels)).map(axis), "axes of the nodes")?;
         index.axes = Buffer::from_slice(&stream, &axes, "axes of the nodes")?;
     }
     // SAFETY: the index has a slot for each point, and the stream is synchronized.
     unsafe {
-        let slots = NodesMut::new(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
+        let slots = node_slots(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
         let args = (tree, first_axis as u32, ids, bucket_len, slots.coords, slots.ids);
         stream.launch_items::<balanced_put_in_order<C>>(u64::from(num_slots), args)?;
         index.build_boxes(&stream)?;

@@ -82,7 +82,7 @@ impl<C: Coord> BuildPlan<C> for Robinson<C> {
                     self.distinct.run(context, axis, sorted, temp.view(self.arrays[axis]), &mut words)?;
                 if axis > 0 && found != num_nodes {
                     let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
-                    return Err(Error::Corrupt { node: 0, what });
+                    return Err(Error::corrupt(0, what));
                 }
                 num_nodes = found;
                 if axis == 0 && num_nodes < n {

@@ -2,8 +2,9 @@
 
 use kauri_kernels::thread::coord::Coord;
 
+use crate::balanced::backend::Sections;
+use crate::balanced::cpu::CpuTree;
 use crate::balanced::gpu::GpuTree;
-use crate::balanced::sections::{LoadedSections, Sections};
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 
@@ -19,13 +20,13 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Uploads the tree of a file.
-    pub(crate) fn from_sections(gpu: &Gpu, sections: &LoadedSections<C>, dims: usize) -> Result<Self> {
+    pub(crate) fn from_host(gpu: &Gpu, tree: &CpuTree<C>) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let upload = |ids, label| Buffer::from_slice(&stream, ids, label);
-        let coords = Buffer::from_slice(&stream, &sections.coords, "coordinates of the points")?;
-        let medians = upload(&sections.medians, "medians of the tree")?;
+        let coords = Buffer::from_slice(&stream, &tree.coords, "coordinates of the points")?;
+        let medians = upload(&tree.medians, "medians of the tree")?;
         let children = upload(&[], "children of the nodes")?;
-        let representatives = upload(&sections.representatives, "representatives of the points")?;
-        Ok(Self::new(gpu, dims, sections.num_nodes, coords, medians, children, representatives))
+        let representatives = upload(&tree.representatives, "representatives of the points")?;
+        Ok(Self::new(gpu, tree.dims, tree.num_nodes, coords, medians, children, representatives))
     }
 }

@@ -6,6 +6,7 @@ use kauri_kernels::balanced::verify::{LEVELS, balanced_verify, wrong};
 use kauri_kernels::query::left_balanced::num_levels;
 use kauri_kernels::thread::coord::Coord;
 
+use crate::balanced::super_key::WRONG_SIDE;
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 
@@ -54,13 +55,13 @@ pub(super) fn verify<C: Coord>(stream: &Stream, tree: Tree<'_, C>, children: Sli
                 wrong::ID_RANGE => "its id is not the id of a point",
                 wrong::DUPLICATE_ID => "another node has the same id",
                 wrong::CHILD => "a stored child differs from the median at its address",
-                _ => "its point is on the wrong side of an ancestor, or equal to it",
+                _ => WRONG_SIDE,
             };
-            return Err(Error::Corrupt { node: found >> 32, what: what.into() });
+            return Err(Error::corrupt((found >> 32) as usize, what));
         }
     }
     match words[1..].iter().sum::<u64>() {
         count if count == u64::from(num_nodes) => Ok(()),
-        count => Err(Error::Corrupt { node: 0, what: format!("{count} nodes instead of {num_nodes}") }),
+        count => Err(Error::corrupt(0, format!("{count} nodes instead of {num_nodes}"))),
     }
 }

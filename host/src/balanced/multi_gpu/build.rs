@@ -100,7 +100,7 @@ impl<C: Coord> MultiGpuTree<C> {
         let BuiltNodes { top_nodes, subtrees, stats: build_stats } =
             build_nodes(&mut parts, NodeAddress::ROOT, options)?;
         stats.phases.extend(build_stats.phases);
-        stats.temp_bytes = parts.iter().map(Part::temp_bytes).max().unwrap_or(0);
+        stats.temp_bytes = parts.iter().map(|part| part.temp_bytes).max().unwrap_or(0);
         let representatives = representatives.ids;
         Ok(Nodes { dims, num_points, num_nodes, top_nodes, subtrees, representatives }.into())
     }

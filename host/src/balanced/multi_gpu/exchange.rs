@@ -67,7 +67,7 @@ pub(crate) fn exchange<C: Coord>(
     let new = each(sources.iter().zip(pieces).zip(outputs), |((part, pieces), mut points)| {
         let copied = gather(part, sources, pieces, &mut points);
         // Also after an error: copies that were enqueued read the memory of other parts.
-        part.stream().synchronize().and(copied)?;
+        part.stream.synchronize().and(copied)?;
         Ok(points)
     })?;
     for (part, points) in parts.iter_mut().zip(new) {
@@ -83,18 +83,18 @@ fn gather<C: Coord>(
     pieces: &[Piece],
     points: &mut Points<C>,
 ) -> Result<()> {
-    let (stream, dims) = (part.stream(), part.dims());
+    let (stream, dims) = (&part.stream, part.dims);
     let (coords, ids) = points.write();
     let mut begin = 0;
     for Piece { source, range } in pieces {
         let (source, len) = (&sources[*source], range.len());
-        let from = source.points();
+        let from = &source.points;
         // SAFETY: pieces are within the points of the parts. A part is synchronized after each step, and keeps its points during this one.
         unsafe {
             let piece = from.coords().part(range.start * dims, len * dims);
-            stream.copy_from(coords.part(begin * dims, len * dims), source.stream(), piece)?;
+            stream.copy_from(coords.part(begin * dims, len * dims), &source.stream, piece)?;
             let piece = from.ids().part(range.start, len);
-            stream.copy_from(ids.part(begin, len), source.stream(), piece)?;
+            stream.copy_from(ids.part(begin, len), &source.stream, piece)?;
         }
         begin += len;
     }

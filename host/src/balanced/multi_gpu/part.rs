@@ -33,10 +33,10 @@ pub(crate) struct RemovedPoint {
 
 /// The points of one device. Its stream is idle between two steps.
 pub(crate) struct Part<C> {
-    stream: Stream,
+    pub(super) stream: Stream,
     workspace: Workspace,
-    dims: usize,
-    points: Points<C>,
+    pub(super) dims: usize,
+    pub(super) points: Points<C>,
     /// The memory of the points before the last step, for the points of the next step.
     spare: Option<Points<C>>,
     /// Memory for the points of the subtree, which the tree will own.
@@ -44,7 +44,7 @@ pub(crate) struct Part<C> {
     /// The points that the last step removed.
     removed: Vec<RemovedPoint>,
     /// Peak bytes in addition to the memory of the tree.
-    temp_bytes: u64,
+    pub(super) temp_bytes: u64,
 }
 
 /// The output of a permutation: memory for the points, and the column that becomes the first one.
@@ -153,23 +153,6 @@ impl<C: Coord> Part<C> {
 
     pub(crate) fn len(&self) -> usize {
         self.points.len()
-    }
-
-    pub(crate) fn dims(&self) -> usize {
-        self.dims
-    }
-
-    pub(crate) fn stream(&self) -> &Stream {
-        &self.stream
-    }
-
-    pub(crate) fn points(&self) -> &Points<C> {
-        &self.points
-    }
-
-    /// Returns the peak bytes in addition to the memory of the tree.
-    pub(crate) fn temp_bytes(&self) -> u64 {
-        self.temp_bytes
     }
 
     /// Replaces the points, and keeps their memory for the next step.

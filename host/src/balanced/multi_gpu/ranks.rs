@@ -66,8 +66,7 @@ pub(crate) fn cuts<C>(
             narrow(bounds, rank, &samples, compare);
         }
         if undecided(&bounds) == before {
-            let what = "the points of a part are not in order".into();
-            return Err(Error::Corrupt { node: 0, what });
+            return Err(Error::corrupt(0, "the points of a part are not in order"));
         }
     }
     Ok(bounds.into_iter().map(|bounds| bounds.into_iter().map(|range| range.start).collect()).collect())

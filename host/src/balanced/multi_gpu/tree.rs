@@ -6,13 +6,13 @@ use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 
 use crate::balanced::backend::Backend;
+#[cfg(feature = "io")]
+use crate::balanced::backend::Sections;
 use crate::balanced::cpu::index::of_point;
 use crate::balanced::gpu::GpuTree;
 use crate::balanced::gpu::in_order::bucket_index;
 use crate::balanced::multi_gpu::part::MAX_PARTS;
-#[cfg(feature = "io")]
-use crate::balanced::sections::Sections;
-use crate::balanced::super_key::compare;
+use crate::balanced::super_key::{WRONG_SIDE, compare};
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
 use crate::memory;
@@ -103,12 +103,10 @@ impl<C: Coord> Subtree<C> {
         let found = self.tree.num_nodes;
         if found != num_nodes as usize || self.ids.len() != found {
             let what = format!("its subtree has {found} nodes instead of {num_nodes}");
-            return Err(Error::Corrupt { node: self.slot_in_tree(0) as u64, what });
+            return Err(Error::corrupt(self.slot_in_tree(0), what));
         }
         self.tree.verify().map_err(|error| match error {
-            Error::Corrupt { node, what } => {
-                Error::Corrupt { node: self.slot_in_tree(node as u32) as u64, what }
-            }
+            Error::Corrupt { node, what } => Error::corrupt(self.slot_in_tree(node as u32), what),
             other => other,
         })
     }
@@ -139,8 +137,7 @@ impl<C: Coord> Subtree<C> {
             id => {
                 let medians = self.tree.medians()?;
                 let slot = medians.iter().position(|&median| u64::from(median) == id).unwrap_or(0);
-                let what = "its point is on the wrong side of an ancestor, or equal to it".into();
-                Err(Error::Corrupt { node: self.slot_in_tree(slot as u32) as u64, what })
+                Err(Error::corrupt(self.slot_in_tree(slot as u32), WRONG_SIDE))
             }
         }
     }
@@ -157,8 +154,7 @@ impl<C: Coord> Nodes<C> {
                 }
                 let order = compare(&top.coords, &above.coords, above.level as usize % self.dims);
                 if (child & 1 == 1 && !order.is_gt()) || (child & 1 == 0 && !order.is_lt()) {
-                    let what = "its point is on the wrong side of an ancestor, or equal to it".into();
-                    return Err(Error::Corrupt { node: slot_of(top.level, top.address) as u64, what });
+                    return Err(Error::corrupt(slot_of(top.level, top.address), WRONG_SIDE));
                 }
             }
         }
@@ -168,18 +164,18 @@ impl<C: Coord> Nodes<C> {
     /// Checks the number of nodes, and that each node has a different kept point.
     fn verify_ids(&self) -> Result<()> {
         let medians = self.medians()?;
-        let corrupt = |slot: usize, what: String| Err(Error::Corrupt { node: slot as u64, what });
         let num_nodes = medians.iter().filter(|&&id| id != NONE).count();
         if num_nodes != self.num_nodes {
-            return corrupt(0, format!("{num_nodes} nodes instead of {}", self.num_nodes));
+            return Err(Error::corrupt(0, format!("{num_nodes} nodes instead of {}", self.num_nodes)));
         }
         let is_kept = |id: u32| self.representatives.get(id as usize).is_none_or(|&kept| kept == id);
         let is_wrong = |&id: &u32| id != NONE && (id as usize >= self.num_points || !is_kept(id));
         if let Some(slot) = medians.iter().position(is_wrong) {
-            return corrupt(slot, format!("id {} is not the id of a point that was kept", medians[slot]));
+            let what = format!("id {} is not the id of a point that was kept", medians[slot]);
+            return Err(Error::corrupt(slot, what));
         }
         match ids::first_duplicate(&medians, self.num_points)? {
-            Some(slot) => corrupt(slot, "another node has the same id".into()),
+            Some(slot) => Err(Error::corrupt(slot, "another node has the same id")),
             None => Ok(()),
         }
     }

@@ -8,8 +8,10 @@ use std::ptr::null_mut;
 /// A reference to a device's primary context, the one that CUDA's runtime and other libraries use too. The driver
 /// destroys the context when the last reference is released.
 pub(super) struct PrimaryContext {
-    device: i32,
-    raw: *mut c_void,
+    /// The driver's number of the device.
+    pub(super) device: i32,
+    /// The driver's handle, valid while the context lives.
+    pub(super) raw: *mut c_void,
 }
 
 // SAFETY: the driver's handles are not tied to a thread.
@@ -24,16 +26,6 @@ impl PrimaryContext {
         let code = unsafe { raw::cuDevicePrimaryCtxRetain(&mut raw, device) };
         raw::check("cuDevicePrimaryCtxRetain", code)?;
         Ok(Self { device, raw })
-    }
-
-    /// Returns the driver's number of the device.
-    pub(super) fn device(&self) -> i32 {
-        self.device
-    }
-
-    /// Returns the driver's handle, valid while `self` lives.
-    pub(super) fn raw(&self) -> *mut c_void {
-        self.raw
     }
 }
 

@@ -187,7 +187,7 @@ impl Device {
         raw::check("cuCtxGetDevice", found)?;
         raw::check("cuCtxPopCurrent", popped)?;
         let driver = CudaDriver::open(ordinal(device)?)?;
-        if driver.context.raw() != context.as_raw().cast() {
+        if driver.context.raw != context.as_raw().cast() {
             return Err(other_context(&driver.info.id));
         }
         Ok(Self::from_gpu(Gpu::new(Arc::new(driver))?))
@@ -203,7 +203,7 @@ impl Gpu {
     pub fn cust_context(&self) -> Result<Context> {
         let driver = driver(self)?;
         driver.enter()?;
-        let ordinal = ordinal(driver.context.device())? as u32;
+        let ordinal = ordinal(driver.context.device)? as u32;
         let device = cust::device::Device::get_device(ordinal).map_err(from_cust("cuDeviceGet"))?;
         Context::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain"))
     }
@@ -221,7 +221,7 @@ impl Stream {
         let mut context = null_mut();
         // SAFETY: a live stream; writes one handle.
         driver.call("cuStreamGetCtx", || unsafe { raw::cuStreamGetCtx(raw_stream, &mut context) })?;
-        if context != driver.context.raw() {
+        if context != driver.context.raw {
             return Err(other_context(&driver.info.id));
         }
         Ok(Self::of(gpu, RawStream(raw_stream as usize), Owner::Shared(stream)))
@@ -255,7 +255,7 @@ impl Event {
     pub fn as_cust(&self) -> Result<CustRef<'_, cust::event::Event>> {
         driver(self.gpu())?;
         // SAFETY: the event lives as long as the result.
-        Ok(CustRef::new(unsafe { with_handle(self.raw().0) }))
+        Ok(CustRef::new(unsafe { with_handle(self.raw.0) }))
     }
 
     /// Gives the event to `cust`, such as for `Stream::wait_event`, which takes it.
@@ -330,7 +330,7 @@ unsafe fn borrowed<T: DeviceCopy>(gpu: &Gpu, slice: &DeviceSlice<T>) -> Result<B
         driver.call("cuPointerGetAttribute", || unsafe {
             raw::cuPointerGetAttribute((&raw mut owner).cast(), raw::POINTER_DEVICE_ORDINAL, address)
         })?;
-        if owner as usize != ordinal(driver.context.device())? {
+        if owner as usize != ordinal(driver.context.device)? {
             let stream = driver.info.id.clone();
             return Err(Error::WrongDevice { buffer: format!("cuda:{owner}"), stream });
         }

@@ -37,14 +37,10 @@ impl FaultReport {
         let mut address = 0u64;
         // SAFETY: the record is mapped memory; the global holds one address.
         unsafe {
-            raw::check(
-                "cuMemHostGetDevicePointer",
-                raw::cuMemHostGetDevicePointer_v2(&mut address, record, 0),
-            )?;
-            raw::check(
-                "cuMemcpyHtoD",
-                raw::cuMemcpyHtoD_v2(global, (&raw const address).cast(), size_of::<u64>()),
-            )
+            let code = raw::cuMemHostGetDevicePointer_v2(&mut address, record, 0);
+            raw::check("cuMemHostGetDevicePointer", code)?;
+            let code = raw::cuMemcpyHtoD_v2(global, (&raw const address).cast(), size_of::<u64>());
+            raw::check("cuMemcpyHtoD", code)
         }
     }
 

@@ -104,7 +104,7 @@ impl CudaDriver {
 
     /// Returns true if both are the same device, opened twice: they share its context.
     fn is_same(&self, other: &Self) -> bool {
-        self.context.raw() == other.context.raw()
+        self.context.raw == other.context.raw
     }
 
     /// Calls a function of the driver in the context.
@@ -121,7 +121,7 @@ impl CudaDriver {
             return Err(Error::ContextPoisoned { device: self.info.id.clone(), code, name });
         }
         // SAFETY: the context lives as long as `self`.
-        raw::check("cuCtxSetCurrent", unsafe { raw::cuCtxSetCurrent(self.context.raw()) })
+        raw::check("cuCtxSetCurrent", unsafe { raw::cuCtxSetCurrent(self.context.raw) })
     }
 
     /// Returns `Ok` for success. Records the loss of the context, and returns the access of a checked kernel that
@@ -257,14 +257,13 @@ unsafe impl Driver for CudaDriver {
         }
         let mut can = 0;
         // SAFETY: writes one integer; both devices exist.
-        let code =
-            unsafe { raw::cuDeviceCanAccessPeer(&mut can, self.context.device(), peer.context.device()) };
+        let code = unsafe { raw::cuDeviceCanAccessPeer(&mut can, self.context.device, peer.context.device) };
         self.check("cuDeviceCanAccessPeer", code)?;
         if can == 0 {
             return Ok(false);
         }
         // SAFETY: the peer's context lives as long as the peer does.
-        match unsafe { raw::cuCtxEnablePeerAccess(peer.context.raw(), 0) } {
+        match unsafe { raw::cuCtxEnablePeerAccess(peer.context.raw, 0) } {
             raw::PEER_ACCESS_ALREADY_ENABLED => Ok(true),
             raw::PEER_ACCESS_UNSUPPORTED | raw::TOO_MANY_PEERS => Ok(false),
             code => self.check("cuCtxEnablePeerAccess", code).map(|()| true),
@@ -291,7 +290,7 @@ unsafe impl Driver for CudaDriver {
                     if self.is_same(peer) {
                         return self.transfer(Transfer::OnDevice { to, from }, bytes, stream);
                     }
-                    let (own, other) = (self.context.raw(), peer.context.raw());
+                    let (own, other) = (self.context.raw, peer.context.raw);
                     ("cuMemcpyPeerAsync", raw::cuMemcpyPeerAsync(to, own, from, other, bytes, raw_stream))
                 }
                 Transfer::Fill { to, byte } => {

@@ -154,7 +154,7 @@ fn node_ranks<C: Coord, const D: usize>(
             }
         };
     }
-    let mut to = zeros(overfull.num_nodes(), "ranks of scores")?;
+    let mut to = zeros(overfull.nodes.len(), "ranks of scores")?;
     overfull.trees().for_each(|tree| set(tree, ranks, &mut to));
     Ok(to)
 }
@@ -273,15 +273,13 @@ impl ProbePoint<'_> {
     /// Returns the pair with the build point at a position if it is before the threshold.
     #[inline(always)]
     fn pair(&self, build: usize, id: u32) -> Option<Bits128> {
-        self.pair_of_rank(
-            match self.scores {
-                SortedScores::OfPoints { scoring, ranks, .. } => {
-                    scoring.rank(ranks[0][build], ranks[1][self.position])
-                }
-                SortedScores::Custom(score) => score(id, self.id),
-            },
-            id,
-        )
+        let rank = match self.scores {
+            SortedScores::OfPoints { scoring, ranks, .. } => {
+                scoring.rank(ranks[0][build], ranks[1][self.position])
+            }
+            SortedScores::Custom(score) => score(id, self.id),
+        };
+        self.pair_of_rank(rank, id)
     }
 
     #[inline(always)]
@@ -343,10 +341,6 @@ impl<C: Coord, const D: usize> TreeVisitor<C, D> for BestVisitor<'_> {
             true => NodeFilter::Descend,
             false => NodeFilter::Skip,
         }
-    }
-
-    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()> {
-        items.iter().try_for_each(|item| TreeVisitor::<C, D>::visit(self, item))
     }
 
     fn visit(&mut self, item: &TreePoint<C, D>) -> ControlFlow<()> {

@@ -32,7 +32,7 @@ pub(super) struct Segment {
 pub(super) struct OverfullCells<C, const D: usize> {
     trees: Vec<CellTree>,
     items: Vec<TreePoint<C, D>>,
-    nodes: Vec<TreeNode<C, D>>,
+    pub(super) nodes: Vec<TreeNode<C, D>>,
 }
 
 /// The tree of a cell.
@@ -120,7 +120,9 @@ pub(super) trait TreeVisitor<C, const D: usize> {
     fn filter(&self, node: &TreeNode<C, D>, index: usize) -> NodeFilter;
 
     /// Visits all points below a node that is within the distance and has been accepted as a whole.
-    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()>;
+    fn visit_all(&mut self, items: &[TreePoint<C, D>]) -> ControlFlow<()> {
+        items.iter().try_for_each(|item| self.visit(item))
+    }
 
     /// Visits a point within the distance, below a node that has not been skipped.
     fn visit(&mut self, item: &TreePoint<C, D>) -> ControlFlow<()>;
@@ -213,11 +215,6 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
             build(items, nodes);
         });
         Ok(cells)
-    }
-
-    /// Returns the number of nodes of all trees.
-    pub(super) fn num_nodes(&self) -> usize {
-        self.nodes.len()
     }
 
     /// Returns all trees.

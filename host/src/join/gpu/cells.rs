@@ -11,10 +11,10 @@ use crate::join::params::JoinParams;
 use crate::join::params::Lookup;
 use crate::point::with_kernel_dims;
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::pairs::empty_view;
 use crate::primitives::permute::{Direction, permute_parts};
-use crate::primitives::radix_sort::{RadixSort, Shape as SortShape, SortBy};
-use cuda_std::mem::{Slice, SliceMut};
+use crate::primitives::radix_sort::PairSort;
+use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::{join_codes, join_directory, join_ranks};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
@@ -54,43 +54,8 @@ impl Sets {
     }
 }
 
-/// Scratch memory to sort items by the codes of their cells.
-pub(in crate::join) struct CodeOrderPlan {
-    /// The sort needs two arrays of codes and of ids.
-    codes: [Region<u64>; 2],
-    ids: [Region<u32>; 2],
-    sort: RadixSort,
-}
-
-impl CodeOrderPlan {
-    pub(in crate::join) fn plan(layout: &mut Layout, len: usize) -> Self {
-        let [sort] = RadixSort::plan(layout, len, [SortShape::of::<u64, u32>(len)]);
-        Self {
-            codes: [(); 2].map(|()| layout.reserve(len)),
-            ids: [(); 2].map(|()| layout.reserve(len)),
-            sort,
-        }
-    }
-
-    /// Sorts the codes and ids that `write` writes by the lowest `code_bits` bits of the codes.
-    ///
-    /// # Safety
-    /// Nothing else uses the memory of the plan until the stream has done the work.
-    pub(in crate::join) unsafe fn run<'a>(
-        &self,
-        temp: &Temp<'a>,
-        code_bits: u32,
-        write: impl FnOnce(SliceMut<'a, u64>, SliceMut<'a, u32>) -> Result<()>,
-    ) -> Result<(Slice<'a, u64>, Slice<'a, u32>)> {
-        let pairs = [0, 1].map(|i| Pairs { keys: temp.view(self.codes[i]), values: temp.view(self.ids[i]) });
-        write(pairs[1].keys, pairs[1].values)?;
-        let by = SortBy::low_bits(code_bits);
-        // SAFETY: passed on to the caller; a sort may read its input from the second of its output arrays.
-        let [Pairs { keys: codes, values: ids }, _] =
-            unsafe { self.sort.run(temp, by, pairs[1].read_only(), pairs) }?;
-        Ok((codes.read_only(), ids.read_only()))
-    }
-}
+/// Scratch memory to sort items by the codes of their cells: codes and ids.
+pub(in crate::join) type CodeOrderPlan = PairSort<u64, u32>;
 
 /// Plans the directory of `len` codes of `code_bits` bits.
 pub(in crate::join) fn plan_directory(layout: &mut Layout, len: usize, code_bits: u32) -> Region<u32> {

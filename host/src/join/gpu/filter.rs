@@ -13,6 +13,7 @@ use crate::primitives::merge::OrderArgs;
 use crate::primitives::merge_sort::MergeSort;
 use crate::primitives::order::{Ascending, NoValue};
 use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::planned::carve;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::policy::JOIN;
@@ -59,25 +60,19 @@ pub(in crate::join) fn select_best(
     all: &mut Buffer<Bits128>,
     k: usize,
 ) -> Result<Vec<Bits128>> {
-    let mut layout = Layout::new();
     if JOIN.room(k) >= all.len() {
-        let sort = MergeSort::<Bits128, NoValue>::plan(&mut layout, all.len());
-        let temp = workspace.carve(stream, &layout, "pairs in order")?;
+        let plan = |layout: &mut _| MergeSort::<Bits128, NoValue>::plan(layout, all.len());
+        let (sort, temp) = carve(stream, workspace, "pairs in order", plan)?;
         let pairs = Pairs::of_keys(all.slice_mut());
         // SAFETY: the number of pairs is as planned, and they are borrowed.
         unsafe {
-            sort.run::<Ascending>(
-                &temp,
-                pairs.read_only(),
-                pairs,
-                empty_view().read_only(),
-                OrderArgs::by_key(Fold::NONE),
-            )
+            let (count, by_key) = (empty_view().read_only(), OrderArgs::by_key(Fold::NONE));
+            sort.run::<Ascending>(&temp, pairs.read_only(), pairs, count, by_key)
         }?;
         return all.front_to_vec(stream, k.min(all.len()));
     }
-    let best = BestPairs::plan(&mut layout, k);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    let plan = |layout: &mut _| BestPairs::plan(layout, k);
+    let (best, temp) = carve(stream, workspace, "top-k distance join", plan)?;
     // SAFETY: as above.
     best.run(&temp, Bits128::LAST, |running| unsafe { running.offer(all.slice()) })
 }

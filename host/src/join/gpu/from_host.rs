@@ -15,6 +15,8 @@ use crate::join::params::TopKParams;
 use crate::join::scored::Score;
 use crate::join::strategy::Strategy;
 use crate::memory::{self, vec_with_capacity};
+use crate::once::Once;
+use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::top_k::Best as BestKeys;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
@@ -23,7 +25,6 @@ use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -41,7 +42,7 @@ struct ScoredSets<'a, J: ScoredJoin, S> {
     coords: [&'a [J::Coord]; 2],
     scores: [&'a [S]; 2],
     /// The ranks of the least and the greatest score, computed when they are first needed.
-    extremes: [OnceLock<[u64; 2]>; 2],
+    extremes: [Once<[u64; 2]>; 2],
 }
 
 /// Returns the best pairs of sets in host memory, with at most `bytes` bytes of device memory; all free memory if `None`.
@@ -65,7 +66,7 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
     }
     let lens = scores.map(<[S]>::len);
     let mut uploader = Uploader { stream, staging: None };
-    let sets = ScoredSets { params, coords, scores, extremes: Default::default() };
+    let sets = ScoredSets { params, coords, scores, extremes: [Once::new(), Once::new()] };
     let mut ids = lens.map(Ids::First);
     if params.strategy == Strategy::Threshold {
         match sets.join_best_points(workspace, &mut uploader, bytes)? {
@@ -210,20 +211,18 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
     ) -> Result<Vec<u32>> {
         let (scores, stream) = (self.scores[set], uploader.stream);
         let order = nested::best_keys(&self.params.scoring, set);
-        let plan = |len: usize| {
-            let mut layout = Layout::new();
-            let top = TopScores::plan(&mut layout, S::TYPE, len, max_points.min(len));
-            (top, layout)
-        };
+        let plan = |layout: &mut _, len: usize| TopScores::plan(layout, S::TYPE, len, max_points.min(len));
+        let bytes_needed =
+            |len: usize| bytes_of(|layout| plan(layout, len)) + size_of_val(&scores[..len]) as u64;
         let mut len = scores.len();
-        while len > max_points && plan(len).1.bytes() + size_of_val(&scores[..len]) as u64 > bytes {
+        while len > max_points && bytes_needed(len) > bytes {
             len /= 2;
         }
         let mut ids = Vec::new();
         for (i, scores) in scores.chunks(len).enumerate() {
             let uploaded = uploader.items(scores, 1, &Ids::First(scores.len()), "scores of a join")?;
-            let (top, layout) = plan(scores.len());
-            let temp = workspace.carve(stream, &layout, "best scores of a join")?;
+            let plan = |layout: &mut _| plan(layout, scores.len());
+            let (top, temp) = carve(stream, workspace, "best scores of a join", plan)?;
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
             let local_ids = unsafe {
                 let local_ids = top.run(&temp, score_words(&uploaded), S::TYPE, order)?;
@@ -249,14 +248,7 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
         }
         let num = ids[0].len() + ids[1].len();
         memory::check((num * size_of::<u32>()) as u64, "points of a join that are looked at")?;
-        let extremes = [0, 1].map(|set| match self.extremes[set].get() {
-            Some(extremes) => *extremes,
-            None => {
-                // Computed outside the initializer, because a waiting thread of the pool may take up work that leads back here.
-                let extremes = extremes(self.scores[set]);
-                *self.extremes[set].get_or_init(|| extremes)
-            }
-        });
+        let extremes = [0, 1].map(|set| *self.extremes[set].get_or_init(|| extremes(self.scores[set])));
         // Every score function is monotone, so the best partner of a point has the least or the greatest score.
         let may_reach = |set: usize, id: usize| {
             let own = self.scores[set][id].score_rank();

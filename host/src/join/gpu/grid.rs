@@ -6,7 +6,8 @@ use crate::join::grid::{GridOf, grid_of};
 use crate::join::params::{JoinParams, Lookup};
 use crate::primitives::bounds::Bounds;
 use crate::primitives::cpu;
-use cuda_std::mem::{Slice, SliceMut};
+use crate::primitives::planned::{bytes_of, carve};
+use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
 use kauri_kernels::thread::coord::Coord;
 
@@ -105,9 +106,9 @@ fn grid_of_dims<C: Coord, const D: usize>(
     coords: [Slice<'_, C>; 2],
     params: &JoinParams<C>,
 ) -> Result<Option<PackedGrid>> {
-    let (layout, bounds, corners) = plan_bounds::<C>(D);
-    let temp = workspace.carve(stream, &layout, "boxes of points")?;
-    let corners: SliceMut<'_, C> = temp.view(corners);
+    let plan = |layout: &mut _| plan_bounds::<C>(layout, D);
+    let ((bounds, corners), temp) = carve(stream, workspace, "boxes of points", plan)?;
+    let corners = temp.view(corners);
     // SAFETY: each box has two corners, the coordinates are those of whole points, and nothing else uses the memory of the plan.
     let corners = unsafe {
         bounds.run(&temp, coords[0], D, corners.part(0, 2 * D))?;
@@ -120,16 +121,13 @@ fn grid_of_dims<C: Coord, const D: usize>(
 }
 
 /// Plans the scratch memory of the bounding boxes of two sets.
-fn plan_bounds<C: Coord>(dims: usize) -> (Layout, Bounds<C>, Region<C>) {
-    let mut layout = Layout::new();
-    let bounds = Bounds::<C>::plan(&mut layout, dims);
-    let corners = layout.reserve::<C>(4 * dims);
-    (layout, bounds, corners)
+fn plan_bounds<C: Coord>(layout: &mut Layout, dims: usize) -> (Bounds<C>, Region<C>) {
+    (Bounds::plan(layout, dims), layout.reserve(4 * dims))
 }
 
 /// Returns the scratch bytes of [`grid_of_device_sets`].
 pub(super) fn bounds_bytes<C: Coord>(dims: usize) -> u64 {
-    plan_bounds::<C>(dims).0.bytes()
+    bytes_of(|layout| plan_bounds::<C>(layout, dims))
 }
 
 /// The grid on the device.

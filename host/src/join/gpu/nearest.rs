@@ -2,11 +2,12 @@
 
 use super::cells::{Sets, Side, SidesPlan};
 use super::grid::grid_of_device_sets;
-use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
 use crate::memory;
 use crate::point::with_kernel_dims;
+use crate::primitives::planned::carve;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nearest::join_nearest;
@@ -39,9 +40,8 @@ pub(in crate::join) fn nearest<C: Coord>(
         dist2.copy_from_slice(stream, &none)?;
         return Ok(Some((ids, dist2)));
     };
-    let mut layout = Layout::new();
-    let plan = SidesPlan::plan(&mut layout, &grid, lens, Sets::Two, Side::Probe);
-    let temp = workspace.carve(stream, &layout, "nearest points")?;
+    let plan = |layout: &mut _| SidesPlan::plan(layout, &grid, lens, Sets::Two, Side::Probe);
+    let (plan, temp) = carve(stream, workspace, "nearest points", plan)?;
     // SAFETY: the sets are borrowed, nothing else uses the memory of the plan, and buffers wait for the device before they are freed.
     unsafe {
         let sides = plan.run(&temp, &grid, params, sets, None)?;

@@ -9,6 +9,7 @@ use crate::join::params::TopKParams;
 use crate::point::with_kernel_dims;
 use crate::primitives::order::{Ascending, NoValue, Order};
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::carve;
 use crate::primitives::top_k::{Best as BestKeys, TopK, TopKOutput};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -35,9 +36,8 @@ pub(super) fn best_pairs<J: ScoredJoin>(
     params: &TopKParams<J>,
     sets: [ScoredView<'_, J::Coord>; 2],
 ) -> Result<Vec<Bits128>> {
-    let mut layout = Layout::new();
-    let best = BestPairs::plan(&mut layout, params.k);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    let plan = |layout: &mut _| BestPairs::plan(layout, params.k);
+    let (best, temp) = carve(stream, workspace, "top-k distance join", plan)?;
     let ids = [empty_view().read_only(), empty_view().read_only()];
     best.run(&temp, params.threshold, |running| {
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
@@ -83,12 +83,8 @@ pub(super) fn join_best_points_on_device<J: ScoredJoin>(
         // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
         unsafe {
             let ids = for_both(stream, sets.map(|set| set.len), |i, stream| {
-                top[i].run(
-                    &temp.on(stream),
-                    sets[i].scores,
-                    sets[i].score_type,
-                    best_keys(&params.scoring, i),
-                )
+                let (ScoredView { scores, score_type, .. }, best) = (sets[i], best_keys(&params.scoring, i));
+                top[i].run(&temp.on(stream), scores, score_type, best)
             })?;
             let are_all = [0, 1].map(|i| lens[i] == sets[i].len);
             join_chosen_points(stream, params, best.begin(&temp, threshold)?, sets, ids, are_all)

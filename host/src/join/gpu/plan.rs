@@ -11,6 +11,7 @@ use super::{append, heaps};
 use crate::device::Layout;
 use crate::join::params::{JoinParams, TopKParams};
 use crate::join::strategy::Strategy;
+use crate::primitives::planned::bytes_of;
 use kauri_kernels::thread::coord::Coord;
 #[cfg(feature = "research")]
 use kauri_kernels::thread::words::Bits128;
@@ -27,21 +28,17 @@ pub(in crate::join) fn top_k_bytes<J>(
     if k == 0 {
         return 0;
     }
-    let best_bytes = |mut layout: Layout| {
-        BestPairs::plan(&mut layout, k);
-        layout.bytes()
-    };
+    let best_bytes = bytes_of(|layout| BestPairs::plan(layout, k));
     match params.strategy {
-        Strategy::NestedLoop => best_bytes(Layout::new()),
+        Strategy::NestedLoop => best_bytes,
         Strategy::Threshold => {
             let (_, items) = nested::num_best_points(params, k, lens);
-            let mut layout = Layout::new();
-            for len in lens {
-                TopScores::plan(&mut layout, params.score_type, len, len.min(items));
-            }
-            best_bytes(layout).max(by_cells(k))
+            let top_scores = |layout: &mut _| {
+                lens.map(|len| TopScores::plan(layout, params.score_type, len, len.min(items)))
+            };
+            bytes_of(top_scores).saturating_add(best_bytes).max(by_cells(k))
         }
-        Strategy::Filter => best_bytes(Layout::new()).max(by_cells(k)),
+        Strategy::Filter => best_bytes.max(by_cells(k)),
         _ => by_cells(k),
     }
 }
@@ -103,27 +100,22 @@ impl<C: Coord> MemoryPlan<C> {
                 layout.bytes().max(bounds_bytes::<C>(self.params.dims))
             }),
             Strategy::Filter => self.of_sides(Sets::TwoScored, |layout| self.plan_offsets(layout)),
-            _ => self.of_threshold(k),
+            _ => self.with_grid(|layout, grid| threshold::plan::<C>(layout, grid, self.lens, k)),
         })
-    }
-
-    /// Returns the scratch bytes of the best pairs by a running threshold.
-    fn of_threshold(&self, k: usize) -> u64 {
-        let mut layout = Layout::new();
-        if let Some(grid) = &self.grid {
-            threshold::plan::<C>(&mut layout, grid, self.lens, k);
-        }
-        layout.bytes().max(bounds_bytes::<C>(self.params.dims))
     }
 
     /// Returns the scratch bytes of two sides, with the memory that `add` plans after them.
     fn of_sides(&self, sets: Sets, add: impl FnOnce(&mut Layout)) -> u64 {
-        let mut layout = Layout::new();
-        if let Some(grid) = &self.grid {
-            SidesPlan::<C>::plan(&mut layout, grid, self.lens, sets, Side::Probe);
-            add(&mut layout);
-        }
-        layout.bytes().max(bounds_bytes::<C>(self.params.dims))
+        self.with_grid(|layout, grid| {
+            SidesPlan::<C>::plan(layout, grid, self.lens, sets, Side::Probe);
+            add(layout);
+        })
+    }
+
+    /// Returns the scratch bytes of `plan`, or those of the grid if they are more.
+    fn with_grid(&self, plan: impl FnOnce(&mut Layout, &PackedGrid)) -> u64 {
+        let bytes = self.grid.as_ref().map_or(0, |grid| bytes_of(|layout| plan(layout, grid)));
+        bytes.max(bounds_bytes::<C>(self.params.dims))
     }
 
     /// Plans the counts and the offsets of the rows.

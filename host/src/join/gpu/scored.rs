@@ -38,11 +38,8 @@ pub struct DeviceScored<'a, C, S> {
 impl<'a, C: Coord, S: Score> DeviceScored<'a, C, S> {
     /// Checks lengths and devices; each item has `width` coordinates.
     pub(in crate::join) fn check(&self, stream: &Stream, width: usize) -> Result<()> {
-        self.coords.check(
-            stream,
-            "coordinates of points with scores",
-            self.scores.len().saturating_mul(width),
-        )?;
+        let num_coords = self.scores.len().saturating_mul(width);
+        self.coords.check(stream, "coordinates of points with scores", num_coords)?;
         self.scores.check_device(stream)
     }
 

@@ -8,6 +8,7 @@ use crate::device::{Layout, Region, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::{JoinParams, TopKParams};
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::carve;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
@@ -111,10 +112,10 @@ fn join_in_parts<C: Coord>(
     mut launch: impl FnMut(&SortedSides<'_, C>, Part<'_>) -> Result<()>,
 ) -> Result<Vec<Bits128>> {
     let (lens, k) = (coords.map(|coords| coords.len() / grid.dims), params.k);
-    let mut layout = Layout::new();
     let sets = if scores.is_some() { Sets::TwoScored } else { Sets::Two };
-    let ThresholdPlan { sides, best, tasks } = ThresholdPlan::new(&mut layout, grid, lens, k, sets);
-    let temp = workspace.carve(stream, &layout, "top-k distance join")?;
+    let plan = |layout: &mut _| ThresholdPlan::new(layout, grid, lens, k, sets);
+    let (plan, temp) = carve(stream, workspace, "top-k distance join", plan)?;
+    let ThresholdPlan { sides, best, tasks } = plan;
     // SAFETY: the sets are borrowed, and nothing else uses the memory of the plan.
     let sides = unsafe { sides.run(&temp, grid, &params.join, coords, scores) }?;
     let tasks = temp.view(tasks);

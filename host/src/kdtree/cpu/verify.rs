@@ -31,11 +31,11 @@ pub(crate) fn verify<C: Coord, const D: usize>(tree: Nodes<'_, C, D>) -> Result<
     }
     check_len("ids of the nodes", points.len(), ids.len())?;
     if let Some((node, what)) = first_invalid(ids)? {
-        return Err(corrupt(node, what));
+        return Err(Error::corrupt(node, what));
     }
     let varying = varying_axes(points);
     if axes.is_empty() && tree.cycle != varying {
-        return Err(corrupt(0, out_of_turn(tree.cycle, varying)));
+        return Err(Error::corrupt(0, out_of_turn(tree.cycle, varying)));
     }
     let cell = (!axes.is_empty()).then(|| Cell::new(bounds(points)));
     let bounds = Bounds { lower: [None; D], upper: [None; D] };
@@ -65,7 +65,7 @@ fn check_subtree<C: Coord, const D: usize>(
     let Some(point) = points.get(s) else { return Ok(()) };
     for a in 0..D {
         if !point[a].is_finite() {
-            return Err(corrupt(s, format!("{} on axis {a}", point[a].to_f64())));
+            return Err(Error::corrupt(s, format!("{} on axis {a}", point[a].to_f64())));
         }
         let key = |s: usize| (points[s][a].key(), ids[s]);
         let is_wrong = |lower: usize, upper: usize| key(lower) >= key(upper);
@@ -83,10 +83,8 @@ fn check_subtree<C: Coord, const D: usize>(
     let axis = tree.axis(s, level_axis);
     let widest = cell.map(|cell| cell.widest(D)).filter(|&widest| widest != axis && 2 * s + 1 < points.len());
     if let Some(widest) = widest {
-        return Err(corrupt(
-            s,
-            format!("it splits on axis {axis}, but the widest of its cell is axis {widest}"),
-        ));
+        let what = format!("it splits on axis {axis}, but the widest of its cell is axis {widest}");
+        return Err(Error::corrupt(s, what));
     }
     let (mut left, mut right) = (bounds, bounds);
     left.upper[axis] = Some(s as u32);
@@ -116,11 +114,7 @@ fn misplaced(
     side: &str,
 ) -> Error {
     let [own, bound] = [own, bound].map(|(at, id)| format!("({at}, id {id})"));
-    corrupt(s, format!("{own} on axis {axis} is on the {side} of node {ancestor}, which has {bound}"))
-}
-
-fn corrupt(node: usize, what: String) -> Error {
-    Error::Corrupt { node: node as u64, what }
+    Error::corrupt(s, format!("{own} on axis {axis} is on the {side} of node {ancestor}, which has {bound}"))
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
         let small = in_boxes.as_ref().unwrap_or(temp);
         small.clear(self.small.counts)?;
         let mut scratch = PointsMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
-        let mut to_nodes = PointsMut { coords: nodes.coords, ids: nodes.ids };
+        let mut to_nodes = nodes;
         if self.in_place {
             (scratch.coords, to_nodes.coords) = (empty_view(), empty_view());
         }
@@ -208,7 +208,6 @@ mod tests {
         use crate::device::{Buffer, Layout, SimOptions, Stream, Workspace};
         use crate::kdtree::SplitRule;
         use crate::kdtree::gpu::axes::SplitAxes;
-        use crate::query::gpu::NodesMut;
         use crate::{Device, KdTree, KdTreeOptions};
         use kauri_kernels::query::left_balanced::in_order_rank;
         let points: Vec<[f32; 2]> = (0..4500)
@@ -229,7 +228,7 @@ mod tests {
             let temp = workspace.carve(&stream, &layout, "test").unwrap();
             let mut node_coords = Buffer::<f32>::uninitialized(gpu, 9000, "nodes").unwrap();
             let mut node_ids = Buffer::<u32>::uninitialized(gpu, 4500, "nodes").unwrap();
-            let nodes = NodesMut { coords: node_coords.slice_mut(), ids: node_ids.slice_mut() };
+            let nodes = PointsMut { coords: node_coords.slice_mut(), ids: node_ids.slice_mut() };
             let (axes, varying) = (empty_view(), no_ids());
             let splits = SplitAxes { dims: 2, bounds: None, axes, varying };
             let (coords, boxes) = (coords.slice(), empty_view());

@@ -1,18 +1,19 @@
 //! Copies trees between device memory and the arrays of files. Files store nodes in level order, a GPU in in-order sequence.
 
-use crate::point::with_dims;
 use kauri_kernels::query::left_balanced::{full_tree, in_order_rank, num_levels};
 use kauri_kernels::thread::coord::Coord;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::backend::{LoadedSections, Sections};
+use crate::kdtree::backend::Sections;
 use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
 use crate::memory;
 use crate::parallel;
-use crate::point::check_each_coordinate;
+use crate::point::{check_each_coordinate, with_dims};
+use crate::query::cpu::CpuIndex;
+use crate::query::gpu::node_slots;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
@@ -38,12 +39,8 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Uploads the tree of a file.
-    pub(crate) fn from_sections(
-        gpu: &Gpu,
-        nodes: &LoadedSections<C>,
-        dims: usize,
-        stats: &mut Stats,
-    ) -> Result<Self> {
+    pub(crate) fn from_nodes(gpu: &Gpu, nodes: &CpuIndex<C>, stats: &mut Stats) -> Result<Self> {
+        let dims = nodes.dims;
         let rule = if nodes.axes.is_empty() { SplitRule::RoundRobin } else { SplitRule::Widest };
         let mut tree = Self::uninitialized(gpu, nodes.ids.len(), dims, rule)?;
         if nodes.ids.is_empty() {
@@ -53,14 +50,13 @@ impl<C: Coord> GpuTree<C> {
         // SAFETY: nobody else has the tree yet, and the stream is synchronized.
         unsafe {
             stats.phase("upload", || {
-                let (room, num_coords) = (tree.index.padded_coords.slice_mut(), nodes.coords.len());
-                // Kernels read whole groups of points, so the padding after the last point is read too.
-                stream.fill_bytes(room.part(num_coords, room.len() - num_coords), 0)?;
+                let (padded_coords, ids) = (tree.index.padded_coords.slice_mut(), tree.index.ids.slice_mut());
+                let to = node_slots(&stream, dims, padded_coords, ids)?;
                 with_dims!(dims, D => {
-                    let to = room.part(0, num_coords);
-                    upload_in_order::<C, [C; D]>(&stream, to, nodes.coords.as_chunks().0, <[_]>::as_flattened)
+                    let points = nodes.coords.as_chunks().0;
+                    upload_in_order::<C, [C; D]>(&stream, to.coords, points, <[_]>::as_flattened)
                 })?;
-                upload_in_order::<u32, u32>(&stream, tree.index.ids.slice_mut(), &nodes.ids, |ids| ids)?;
+                upload_in_order::<u32, u32>(&stream, to.ids, &nodes.ids, |ids| ids)?;
                 stream.upload(tree.index.axes.slice_mut(), &nodes.axes)
             })?;
             stats.phase("boxes", || {

@@ -6,7 +6,6 @@ use crate::kdtree::gpu::{Algorithm, Build};
 use crate::primitives::pairs::{Pairs, empty_view};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::kdtree::tags::{
     kdtree_coordinate_keys, kdtree_first_tags, kdtree_place, kdtree_ranks, kdtree_update_tags,
     kdtree_widest_axes_by_tags,
@@ -104,7 +103,6 @@ impl<C: Coord> Tags<C> {
                 temp.stream.launch_items::<kdtree_update_tags>(n as u64, args)?;
             }
             let (keys, ids) = (pairs.keys.read_only(), pairs.values.read_only());
-            let nodes = PointsMut { coords: nodes.coords, ids: nodes.ids };
             let args = (keys, ids, coords, nodes, self.dims as u32);
             temp.stream.launch_items::<kdtree_place<C>>(n as u64, args)
         }

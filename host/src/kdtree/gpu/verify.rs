@@ -1,11 +1,12 @@
 //! The check of a tree in device memory.
 
-use crate::device::{Buffer, Layout, Workspace};
+use crate::device::{Buffer, Workspace};
 use crate::error::{Error, Result};
 use crate::kdtree::cpu::out_of_turn;
 use crate::kdtree::gpu::axes::{PointBounds, write_varying_axes};
 use crate::kdtree::options::SplitRule;
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::carve;
 use crate::query::gpu::BucketIndex;
 use kauri_kernels::kdtree::verify::{CheckedTree, kdtree_verify, wrong};
 use kauri_kernels::query::axes::AxisCycle;
@@ -18,14 +19,12 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
         return Ok(());
     }
     let stream = index.stream()?;
-    let mut seen = Buffer::uninitialized(&index.gpu, num_points, "seen ids")?;
-    seen.fill_bytes(&stream, 0)?;
+    let mut seen = Buffer::of_bytes(&stream, num_points, 0, "seen ids")?;
     let mut varying = Buffer::uninitialized(&index.gpu, index.varying_axes.len(), "axes that vary")?;
     let mut finding = Buffer::from_slice(&stream, &[u64::MAX], "finding")?;
-    let mut layout = Layout::new();
-    let bounds = PointBounds::<C>::plan(&mut layout, index.dims, rule);
     let mut workspace = Workspace::new(&index.gpu);
-    let temp = workspace.carve(&stream, &layout, "box of the points")?;
+    let plan = |layout: &mut _| PointBounds::<C>::plan(layout, index.dims, rule);
+    let (bounds, temp) = carve(&stream, &mut workspace, "box of the points", plan)?;
     let (coords, ids) = (index.coords(), index.ids.slice());
     // SAFETY: the buffers live until the finding has been copied.
     unsafe {
@@ -45,7 +44,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
     let [cycle, expected] = cycles;
     let (cycle, expected) = (cycle?, expected?);
     if cycle != expected {
-        return Err(Error::Corrupt { node: 0, what: out_of_turn(cycle, expected) });
+        return Err(Error::corrupt(0, out_of_turn(cycle, expected)));
     }
     match finding.to_vec(&stream)?[0] {
         u64::MAX => Ok(()),
@@ -56,7 +55,7 @@ pub(super) fn verify<C: Coord>(index: &BucketIndex<C>, rule: SplitRule) -> Resul
                 wrong::AXIS => "it does not split on the widest axis of its cell",
                 _ => "its point is on the wrong side of an ancestor",
             };
-            Err(Error::Corrupt { node: found >> 32, what: what.into() })
+            Err(Error::corrupt((found >> 32) as usize, what))
         }
     }
 }

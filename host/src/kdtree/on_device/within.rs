@@ -29,9 +29,8 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        let query = DeviceRangeQuery::Within(options, queries);
-        tree.count_on(DeviceRange { stream, workspace, query }, counts)
+        let query = DeviceRangeQuery::Within(&prepared.options, queries);
+        self.prepared_tree(prepared)?.count_on(DeviceRange { stream, workspace, query }, counts)
     }
 
     /// Finds the points within the radius of every query (inclusive), up to the capacity of `ids`, as
@@ -59,10 +58,9 @@ impl<P: Point> KdTree<P> {
         ids: &mut Buffer<u32>,
         dist2: Option<&mut Buffer<P::Coord>>,
     ) -> Result<()> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        let query = DeviceRangeQuery::Within(options, queries);
+        let query = DeviceRangeQuery::Within(&prepared.options, queries);
         let rows = DeviceRows { offsets, ids, dist2 };
-        tree.find_on(DeviceRange { stream, workspace, query }, rows)
+        self.prepared_tree(prepared)?.find_on(DeviceRange { stream, workspace, query }, rows)
     }
 
     /// Finds the points within the radius of every query with their distances, in buffers of the exact size. The call waits for the number
@@ -80,9 +78,8 @@ impl<P: Point> KdTree<P> {
         queries: DeviceQueries<'_, P::Coord>,
         prepared: &PreparedQuery<P>,
     ) -> Result<DeviceWithin<P::Coord>> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        let query = DeviceRangeQuery::Within(options, queries);
-        tree.find_all_on(DeviceRange { stream, workspace, query })
+        let query = DeviceRangeQuery::Within(&prepared.options, queries);
+        self.prepared_tree(prepared)?.find_all_on(DeviceRange { stream, workspace, query })
     }
 }
 
@@ -106,9 +103,8 @@ where
         prepared: &PreparedQuery<[C; D]>,
         counts: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        let query = DeviceRangeQuery::InBoxes(options, boxes);
-        tree.count_on(DeviceRange { stream, workspace, query }, counts)
+        let query = DeviceRangeQuery::InBoxes(&prepared.options, boxes);
+        self.prepared_tree(prepared)?.count_on(DeviceRange { stream, workspace, query }, counts)
     }
 
     /// Finds the points in every box, up to the capacity of `ids`, as [`SpatialIndex::in_boxes`](crate::SpatialIndex::in_boxes) does, in
@@ -125,10 +121,9 @@ where
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
     ) -> Result<()> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        let query = DeviceRangeQuery::InBoxes(options, boxes);
+        let query = DeviceRangeQuery::InBoxes(&prepared.options, boxes);
         let rows = DeviceRows { offsets, ids, dist2: None };
-        tree.find_on(DeviceRange { stream, workspace, query }, rows)
+        self.prepared_tree(prepared)?.find_on(DeviceRange { stream, workspace, query }, rows)
     }
 
     /// Finds the points in every box, in buffers of the exact size. The call waits for the number of points found, and then allocates. The
@@ -144,8 +139,7 @@ where
         boxes: &Buffer<C>,
         prepared: &PreparedQuery<[C; D]>,
     ) -> Result<DeviceWithin<C>> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        let query = DeviceRangeQuery::InBoxes(options, boxes);
-        tree.find_all_on(DeviceRange { stream, workspace, query })
+        let query = DeviceRangeQuery::InBoxes(&prepared.options, boxes);
+        self.prepared_tree(prepared)?.find_all_on(DeviceRange { stream, workspace, query })
     }
 }

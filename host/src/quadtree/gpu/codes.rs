@@ -11,6 +11,7 @@ pub(crate) use plan::{TEMP_BYTES, TEMP_SPLIT_BYTES, workspace_bytes};
 use crate::device::{Buffer, Layout, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::planned::carve;
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::reduce::Reduce;
 use crate::primitives::scan::{Scan, ScanKind};
@@ -83,12 +84,10 @@ impl RootBuffers {
     /// Allocates memory for the roots of the next round.
     fn with_len(stream: &Stream, len: usize) -> Result<Self> {
         let gpu = stream.gpu();
-        let mut lens = Buffer::uninitialized(gpu, len + 1, "nodes of a quadtree")?;
-        lens.fill_bytes(stream, 0)?;
         Ok(Self {
             nodes: Buffer::uninitialized(gpu, len, "nodes of a quadtree")?,
             starts: Buffer::uninitialized(gpu, len, "nodes of a quadtree")?,
-            lens,
+            lens: Buffer::of_bytes(stream, len + 1, 0, "nodes of a quadtree")?,
         })
     }
 }
@@ -111,9 +110,8 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
         let &mut Build { stream, coords, leaf_points, depth, ref frame, ref ids, .. } = self.build;
         let n = ids.len();
         let num_levels = first_round_levels(n, D, leaf_points, depth);
-        let mut layout = Layout::new();
-        let FirstRound { round, sort, zeros } = FirstRound::plan(&mut layout, n, num_levels);
-        let temp = workspace.carve(stream, &layout, "quadtree")?;
+        let plan = |layout: &mut _| FirstRound::plan(layout, n, num_levels);
+        let (FirstRound { round, sort, zeros }, temp) = carve(stream, workspace, "quadtree", plan)?;
         temp.clear(zeros)?;
         let zero = temp.view(zeros.of_type::<u32>()).read_only();
         let roots = Roots { nodes: zero, starts: zero, offsets: temp.view(zeros).read_only() };
@@ -156,9 +154,8 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
             later_round_levels(len / num_roots, root_bits, D, leaf_points)
         };
         let num_levels = num_levels.min(depth - level);
-        let mut layout = Layout::new();
-        let LaterRound { round, sort } = LaterRound::plan(&mut layout, len, num_levels, by_segment);
-        let temp = workspace.carve(stream, &layout, "quadtree")?;
+        let plan = |layout: &mut _| LaterRound::plan(layout, len, num_levels, by_segment);
+        let (LaterRound { round, sort }, temp) = carve(stream, workspace, "quadtree", plan)?;
         // SAFETY: the buffer has one element more.
         let begins = unsafe { offsets.slice().part(0, num_roots) };
         let roots = Roots { nodes: roots.nodes.slice(), starts: roots.starts.slice(), offsets: begins };
@@ -256,9 +253,10 @@ impl<C: Coord, const D: usize> RoundBuilder<'_, '_, C, D> {
     /// As [`Build::run`].
     unsafe fn order_leaves(&mut self, workspace: &mut Workspace) -> Result<()> {
         let &mut Build { stream, leaf_points, ref nodes, ids: ref mut tree_ids, .. } = self.build;
-        let (num, mut layout) = (tree_ids.len(), Layout::new());
-        let LeafOrder { ids, offsets, max_listed, listed } = LeafOrder::plan(&mut layout, num, leaf_points);
-        let temp = workspace.carve(stream, &layout, "quadtree")?;
+        let num = tree_ids.len();
+        let plan = |layout: &mut _| LeafOrder::plan(layout, num, leaf_points);
+        let (LeafOrder { ids, offsets, max_listed, listed }, temp) =
+            carve(stream, workspace, "quadtree", plan)?;
         let (ids, offsets) = (temp.view(ids), temp.view(offsets));
         let ([short, long], num_listed) = listed.clear(&temp)?;
         // SAFETY: the arrays of the plan do not overlap; the rest is the caller's promise.

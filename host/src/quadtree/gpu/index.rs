@@ -5,7 +5,7 @@
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
 use crate::quadtree::dims::with_2_or_3;
-use crate::query::gpu::{BucketIndex, Locate, Locator, NodesMut};
+use crate::query::gpu::{BucketIndex, Locate, Locator, node_slots};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::quadtree::queries::quadtree_query_buckets;
@@ -50,7 +50,7 @@ pub(crate) fn bucket_index<C: Coord>(
     index.locator = Locator::Other(Box::new(cells));
     // SAFETY: the index has an entry for each point, and the stream is synchronized below.
     unsafe {
-        let places = NodesMut::new(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
+        let places = node_slots(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
         stream.copy(places.coords, coords.slice())?;
         stream.copy(places.ids, ids.slice())?;
         index.build_boxes(&stream)?;

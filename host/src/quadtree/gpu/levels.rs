@@ -4,12 +4,14 @@ use crate::device::{Layout, Region, Temp, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::select::{Select, Selected};
 use crate::quadtree::gpu::build::Build;
 use crate::quadtree::node::check_num_nodes;
 use crate::quadtree::options::levels::LevelsOptions;
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::primitives::select::primitives_select_flagged;
 use kauri_kernels::quadtree::codes::children::NodesMut;
 use kauri_kernels::quadtree::codes::quadtree_codes;
 use kauri_kernels::quadtree::levels::blocks::quadtree_level_by_block;
@@ -50,9 +52,8 @@ pub(crate) unsafe fn build<C: Coord, const D: usize>(
 ) -> Result<Vec<u32>> {
     options.check(D)?;
     let (stream, first_level, num_roots) = (build.stream, build.roots[0].level, build.roots.len());
-    let mut layout = Layout::new();
-    let plan = Plan::new(&mut layout, build.ids.len(), D, build.leaf_points);
-    let temp = workspace.carve(stream, &layout, "quadtree level by level")?;
+    let plan = |layout: &mut _| Plan::new(layout, build.ids.len(), D, build.leaf_points);
+    let (plan, temp) = carve(stream, workspace, "quadtree level by level", plan)?;
     let parents = temp.view(plan.parents[first_level as usize % 2]);
     let mut builder = LevelBuilder { build, temp: &temp, plan: &plan, options, code_levels: 0..0 };
     temp.upload(temp.view(plan.counters), &[num_roots as u64, 0, 0])?;
@@ -81,9 +82,7 @@ pub(crate) unsafe fn build<C: Coord, const D: usize>(
 
 /// Returns the workspace of a build.
 pub(crate) fn workspace_bytes(num_points: usize, dims: usize, leaf_points: u32) -> u64 {
-    let mut layout = Layout::new();
-    Plan::new(&mut layout, num_points, dims, leaf_points);
-    layout.bytes()
+    bytes_of(|layout| Plan::new(layout, num_points, dims, leaf_points))
 }
 
 /// The nodes of a level that split.
@@ -230,7 +229,8 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
             let count = device_counters.part(counters::NUM_SPLITS, 1);
             let kept = Selected { kept: next_parents, others: empty_view(), count };
             let (numbers, flags) = (children.numbers.read_only(), children.flags.read_only());
-            plan.select.run_flagged(temp, numbers, flags, kept)?;
+            let (num_tiles, select) = plan.select.prepare(temp, numbers, kept)?;
+            stream.launch::<primitives_select_flagged<u32>>(num_tiles, (select, flags))?;
             self.count_tiles(next_parents, num_children.min(temp.view(plan.tiles).len() - 1))
         }
     }

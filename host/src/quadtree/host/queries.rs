@@ -1,9 +1,10 @@
 //! Cell queries of a tree in host memory, on all threads.
 
 use crate::error::Result;
-use crate::memory::{self, vec_with_capacity};
+use crate::memory;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::quadtree::host::HostTree;
+use crate::query::within::offsets_of;
 use crate::rows::Rows;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::queries::NO_NODE;
@@ -33,14 +34,8 @@ impl<C: Coord> HostTree<C> {
     pub(super) fn adjacent_leaves<const D: usize>(&self, nodes: &[u32]) -> Result<Rows<u32>> {
         let levels = self.outline.frame::<D>().levels;
         let rows = parallel::map(nodes.len(), 1, |i| self.leaves_adjacent_to::<D>(levels, nodes[i]));
-        let mut offsets = vec_with_capacity(rows.len() + 1, "offsets of rows")?;
-        let mut end = 0;
-        offsets.push(0);
-        offsets.extend(rows.iter().map(|row| {
-            end += row.len() as u64;
-            end
-        }));
-        memory::check_result(end, 4, "adjacent leaves")?;
+        let offsets = offsets_of(rows.iter().map(|row| row.len() as u64))?;
+        memory::check_result(offsets[rows.len()], 4, "adjacent leaves")?;
         Ok(Rows::new(offsets, rows.concat()))
     }
 

@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
-use crate::query::cpu::backend::{CpuTree, TreeOf, TreeQueries};
+use crate::query::backend::QueryBackend;
+use crate::query::cpu::backend::{CpuTree, TreeOf};
 use crate::query::cpu::best::Best;
 use crate::query::cpu::points;
 use crate::query::cpu::rules::PointQuery;
@@ -38,12 +39,12 @@ impl<C: Coord> CpuTree for HostTree<C> {
     type Coord = C;
 
     fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
-        Ok(rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into())
+        Ok(rows_by_id(&self.ids, &self.coords, self.outline.dims, "points as queries")?.into())
     }
 
-    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<C>) -> Result<R>) -> Result<R> {
-        with_2_or_3!(self.dims, D => {
-            run(&TreeOf::<C, _, D> { tree: self.traversable::<D>()?, corners: &self.corners })
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> Result<R>) -> Result<R> {
+        with_2_or_3!(self.outline.dims, D => {
+            run(&TreeOf { index: self, tree: self.traversable::<D>()?, corners: &self.corners })
         })
     }
 }

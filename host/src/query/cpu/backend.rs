@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries};
-use crate::query::cpu::nearest::{NearestOf, nearest, nearest_of_one};
+use crate::query::cpu::nearest::{nearest, nearest_of_one};
 use crate::query::cpu::queries::{Corners, PointQueries, corners};
 use crate::query::cpu::traversal::Traversable;
 use crate::query::cpu::within::{InsideBoxes, RangeOf, count, count_within, find, find_within};
@@ -18,12 +18,12 @@ pub(crate) trait CpuTree: Send + Sync {
     /// Returns the coordinates of all points by id.
     fn coords_by_id(&self) -> Result<Cow<'_, [Self::Coord]>>;
     /// Calls `run` with the queries of the tree, compiled for its number of dimensions.
-    fn with_queries<R>(&self, run: impl FnOnce(&dyn TreeQueries<Self::Coord>) -> Result<R>) -> Result<R>;
+    fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<Self::Coord>) -> Result<R>) -> Result<R>;
 }
 
 impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
     fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
-        self.with_queries(|tree| tree.check(queries, options, &|| self.coords_by_id().map(Cow::into_owned)))
+        self.with_queries(|tree| tree.check_queries(queries, options))
     }
 
     fn self_coords(&self) -> Result<Option<Cow<'_, [C]>>> {
@@ -35,10 +35,7 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
     }
 
     fn nearest_of_one(&self, query: NearestQuery<'_, C>, ids: &mut [u32], dist2: &mut [C]) -> Result<()> {
-        self.with_queries(|tree| {
-            tree.nearest_of_one(query, ids, dist2);
-            Ok(())
-        })
+        self.with_queries(|tree| tree.nearest_of_one(query, ids, dist2))
     }
 
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>> {
@@ -50,28 +47,14 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
     }
 }
 
-/// The queries of a tree with a constant number of dimensions. Its methods implement the methods of [`QueryBackend`] of the same names.
-pub(crate) trait TreeQueries<C: Coord> {
-    /// Checks that all queries are within a period of the points.
-    fn check(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        options: &ValidatedOptions<C>,
-        coords_by_id: &dyn Fn() -> Result<Vec<C>>,
-    ) -> Result<()>;
-    fn nearest(&self, query: NearestQuery<'_, C>, rows: NearestRows<C>) -> Result<NearestRows<C>>;
-    fn nearest_of_one(&self, query: NearestQuery<'_, C>, ids: &mut [u32], dist2: &mut [C]);
-    fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>>;
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>>;
-}
-
-/// A tree of points with `D` dimensions.
-pub(crate) struct TreeOf<'a, C, T, const D: usize> {
+/// A tree of points with `D` dimensions, ready to be traversed.
+pub(crate) struct TreeOf<'a, C, I, T, const D: usize> {
+    pub(crate) index: &'a I,
     pub(crate) tree: T,
     pub(crate) corners: &'a Corners<C>,
 }
 
-impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeOf<'_, C, T, D> {
+impl<C: Coord, I, T: Traversable<C, D>, const D: usize> TreeOf<'_, C, I, T, D> {
     fn queries<'q>(
         &self,
         queries: ValidatedQueries<'q, C>,
@@ -81,13 +64,11 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeOf<'_, C, T, D> {
     }
 }
 
-impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'_, C, T, D> {
-    fn check(
-        &self,
-        queries: ValidatedQueries<'_, C>,
-        options: &ValidatedOptions<C>,
-        coords_by_id: &dyn Fn() -> Result<Vec<C>>,
-    ) -> Result<()> {
+impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> QueryBackend<C>
+    for TreeOf<'_, C, I, T, D>
+{
+    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+        let coords_by_id = || self.index.coords_by_id().map(Cow::into_owned);
         options.check_queries::<D>(queries, corners(self.tree, self.corners), coords_by_id)
     }
 
@@ -96,8 +77,7 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
         rows: NearestRows<C>,
     ) -> Result<NearestRows<C>> {
-        let queries = &self.queries(queries, options);
-        nearest(&NearestOf { tree: self.tree, queries }, queries.points.len(), k, rows)
+        nearest(self.tree, &self.queries(queries, options), k, rows)
     }
 
     fn nearest_of_one(
@@ -105,8 +85,9 @@ impl<C: Coord, T: Traversable<C, D>, const D: usize> TreeQueries<C> for TreeOf<'
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
         ids: &mut [u32],
         dist2: &mut [C],
-    ) {
+    ) -> Result<()> {
         nearest_of_one(self.tree, &self.queries(queries, options), k, ids, dist2);
+        Ok(())
     }
 
     fn count(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<Vec<u32>> {

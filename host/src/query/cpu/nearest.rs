@@ -3,9 +3,11 @@
 use kauri_kernels::thread::coord::Coord;
 use std::collections::BinaryHeap;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::memory::Parts;
+use crate::parallel::Ranges;
 use crate::query::backend::NearestRows;
 use crate::query::cpu::best::{Best, BoundedHeap, Candidate, SortedRow};
 use crate::query::cpu::order::{self, Order, Rows};
@@ -15,42 +17,45 @@ use crate::query::cpu::traversal::Traversable;
 /// Up to this `k` the best points are kept as a sorted row; shifting a short row beats a heap.
 const MAX_SORTED_K: usize = 64;
 
-/// Nearest queries to a tree with a constant number of dimensions.
-pub(crate) trait NearestSearch<C>: Sync {
-    /// Number of points of the tree.
-    fn num_points(&self) -> usize;
-    /// Returns the start bucket of a query.
-    fn start_bucket(&self, query: usize) -> u32;
-    /// Writes the rows of a batch of queries.
-    fn find(&self, queries: Rows<'_>, to: &RowSlots<'_, C>);
-}
-
-/// Memory for rows of `k` neighbors, which several threads write.
-pub(crate) struct RowSlots<'a, C> {
+/// Writes rows of the `k` nearest points to the two vectors, which are empty and have the capacity.
+pub(crate) fn nearest<C: Coord, const D: usize>(
+    tree: impl Traversable<C, D>,
+    queries: &PointQueries<'_, C, D>,
     k: usize,
-    ids: Parts<'a, u32>,
-    distances: Parts<'a, C>,
+    rows: NearestRows<C>,
+) -> Result<NearestRows<C>> {
+    let start_bucket = |query: usize| tree.start_bucket(&queries.points[query]);
+    let order = |rows| Order::new(tree.points().len(), rows, &start_bucket);
+    write_rows(queries.points.len(), k, rows, &order, &|batch, ids, distances| {
+        let mut search = Search::new(tree, queries, k);
+        for row in batch.iter() {
+            let entries = row * k..(row + 1) * k;
+            // SAFETY: an order has every row once, so no two threads write the same row; there are `k` entries for each row.
+            let (ids, distances) = unsafe { (ids.part(entries.clone()), distances.part(entries)) };
+            search.find(row, fill(ids, u32::MAX), fill(distances, C::INFINITY));
+        }
+    })
 }
 
-/// Writes rows of `k` neighbors to the two vectors, which are empty and have the capacity.
-pub(crate) fn nearest<C: Coord>(
-    search: &dyn NearestSearch<C>,
-    num_queries: usize,
+/// Writes the ids and the distances of a batch of rows.
+type FindRows<'a, C> = dyn Fn(Rows<'_>, &Parts<'_, u32>, &Parts<'_, C>) + Sync + 'a;
+
+/// Writes rows of `k` neighbors in the order that `order` returns for some rows; `find` writes the rows of a batch.
+fn write_rows<C: Coord>(
+    num_rows: usize,
     k: usize,
     (mut ids, mut distances): NearestRows<C>,
+    order: &dyn Fn(Range<usize>) -> Result<Order>,
+    find: &FindRows<'_, C>,
 ) -> Result<NearestRows<C>> {
-    let entries = num_queries * k;
+    let entries = num_rows * k;
     if entries == 0 {
         return Ok((ids, distances));
     }
-    let slots = RowSlots {
-        k,
-        ids: Parts::new(&mut ids.spare_capacity_mut()[..entries]),
-        distances: Parts::new(&mut distances.spare_capacity_mut()[..entries]),
-    };
-    for rows in order::blocks(num_queries, order::MAX_ORDERED) {
-        let order = Order::new(search.num_points(), rows, &|query| search.start_bucket(query))?;
-        order.for_each(&|_, queries| search.find(queries, &slots));
+    let id_slots = Parts::new(&mut ids.spare_capacity_mut()[..entries]);
+    let distance_slots = Parts::new(&mut distances.spare_capacity_mut()[..entries]);
+    for rows in Ranges::new(num_rows, order::MAX_ORDERED).iter() {
+        order(rows)?.for_each(&|_, batch| find(batch, &id_slots, &distance_slots));
     }
     // SAFETY: every row has been written, and the slices above show that the capacity is there.
     unsafe {
@@ -58,32 +63,6 @@ pub(crate) fn nearest<C: Coord>(
         distances.set_len(entries);
     }
     Ok((ids, distances))
-}
-
-/// Queries to a tree.
-pub(crate) struct NearestOf<'a, C: Coord, T, const D: usize> {
-    pub(crate) tree: T,
-    pub(crate) queries: &'a PointQueries<'a, C, D>,
-}
-
-impl<C: Coord, T: Traversable<C, D>, const D: usize> NearestSearch<C> for NearestOf<'_, C, T, D> {
-    fn num_points(&self) -> usize {
-        self.tree.points().len()
-    }
-
-    fn start_bucket(&self, query: usize) -> u32 {
-        self.tree.start_bucket(&self.queries.points[query])
-    }
-
-    fn find(&self, queries: Rows<'_>, &RowSlots { k, ref ids, ref distances }: &RowSlots<'_, C>) {
-        let mut search = Search::new(self.tree, self.queries, k);
-        for row in queries.iter() {
-            let entries = row * k..(row + 1) * k;
-            // SAFETY: an order has every row once, so no two threads write the same row; the slots hold `k` entries for each row.
-            let (ids, distances) = unsafe { (ids.part(entries.clone()), distances.part(entries)) };
-            search.find(row, fill(ids, u32::MAX), fill(distances, C::INFINITY));
-        }
-    }
 }
 
 /// Writes the nearest points of the first query over padding.

@@ -20,11 +20,6 @@ const MIN_ORDERED: usize = 4096;
 /// Maximum rows that are sorted together; this limits the memory of the order to 32 MiB.
 pub(crate) const MAX_ORDERED: usize = 1 << 22;
 
-/// Splits the rows into blocks of at most `max`, each with its own order.
-pub(crate) fn blocks(num_rows: usize, max: usize) -> impl Iterator<Item = Range<usize>> {
-    (0..num_rows).step_by(max).map(move |begin| begin..num_rows.min(begin + max))
-}
-
 /// Some rows, and the order in which they are processed.
 pub(crate) struct Order {
     /// The first row.

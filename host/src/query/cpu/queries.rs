@@ -1,5 +1,6 @@
 //! Queries as the traversals of trees with `D` dimensions see them.
 
+use crate::once::Once;
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::backend::ValidatedQueries;
 use crate::query::cpu::points;
@@ -7,22 +8,16 @@ use crate::query::cpu::rules::{PointQuery, Rules};
 use crate::query::cpu::traversal::Traversable;
 use crate::query::options::ValidatedOptions;
 use kauri_kernels::thread::coord::Coord;
-use std::sync::OnceLock;
 
 /// The corners of the bounding box of a tree's points, computed by the first query that needs them.
-pub(crate) type Corners<C> = OnceLock<Vec<C>>;
+pub(crate) type Corners<C> = Once<Vec<C>>;
 
 /// Returns the least and the greatest corner of the bounding box of a tree's points.
 pub(crate) fn corners<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     known: &Corners<C>,
 ) -> [[C; D]; 2] {
-    if known.get().is_none() {
-        // Computed outside of `get_or_init`: a waiting thread of the pool may take up work that needs these corners too.
-        let corners = bounds(tree.points()).concat();
-        known.get_or_init(|| corners);
-    }
-    let corners = points(known.get().map_or(&[], |corners| corners));
+    let corners = points(known.get_or_init(|| bounds(tree.points()).concat()));
     [corners[0], corners[1]]
 }
 

@@ -17,7 +17,7 @@ const MAX_LEVELS: usize = 32;
 const MAX_START_LEVELS: u32 = 15;
 
 /// A tree that queries traverse: the [`Nodes`] of a k-d tree, or the cells of a quadtree (`quadtree/host/traversal.rs`).
-pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Sync {
+pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Send + Sync {
     /// Working memory that is reused from query to query.
     type Stack: Default;
 
@@ -205,11 +205,9 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         row: usize,
         visitor: &mut impl RangeVisitor<C>,
     ) {
-        RangeTraversal { tree: self, first_small: self.first_small(), predicate, row, visitor }.subtree(
-            0,
-            self.cycle.first(),
-            L::EVERYWHERE,
-        );
+        let first_small = self.first_small();
+        let mut traversal = RangeTraversal { tree: self, first_small, predicate, row, visitor };
+        traversal.subtree(0, self.cycle.first(), L::EVERYWHERE);
     }
 
     fn has_all(&self) -> bool {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
+use crate::parallel::Ranges;
 use crate::query::PointMask;
 use crate::query::cpu::order::{self, Order};
 use crate::query::cpu::points;
@@ -288,7 +289,7 @@ impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
 /// Counts the points of each row.
 pub(crate) fn count<C: Coord>(search: &dyn RangeSearch<C>) -> Result<Vec<u32>> {
     let mut counts = memory::vec_with_capacity(search.len(), "counts of points")?;
-    for rows in order::blocks(search.len(), order::MAX_ORDERED) {
+    for rows in Ranges::new(search.len(), order::MAX_ORDERED).iter() {
         let order = order(search, rows.clone())?;
         let slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
         order.for_each(&|_, batch| {
@@ -329,11 +330,11 @@ fn find_in_blocks<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C
     memory::reserve(&mut found.offsets, search.len() + 1, "offsets of rows")?;
     found.offsets.push(0);
     let mut counts = memory::vec_with_capacity(search.len().min(MAX_ROWS), "counts of points")?;
-    for rows in order::blocks(search.len(), MAX_ROWS) {
+    for rows in Ranges::new(search.len(), MAX_ROWS).iter() {
         let order = order(search, rows.clone())?;
         counts.clear();
         let kept = keep_rows(search, &order, &rows, &mut counts);
-        append_offsets(&mut found.offsets, &counts);
+        append_offsets(&mut found.offsets, counts.iter().copied().map(u64::from));
         append(search, &order, &kept, &mut found)?;
     }
     Ok(found)

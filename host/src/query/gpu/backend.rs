@@ -4,6 +4,7 @@ use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory;
+use crate::parallel::Ranges;
 use crate::point::with_dims;
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::backend::{
@@ -48,8 +49,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         let options = DeviceOptions::new(&stream, options.clone())?;
         let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, queries.len);
-        for begin in (0..queries.len).step_by(batch) {
-            let range = begin..queries.len.min(begin + batch);
+        for range in Ranges::new(queries.len, batch).iter() {
             let mut batch_dist2 =
                 Buffer::uninitialized(&self.gpu, range.len() * k, "distances of neighbors")?;
             let mut batch_ids = Buffer::uninitialized(&self.gpu, range.len() * k, "ids of neighbors")?;

@@ -17,13 +17,14 @@ use std::ops::Range;
 /// Validated options, with the mask and the periods in device memory.
 pub(crate) struct DeviceOptions<C> {
     pub(crate) validated: ValidatedOptions<C>,
-    mask: Buffer<u32>,
+    /// A bit for each id; empty if all points are accepted.
+    pub(super) mask: Buffer<u32>,
     periods: Buffer<C>,
 }
 
 impl<C: Coord> DeviceOptions<C> {
     pub(crate) fn new(stream: &Stream, validated: ValidatedOptions<C>) -> Result<Self> {
-        let words = validated.mask.as_ref().map_or(&[][..], |mask| mask.words());
+        let words = validated.mask.as_ref().map_or(&[][..], |mask| &mask.words);
         let mask = Buffer::from_slice(stream, words, "mask of points")?;
         let periods = Buffer::from_slice(stream, &validated.periods, "periods of the axes")?;
         Ok(Self { validated, mask, periods })
@@ -47,11 +48,6 @@ impl<C: Coord> DeviceOptions<C> {
     /// True if such queries need no sort by start bucket.
     pub(crate) fn is_in_order(&self, num_points: usize, k: usize) -> bool {
         self.validated.coherent || self.is_brute_force(num_points, k)
-    }
-
-    /// The mask of points, a bit for each id; empty if all points are accepted.
-    pub(crate) fn mask(&self) -> Slice<'_, u32> {
-        self.mask.slice()
     }
 
     /// The `D` of the kernels to launch: the dimensions of the tree, or [`MAX_DIMS`] for the general kernel, which takes any number of
@@ -165,7 +161,7 @@ impl<C: Coord> BucketIndex<C> {
             rows: order.map_or(queries.rows, |order| order.values),
             start_buckets: order.map_or(empty_view().read_only(), |order| order.keys),
             excluded,
-            mask: options.mask(),
+            mask: options.mask.slice(),
             periods: options.periods.slice(),
             flags: in_order | self_query | brute_force | (options.validated.norm as u32) << flags::NORM_SHIFT,
             bound: options.validated.bound.to_f64(),

@@ -1,8 +1,9 @@
 //! Nearest queries: sorts the queries by start bucket and launches the kernel for `k`.
 
-use crate::device::{Layout, Stream, Workspace};
+use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::point::with_kernel_dims;
+use crate::primitives::planned::carve;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::QueryOrderPlan;
@@ -32,10 +33,10 @@ impl<C: Coord> BucketIndex<C> {
             // SAFETY: passed on to the caller.
             return unsafe { super::by_nodes::launch(stream, self, options, queries, rows) };
         }
-        let (k, mut layout) = (rows.k as usize, Layout::new());
+        let k = rows.k as usize;
         let are_ordered = queries.are_in_order || options.is_in_order(self.num_points(), k);
-        let order_plan = QueryOrderPlan::plan(&mut layout, self, queries, are_ordered);
-        let temp = workspace.carve(stream, &layout, "k-d tree queries")?;
+        let plan = |layout: &mut _| QueryOrderPlan::plan(layout, self, queries, are_ordered);
+        let (order_plan, temp) = carve(stream, workspace, "k-d tree queries", plan)?;
         // SAFETY: passed on to the caller.
         unsafe {
             let order = order_plan.run(&temp, self, queries)?;

@@ -3,9 +3,9 @@
 use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
-use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::pairs::Source;
 use crate::primitives::permute::gather_on;
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::primitives::radix_sort::PairSort;
 use crate::query::gpu::device_options::QueryView;
 use crate::query::gpu::{BucketIndex, Locator};
 use cuda_std::mem::Slice;
@@ -25,7 +25,8 @@ pub(crate) struct QueryOrder<'a> {
 /// Plan and scratch memory of a [`QueryOrder`].
 #[derive(Default)]
 pub(crate) struct QueryOrderPlan {
-    order: Option<Order>,
+    /// The sort by start bucket, if it pays.
+    order: Option<PairSort<u32, u32>>,
     /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
     excluded: Option<[Region<u32>; 2]>,
 }
@@ -39,7 +40,10 @@ impl QueryOrderPlan {
         are_ordered: bool,
     ) -> Self {
         let num_queries = queries.len(tree.dims);
-        let order = if are_ordered { None } else { Order::plan(layout, num_queries, tree.levels()) };
+        // Query numbers are 32-bit.
+        let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
+        let is_sorted = !are_ordered && is_worth_it && tree.levels() > 0;
+        let order = is_sorted.then(|| PairSort::plan(layout, num_queries));
         let excluded = queries.first_excluded.map(|_| {
             let sorted = if order.is_some() { num_queries } else { 0 };
             [layout.reserve(num_queries), layout.reserve(sorted)]
@@ -59,7 +63,8 @@ impl QueryOrderPlan {
     ) -> Result<QueryOrder<'a>> {
         // SAFETY: passed on to the caller; the ids are the plan's own.
         unsafe {
-            let order = self.order.as_ref().map(|order| order.run(temp, tree, queries.coords)).transpose()?;
+            let sort = |sort| sort_queries(sort, temp, tree, queries.coords);
+            let order = self.order.as_ref().map(sort).transpose()?;
             let excluded = match (queries.first_excluded, self.excluded) {
                 (Some(first), Some(regions)) => {
                     let [ids, sorted] = regions.map(|region| temp.view(region));
@@ -79,54 +84,26 @@ impl QueryOrderPlan {
     }
 }
 
-/// Plan and scratch memory of the sort.
-struct Order {
-    /// The start bucket and the number of each query; two buffers each, between which the sort moves them.
-    buckets: [Region<u32>; 2],
-    numbers: [Region<u32>; 2],
-    sort: RadixSort,
-}
-
-impl Order {
-    /// Plans the sort of `num_queries` queries by start bucket; `None` if the sort does not pay or the tree has no `levels` above its
-    /// buckets.
-    fn plan(layout: &mut Layout, num_queries: usize, levels: u32) -> Option<Self> {
-        // Query numbers are 32-bit.
-        let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
-        if !is_worth_it || levels == 0 {
-            return None;
-        }
-        let [sort] = RadixSort::plan(layout, num_queries, [Shape::of::<u32, u32>(num_queries)]);
-        let mut double_buffer = || [layout.reserve(num_queries), layout.reserve(num_queries)];
-        Some(Self { buckets: double_buffer(), numbers: double_buffer(), sort })
-    }
-
-    /// Returns the start buckets and the numbers of the planned queries, sorted.
-    ///
-    /// # Safety
-    /// Nothing else uses the queries until the stream has done the work.
-    unsafe fn run<'a, C: Coord>(
-        &self,
-        temp: &Temp<'a>,
-        tree: &BucketIndex<C>,
-        queries: Slice<'_, C>,
-    ) -> Result<Source<'a, u32, u32>> {
-        let levels = tree.levels();
-        let [pairs, spare] =
-            [0, 1].map(|i| Pairs { keys: temp.view(self.buckets[i]), values: temp.view(self.numbers[i]) });
-        // SAFETY: passed on to the caller.
-        unsafe {
-            let (buckets, numbers) = (pairs.keys, pairs.values);
-            match &tree.locator {
-                Locator::Other(other) => other.query_buckets(&temp.stream, queries, buckets, numbers)?,
-                Locator::Planes(splits) => {
-                    let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);
-                    temp.stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)?;
-                }
+/// Returns the start buckets and the numbers of queries, sorted.
+///
+/// # Safety
+/// Nothing else uses the queries and the memory of the sort until the stream has done the work.
+unsafe fn sort_queries<'a, C: Coord>(
+    sort: &PairSort<u32, u32>,
+    temp: &Temp<'a>,
+    tree: &BucketIndex<C>,
+    queries: Slice<'_, C>,
+) -> Result<Source<'a, u32, u32>> {
+    let levels = tree.levels();
+    // SAFETY: passed on to the caller.
+    unsafe {
+        let (keys, values) = sort.run(temp, levels, |buckets, numbers| match &tree.locator {
+            Locator::Other(other) => other.query_buckets(&temp.stream, queries, buckets, numbers),
+            Locator::Planes(splits) => {
+                let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);
+                temp.stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)
             }
-            let [sorted, _] =
-                self.sort.run(temp, SortBy::low_bits(levels), pairs.read_only(), [spare, pairs])?;
-            Ok(sorted.read_only())
-        }
+        })?;
+        Ok(Source { keys, values })
     }
 }

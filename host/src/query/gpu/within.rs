@@ -171,7 +171,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 RegionViews::Within(views) => {
                     let order = plan.order_plan.run(temp, tree, views)?;
                     let mut queries = tree.kernel_queries(options, views, ALL, order);
-                    if options.mask().is_empty() && tree.bucket_len == 0 {
+                    if options.mask.is_empty() && tree.bucket_len == 0 {
                         queries.flags |= count_subtrees;
                     }
                     let args = (tree.view(), queries, counts);
@@ -181,7 +181,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                     Ok(order)
                 }
                 RegionViews::InBoxes(corners) => {
-                    let args = (tree.view(), corners, options.mask(), counts);
+                    let args = (tree.view(), corners, options.mask.slice(), counts);
                     with_kernel_dims!(tree.dims, D in [2, 3] or MAX_DIMS => {
                         stream.launch_items::<query_count_in_boxes<C, D>>(n, args)
                     })?;
@@ -240,7 +240,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                     })
                 }
                 RegionViews::InBoxes(corners) => {
-                    let args = (tree.view(), corners, options.mask(), offsets, ids);
+                    let args = (tree.view(), corners, options.mask.slice(), offsets, ids);
                     with_kernel_dims!(tree.dims, D in [2, 3] or MAX_DIMS => {
                         stream.launch_items::<query_emit_in_boxes<C, D>>(n, args)
                     })

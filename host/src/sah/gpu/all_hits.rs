@@ -2,10 +2,11 @@
 
 use super::trace::launch_rays;
 use super::tree::GpuTree;
-use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
 use crate::primitives::pairs::{Pairs, Source};
+use crate::primitives::planned::carve;
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::segmented_sort;
@@ -30,11 +31,7 @@ impl GpuTree {
         let mut order_workspace = Workspace::new(&self.gpu);
         let tree_rays = self.rays(&stream, &mut order_workspace, &rays, options)?;
         // One more element than rays: after the scan it is the total.
-        let zeros = || -> Result<_> {
-            let mut counts = Buffer::<u64>::uninitialized(stream.gpu(), num_rays + 1, "hits of rays")?;
-            counts.fill_bytes(&stream, 0)?;
-            Ok(counts)
-        };
+        let zeros = || Buffer::of_bytes(&stream, num_rays + 1, 0, "hits of rays");
         let (mut offsets, mut distinct_offsets) = (zeros()?, zeros()?);
         // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
         unsafe {
@@ -83,9 +80,8 @@ pub(super) unsafe fn scan_counts(
     workspace: &mut Workspace,
     counts: SliceMut<'_, u64>,
 ) -> Result<usize> {
-    let mut layout = Layout::new();
-    let scan = Scan::plan::<u64, Decoupled>(&mut layout, counts.len());
-    let temp = workspace.carve(stream, &layout, "hits of rays")?;
+    let plan = |layout: &mut _| Scan::plan::<u64, Decoupled>(layout, counts.len());
+    let (scan, temp) = carve(stream, workspace, "hits of rays", plan)?;
     // SAFETY: input and output have one length, and wait for the device before they are freed.
     unsafe {
         scan.run::<u64, Sum, Decoupled>(&temp, counts.read_only(), counts, ScanKind::Exclusive)?;

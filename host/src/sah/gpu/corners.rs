@@ -4,6 +4,7 @@ use super::growable_buffer::GrowableBuffer;
 use super::tree::GpuTree;
 use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
+use crate::primitives::planned::carve;
 use crate::sah::device_mesh::DeviceMesh;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::aabb::Aabb;
@@ -28,9 +29,8 @@ pub(super) fn load_mesh(
     tree.corners.reserve(stream, num_triangles, "corners of triangles")?;
     tree.extent.reserve(stream, 1, "box of a mesh")?;
     boxes.reserve(stream, num_triangles, "boxes of triangles")?;
-    let mut layout = Layout::new();
-    let words = layout.reserve::<u32>(summary::WORDS);
-    let temp = workspace.carve(stream, &layout, "box of a mesh")?;
+    let plan = |layout: &mut Layout| layout.reserve::<u32>(summary::WORDS);
+    let (words, temp) = carve(stream, workspace, "box of a mesh", plan)?;
     let words = temp.view(words);
     // SAFETY: the buffers have the lengths that the kernels take, and wait for the device before they are freed.
     let words = unsafe {

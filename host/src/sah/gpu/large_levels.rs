@@ -3,7 +3,7 @@
 use super::build_input::BuildInput;
 #[cfg(feature = "research")]
 use super::variant_layout::VariantLayout;
-use crate::device::{Layout, PinnedBuffer, Region, Stream, Temp};
+use crate::device::{Layout, PinnedBuffer, Region, Temp};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::aabb::BOX_WORDS;
@@ -73,10 +73,6 @@ pub(super) struct Level<'a> {
 }
 
 impl Level<'_> {
-    pub(super) fn stream(&self) -> &Stream {
-        self.input.stream
-    }
-
     pub(super) fn view<T>(&self, region: Region<T>) -> SliceMut<'_, T> {
         self.temp.view(region)
     }
@@ -109,7 +105,7 @@ impl Level<'_> {
         };
         let args = (self.nodes, self.view(self.layout.chunk_nodes), sums);
         // SAFETY: passed on to the caller.
-        unsafe { self.stream().launch_items::<sah_chunk_nodes>(self.num_chunks(), args) }
+        unsafe { self.input.stream.launch_items::<sah_chunk_nodes>(self.num_chunks(), args) }
     }
 
     /// Decides about the nodes, writes the next level, and waits for the totals, which start at zero.
@@ -122,7 +118,7 @@ impl Level<'_> {
         is_full: bool,
         host_totals: &mut Option<PinnedBuffer<u64>>,
     ) -> Result<LevelTotals> {
-        let stream = self.stream();
+        let stream = self.input.stream;
         let host_totals = match host_totals {
             Some(buffer) => buffer,
             None => host_totals.insert(PinnedBuffer::zeroed(stream.gpu(), totals::WORDS, "large nodes")?),

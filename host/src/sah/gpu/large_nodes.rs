@@ -8,6 +8,7 @@ use super::small_roots::SmallRoots;
 use super::variant_layout::VariantLayout;
 use crate::device::{Layout, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
+use crate::primitives::planned::bytes_of;
 use crate::sah::options::SahOptions;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::sah::aabb::Aabb;
@@ -45,9 +46,8 @@ impl LargeNodes {
         }
         let num_chunks = num_triangles.div_ceil(CHUNK_TRIANGLES as usize);
         let next = 2 * num_chunks * CHUNK_TRIANGLES as usize * (reference + boxed);
-        let mut layout = Layout::new();
-        LevelLayout::plan(&mut layout, [1, num_chunks]);
-        (root + num_triangles * boxed + next) as u64 + layout.bytes()
+        let level = bytes_of(|layout| LevelLayout::plan(layout, [1, num_chunks]));
+        (root + num_triangles * boxed + next) as u64 + level
     }
 
     /// Returns the bytes held.

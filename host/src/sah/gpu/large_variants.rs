@@ -31,9 +31,9 @@ impl Level<'_> {
         // SAFETY: passed on to the caller.
         unsafe {
             if stages.by_shared_memory {
-                self.stream().launch::<Shared>(self.num_chunks(), args)
+                self.input.stream.launch::<Shared>(self.num_chunks(), args)
             } else {
-                self.stream().launch::<Shuffle>(self.num_chunks(), args)
+                self.input.stream.launch::<Shuffle>(self.num_chunks(), args)
             }
         }
     }
@@ -50,7 +50,7 @@ impl Level<'_> {
             if stages.sort_by_scans || stages.boxes_by_reductions {
                 let chunk_nodes = self.view(self.layout.chunk_nodes).read_only();
                 let args = (self.nodes, chunk_nodes, self.view(variant.heads), self.view(variant.offsets));
-                self.stream().launch_items::<sah_chunk_heads>(num_chunks, args)?;
+                self.input.stream.launch_items::<sah_chunk_heads>(num_chunks, args)?;
             }
             if stages.boxes_by_reductions {
                 self.reduce_boxes(variant)?;
@@ -110,7 +110,7 @@ impl Level<'_> {
             let args = (self.splits(), before, self.next);
             self.launch_chunks::<sah_scatter<1>, sah_scatter<32>>(stages, args)?;
             let args = (self.nodes, counts, before, self.view(self.layout.counts));
-            self.stream().launch_items::<sah_node_counts>(self.nodes.len() as u64, args)
+            self.input.stream.launch_items::<sah_node_counts>(self.nodes.len() as u64, args)
         }
     }
 }

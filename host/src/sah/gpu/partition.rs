@@ -29,8 +29,8 @@ impl Level<'_> {
         let (keys, counts) = (self.view(self.layout.keys), self.view(self.layout.counts));
         // SAFETY: passed on to the caller.
         unsafe {
-            self.stream().launch::<sah_boxes>(self.num_chunks(), (self.references(), keys))?;
-            self.stream().launch::<sah_sort>(self.num_chunks(), (self.splits(), counts, self.next))
+            self.input.stream.launch::<sah_boxes>(self.num_chunks(), (self.references(), keys))?;
+            self.input.stream.launch::<sah_sort>(self.num_chunks(), (self.splits(), counts, self.next))
         }
     }
 
@@ -41,6 +41,6 @@ impl Level<'_> {
     pub(super) unsafe fn copy_retried(&self) -> Result<()> {
         let args = (self.references(), self.view(self.layout.retries).read_only(), self.next);
         // SAFETY: passed on to the caller.
-        unsafe { self.stream().launch::<sah_stay>(self.num_chunks(), args) }
+        unsafe { self.input.stream.launch::<sah_stay>(self.num_chunks(), args) }
     }
 }

@@ -70,11 +70,6 @@ impl GpuTree {
         })
     }
 
-    /// Checks that a stream belongs to the tree's device.
-    pub(in super::super) fn check_device(&self, stream: &Stream) -> Result<()> {
-        self.gpu.check_same(stream.gpu())
-    }
-
     /// Enqueues work on a stream that reads the tree, and records the stream as a reader. Waits only for the oldest of too many readers.
     pub(in super::super) fn read_by<R>(
         &self,

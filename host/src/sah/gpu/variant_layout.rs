@@ -1,7 +1,7 @@
 //! The scratch memory of a level of large nodes in the variants of [`StagesOptions`].
 
 use crate::device::{Layout, Region};
-use crate::primitives::segmented::{SegmentFormat, Segmented};
+use crate::primitives::segmented::Segmented;
 use crate::sah::variants::StagesOptions;
 use kauri_kernels::sah::aabb::BOX_WORDS;
 use kauri_kernels::thread::operator::{Min, Sum};
@@ -36,10 +36,10 @@ impl VariantLayout {
             heads: layout.reserve(num_chunks),
             offsets: layout.reserve(num_nodes),
             chunk_keys: layout.reserve(BOX_WORDS * num_chunks),
-            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, SegmentFormat::Heads),
+            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, 0),
             chunk_counts: layout.reserve(2 * num_chunks),
             before_chunks: layout.reserve(2 * num_chunks),
-            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, SegmentFormat::Heads),
+            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, 0),
         })
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::device::Stream;
 use crate::error::Result;
-use crate::query::gpu::NodesMut;
 use cuda_std::mem::SliceMut;
+use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::kdtree::selection::in_place::{kdtree_gather_word, kdtree_write_word};
 use kauri_kernels::thread::coord::Coord;
 
@@ -14,7 +14,7 @@ use kauri_kernels::thread::coord::Coord;
 /// the stream has done the work.
 pub(super) unsafe fn permute_coordinates<C: Coord>(
     stream: &Stream,
-    nodes: NodesMut<'_, C>,
+    nodes: PointsMut<'_, C>,
     dims: usize,
     words: SliceMut<'_, u32>,
 ) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Rounds of a build from codes: their numbers of levels, and their temporary memory.
 
 use crate::device::{Layout, Region};
+use crate::primitives::planned::bytes_of;
 use crate::primitives::radix_sort::{RadixSort, Shape};
 use crate::primitives::scan::Scan;
 use crate::primitives::segmented_sort::{SEGMENT_TILE_ITEMS, SegmentLists};
@@ -35,12 +36,6 @@ pub(crate) fn workspace_bytes(num_points: usize, dims: usize, leaf_points: u32, 
     };
     let order = bytes_of(|layout| LeafOrder::plan(layout, num_points, leaf_points));
     first.max(later(false)).max(later(true)).max(order)
-}
-
-fn bytes_of<T>(plan: impl FnOnce(&mut Layout) -> T) -> u64 {
-    let mut layout = Layout::new();
-    plan(&mut layout);
-    layout.bytes()
 }
 
 /// Returns the number of levels of the first round: the levels that evenly spread points need, one more, and the levels that the passes of

@@ -1,14 +1,16 @@
 //! Passes over the input chunk by chunk: counting by cell, and distribution to roots.
 
-use crate::device::{Buffer, Layout, Stream, Workspace};
+use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
-use crate::primitives::pairs::{Pairs, Source};
+use crate::parallel::Ranges;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
-use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
+use crate::primitives::planned::carve;
+use crate::primitives::radix_sort::{PairSort, SortBy};
 use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes};
 use crate::quadtree::gpu::streamed::top::TopNodes;
 use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
+use cuda_std::mem::Slice;
 use kauri_kernels::quadtree::streamed::{quadtree_count_cells, quadtree_ranks};
 use kauri_kernels::thread::coord::Coord;
 use std::ops::Range;
@@ -41,13 +43,12 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         max_points: usize,
     ) -> Result<Vec<Chunk>> {
         let (len, chunk) = (input.coords.len() / D, MAX_CHUNK.min(max_points));
-        let chunks: Vec<_> = (0..len).step_by(chunk).map(|begin| begin..len.min(begin + chunk)).collect();
+        let chunks: Vec<_> = Ranges::new(len, chunk).iter().collect();
         let counts = lanes.run(self.gpu, "counts", &chunks, |lane, i| {
             let coords = lane.upload(&input.coords[chunks[i].start * D..chunks[i].end * D], D)?;
             let frame = self.frame_on(&lane.stream)?;
             let num_cells = 1 << (D as u32 * num_levels);
-            let mut counts = Buffer::<u32>::uninitialized(self.gpu, num_cells, "counts of cells")?;
-            counts.fill_bytes(&lane.stream, 0)?;
+            let mut counts = Buffer::<u32>::of_bytes(&lane.stream, num_cells, 0, "counts of cells")?;
             let args = (coords.slice(), frame.slice(), level, num_levels, counts.slice_mut());
             // SAFETY: the buffers wait for the device before they are freed.
             unsafe {
@@ -114,7 +115,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         // SAFETY: the buffers wait for the device before they are freed, and have one entry per point; the arrays that are downloaded have
         // been written; chunks write disjoint ranges of the output.
         unsafe {
-            let order = self.sort_by_root(stream, &mut lane.workspace, &coords, top, cell_ranks)?.values;
+            let order = self.sort_by_root(stream, &mut lane.workspace, &coords, top, cell_ranks)?;
             permute_parts(stream, Direction::Gather, D, coords.slice(), order, coords_out.slice_mut())?;
             // The id of a point is its index if the input has no ids.
             let (mut sorted_ids, mut first_id) = (order, chunk.start as u32);
@@ -138,7 +139,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         }
     }
 
-    /// Sorts points by the rank of their root. Returns the ranks and the indices of the points, in input order within a rank.
+    /// Sorts points by the rank of their root. Returns the indices of the points, in input order within a rank.
     ///
     /// # Safety
     /// Nothing writes the buffers until the stream has done the work.
@@ -149,24 +150,22 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         coords: &Buffer<C>,
         top: &TopNodes<D>,
         cell_ranks: &[u32],
-    ) -> Result<Source<'a, u32, u32>> {
-        let (n, mut layout) = (coords.len() / D, Layout::new());
-        let pairs = [0, 1].map(|_| (layout.reserve::<u32>(n), layout.reserve::<u32>(n)));
-        let [sort] = RadixSort::plan(&mut layout, n, [Shape::of::<u32, u32>(n)]);
-        let temp = workspace.carve(stream, &layout, "points of batches")?;
-        let pairs = pairs.map(|(keys, values)| Pairs { keys: temp.view(keys), values: temp.view(values) });
+    ) -> Result<Slice<'a, u32>> {
+        let n = coords.len() / D;
+        let plan = |layout: &mut _| PairSort::plan(layout, n);
+        let (sort, temp) = carve(stream, workspace, "points of batches", plan)?;
         let frame = self.frame_on(stream)?;
         let cell_ranks = Buffer::from_slice(stream, cell_ranks, "ranks of cells")?;
         // SAFETY: the arrays are as long as planned; the rest is the caller's promise.
         unsafe {
-            let Pairs { keys, values } = pairs[1];
-            let (frame, ranks) = (frame.slice(), cell_ranks.slice());
-            let args = (coords.slice(), frame, top.level, top.num_levels, ranks, keys, values);
-            stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)?;
             // At least one bit to sort by.
             let by = SortBy::numbers_below(top.roots.len().max(2));
-            let [sorted, _] = sort.run(&temp, by, pairs[1].read_only(), pairs)?;
-            Ok(sorted.read_only())
+            let (_, order) = sort.run(&temp, by.end_bit, |keys, values| {
+                let (frame, ranks) = (frame.slice(), cell_ranks.slice());
+                let args = (coords.slice(), frame, top.level, top.num_levels, ranks, keys, values);
+                stream.launch_items::<quadtree_ranks<C, D>>(n as u64, args)
+            })?;
+            Ok(order)
         }
     }
 
