@@ -272,8 +272,6 @@ struct Phases {
     }
 };
 
-using Names = std::vector<std::string>;
-
 // Two sets and the memory of the result.
 template <int D>
 struct Sets {
@@ -307,7 +305,7 @@ inline std::string items(unsigned long long count) { return ",\"items\":" + std:
 
 // Prints the rows of a nested loop.
 template <int D, bool LIST>
-void nested_loop(const Sets<D> &sets, size_t n, const std::string &work, const Names &names) {
+void nested_loop(const Sets<D> &sets, size_t n, const std::string &work) {
     const unsigned tiles = blocks(sets.left.len, TILE), all = blocks(sets.right.len, TILE);
     // Enough blocks for a large GPU.
     const dim3 grid(tiles, std::min(std::min(all, 65535u), std::max(1u, 16384 / tiles)));
@@ -315,13 +313,12 @@ void nested_loop(const Sets<D> &sets, size_t n, const std::string &work, const N
         sets.clear();
         nested<D, LIST><<<grid, TILE>>>(sets.left.data, uint32_t(sets.left.len), sets.right.data, uint32_t(sets.right.len), sets.output());
     };
-    row("Nested loop in CUDA", work, sets.input, n, 0, run, [] {}, names, [&] { return items(sets.count()); });
+    row("Nested loop in CUDA", work, sets.input, n, 0, run, [] {}, [&] { return items(sets.count()); });
 }
 
 // Prints the rows of a multi-layered grid of up to 64 partitions.
 template <int D, bool LIST>
-void multi_layered_grid(const Sets<D> &sets, double cell_length, uint32_t partitions, size_t n, const std::string &work,
-                        const Names &names) {
+void multi_layered_grid(const Sets<D> &sets, double cell_length, uint32_t partitions, size_t n, const std::string &work) {
     const uint32_t num_left = uint32_t(sets.left.len), num_right = uint32_t(sets.right.len);
     const Grid grid{float(1 / cell_length), uint32_t(std::ceil(1 / cell_length))};
     const size_t num_cells = size_t(std::pow(double(grid.side), D) + 0.5);
@@ -364,14 +361,14 @@ void multi_layered_grid(const Sets<D> &sets, double cell_length, uint32_t partit
     // The memory of the streams is known after a run.
     run();
     const size_t temp_bytes = 8 * (num_cells + num_right) + 4 * most_ids;
-    row("MLG in CUDA", work, sets.input, n, temp_bytes, run, [&] { phases.take(); }, names,
+    row("MLG in CUDA", work, sets.input, n, temp_bytes, run, [&] { phases.take(); },
         [&] { return items(sets.count()) + phases.text(); });
     CHECK(cudaFree(ids));
 }
 
 // Prints the rows of a sort-based filter.
 template <int D, bool LIST>
-void sort_based_filter(const Sets<D> &sets, size_t n, const std::string &work, const Names &names) {
+void sort_based_filter(const Sets<D> &sets, size_t n, const std::string &work) {
     const uint32_t num_left = uint32_t(sets.left.len), num_right = uint32_t(sets.right.len), num = num_left + num_right;
     Array<float> keys(2 * size_t(num)), sorted_keys(2 * size_t(num));
     Array<uint32_t> ends(2 * size_t(num)), sorted(2 * size_t(num)), ranks(2 * size_t(num));
@@ -392,6 +389,6 @@ void sort_based_filter(const Sets<D> &sets, size_t n, const std::string &work, c
         sweep<D, LIST><<<num, 128>>>(sets.left.data, num_left, sets.right.data, sorted.data, ranks.data, sets.output());
         phases.mark();
     };
-    row("SMF in CUDA", work, sets.input, n, temp_bytes + 20 * 2 * size_t(num), run, [&] { phases.take(); }, names,
+    row("SMF in CUDA", work, sets.input, n, temp_bytes + 20 * 2 * size_t(num), run, [&] { phases.take(); },
         [&] { return items(sets.count()) + phases.text(); });
 }

@@ -1,5 +1,5 @@
 // Joins of equal uniform squares by a nested loop, a multi-layered grid with cells as long as the boxes, and a sort-based filter. For kauri's
-// suite `box-join`; the rows of a method are compared with the rows of that method and with the default one.
+// suite `box-join`: the nested loop beside that of kauri, the others beside kauri's default.
 // Build: nvcc -O3 -std=c++17 -arch=native --extended-lambda -o join_boxes join_boxes.cu
 #include "boxes.cuh"
 
@@ -10,10 +10,9 @@ template <bool LIST>
 void join(const Sets<2> &sets, const std::string &work) {
     const size_t n = sets.len();
     if (n > OTHERS_TO) return;
-    const Names names = n <= NESTED_TO ? Names{"", ", cells"} : Names{""};
-    if (n <= NESTED_TO) nested_loop<2, LIST>(sets, n, work, {"", ", nested loop"});
-    multi_layered_grid<2, LIST>(sets, sets.side, 64, n, work, names);
-    sort_based_filter<2, LIST>(sets, n, work, names);
+    if (n <= NESTED_TO) nested_loop<2, LIST>(sets, n, work + ", nested loop");
+    multi_layered_grid<2, LIST>(sets, sets.side, 64, n, work);
+    sort_based_filter<2, LIST>(sets, n, work);
 }
 
 int main(int argc, char **argv) {

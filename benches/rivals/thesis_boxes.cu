@@ -18,7 +18,7 @@ std::string grid_name(const char *cell, uint32_t partitions) {
 template <int D>
 void nested_of_dims(size_t num_left, size_t num_right, uint64_t seed) {
     const Sets<D> sets(num_left, num_right, 1, seed, of_density(D, "1", num_left), 0);
-    nested_loop<D, false>(sets, num_right, "boxes counted", {", nested loop", ", plain nested loop"});
+    nested_loop<D, false>(sets, num_right, "boxes counted, nested loop");
 }
 
 int main(int argc, char **argv) {
@@ -37,23 +37,18 @@ int main(int argc, char **argv) {
     for (size_t n : sizes) {
         for (const char *density : {"0.1", "1", "10"}) {
             const Sets<2> sets(num_left, n, std::atof(density), seed, of_density(2, density, num_left), 0);
-            nested_loop<2, false>(sets, n, work, {", nested loop", ", plain nested loop"});
-            sort_based_filter<2, false>(sets, n, work, {", sort-based filter"});
+            nested_loop<2, false>(sets, n, work + ", nested loop");
+            sort_based_filter<2, false>(sets, n, work + ", sort-based filter");
             const bool is_one = std::string(density) == "1";
-            Names names = {grid_name("0.003", 64)};
-            if (is_one) {
-                names.push_back(", grid by atomics, exact streams");
-                names.push_back(", grid by atomics, bit strings");
-            }
-            multi_layered_grid<2, false>(sets, CELL_LENGTH, 64, n, work, names);
+            multi_layered_grid<2, false>(sets, CELL_LENGTH, 64, n, work + grid_name("0.003", 64));
             if (!is_one) continue;
             for (const char *cell : CELL_TEXTS) {
                 if (std::atof(cell) != CELL_LENGTH) {
-                    multi_layered_grid<2, false>(sets, std::atof(cell), 64, n, work, {grid_name(cell, 64)});
+                    multi_layered_grid<2, false>(sets, std::atof(cell), 64, n, work + grid_name(cell, 64));
                 }
             }
             for (uint32_t partitions : {1, 2, 4, 8, 16, 32}) {
-                multi_layered_grid<2, false>(sets, CELL_LENGTH, partitions, n, work, {grid_name("0.003", partitions)});
+                multi_layered_grid<2, false>(sets, CELL_LENGTH, partitions, n, work + grid_name("0.003", partitions));
             }
         }
         nested_of_dims<3>(num_left, n, seed);
