@@ -269,7 +269,7 @@ fn plans_come_before_results() {
             let (code, out, err) = case.run(&format!("{command} --device {device} --plan"));
             assert_eq!(code, 0, "{err}");
             assert_eq!(out, case.answer(&format!("{command} --device {device}")), "{command}");
-            for line in ["device    ", "points    ", "grid      ", "strategy  ", "memory    ", "pairs     "] {
+            for line in ["device    ", "sets      ", "grid      ", "strategy  ", "memory    ", "pairs     "] {
                 assert!(err.lines().any(|other| other.starts_with(line)), "no {line}in\n{err}");
             }
             assert!(err.contains(points) && err.ends_with(&format!("pairs     {pairs}\n")), "{err}");
