@@ -22,7 +22,7 @@ pub(super) trait AllPairs: Sized {
     /// Returns the number of coordinates of an item.
     fn width(&self) -> usize;
     fn pairing(&self) -> Pairing;
-    /// Returns the parameters of the join of a set with a sample, in which ids of the sample are not those of the set.
+    /// Returns the parameters for a sample of the probe side. It is a join of two sets, because a sample has ids of its own.
     fn of_sample(&self) -> Self;
 
     fn count_on_cpu(&self, sides: [&[Self::Coord]; 2]) -> Result<u64>;

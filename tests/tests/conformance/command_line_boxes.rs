@@ -1,5 +1,6 @@
 //! The program's joins of boxes, run in this process.
 
+use crate::command_line_case::Case;
 use kauri::io::{Numbers, Table};
 use kauri_tests::device_names;
 use kauri_tests::generate::Random;
@@ -10,9 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use std::fs;
-use std::path::PathBuf;
 use std::sync::Arc;
-use tempfile::TempDir;
 
 type Bounds = [[f64; 2]; 2];
 
@@ -31,49 +30,11 @@ XMin,XMax,YMin,YMax,height
 ";
 const TABLES: &str = "--left @/parcels.csv --right @/buildings.csv --device cpu";
 
-struct Case {
-    folder: TempDir,
+fn case() -> Case {
+    Case::new([("parcels.csv", PARCELS), ("buildings.csv", BUILDINGS)])
 }
 
 impl Case {
-    fn new() -> Self {
-        let case = Self { folder: tempfile::tempdir().unwrap() };
-        case.write("parcels.csv", PARCELS);
-        case.write("buildings.csv", BUILDINGS);
-        case
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).unwrap();
-    }
-
-    /// Runs the program. `@` in an argument is the folder. Returns the exit code, standard output and standard error.
-    fn run(&self, arguments: &str) -> (u8, String, String) {
-        let at = self.folder.path().display().to_string();
-        let arguments = format!("kauri {arguments}");
-        let arguments = arguments.split_whitespace().map(|argument| argument.replace('@', &at));
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = kauri_cli::main_with(arguments, &mut out, &mut err);
-        let text = |bytes| String::from_utf8(bytes).unwrap().replace(&at, "@");
-        (code, text(out), text(err))
-    }
-
-    fn answer(&self, arguments: &str) -> String {
-        let (code, out, err) = self.run(arguments);
-        assert_eq!((code, err.as_str()), (0, ""), "{arguments}");
-        out
-    }
-
-    fn refused(&self, arguments: &str) -> String {
-        let (code, out, err) = self.run(arguments);
-        assert_eq!((code, out.as_str()), (2, ""), "{arguments}: {err}");
-        err
-    }
-
     /// Writes a Parquet file. Each column has its values in the order of the schema.
     fn write_parquet(&self, name: &str, schema: &str, geo: Option<&str>, columns: &[Column]) {
         let schema = Arc::new(parse_message_type(&format!("message m {{ {schema} }}")).unwrap());
@@ -166,7 +127,7 @@ fn rows(text: &str) -> Vec<String> {
 
 #[test]
 fn all_predicates() {
-    let case = Case::new();
+    let case = case();
     assert_eq!(
         case.answer(&format!("join {TABLES} --predicate intersects")),
         "left_row,right_row,left.id,left.xmin,left.ymin,left.xmax,left.ymax,left.value,right.XMin,right.XMax,right.YMin,right.YMax,right.height\n\
@@ -188,7 +149,7 @@ fn all_predicates() {
 
 #[test]
 fn the_best_pairs() {
-    let case = Case::new();
+    let case = case();
     let join = format!("join {TABLES} --top 2 --score left.value+right.height");
     assert_eq!(rows(&case.answer(&format!("{join} --predicate within --within 5"))), ["2,1", "1,1"]);
     let json = case.answer(&format!("{join} --predicate within --within 5 --json"));
@@ -208,7 +169,7 @@ fn the_best_pairs() {
 
 #[test]
 fn pairs_of_one_table() {
-    let case = Case::new();
+    let case = case();
     case.write("nested.csv", "xmin,ymin,xmax,ymax\n1,1,2,2\n0,0,3,3\n1,1,2,2\n9,9,9,9\n");
     let join = |predicate: &str| {
         let arguments = format!("self-join --left @/nested.csv --device cpu --predicate {predicate}");
@@ -224,7 +185,7 @@ fn pairs_of_one_table() {
 
 #[test]
 fn every_format_of_output() {
-    let case = Case::new();
+    let case = case();
     case.answer(&format!("join {TABLES} --predicate within --within 5 --out @/pairs.geoparquet"));
     case.answer(&format!("join {TABLES} --predicate within --within 5 --out @/pairs.csv"));
     let read = |name| Table::read(case.path(name)).unwrap();
@@ -253,7 +214,7 @@ fn every_format_of_output() {
 
 #[test]
 fn boxes_of_any_column() {
-    let case = Case::new();
+    let case = case();
     case.write("other.csv", "w,s,e,n,xmin,ymin,xmax,ymax\n0.5,0.5,1,1,90,90,91,91\n");
     let join = "join --left @/parcels.csv --right @/other.csv --device cpu --predicate intersects";
     assert_eq!(case.answer(&format!("{join} --count")), "0\n");
@@ -270,7 +231,7 @@ fn boxes_of_any_column() {
 
 #[test]
 fn boxes_that_cover_geometries() {
-    let case = Case::new();
+    let case = case();
     let schema = "optional binary geometry; required group bbox { required float xmin; required float ymin; \
                   required float xmax; required float ymax; }";
     let covering = r#", "covering": {"bbox": {"xmin": ["bbox", "xmin"], "ymin": ["bbox", "ymin"], "xmax": ["bbox", "xmax"], "ymax": ["bbox", "ymax"]}}"#;
@@ -322,7 +283,7 @@ fn boxes_that_cover_geometries() {
 
 #[test]
 fn boxes_of_geometries() {
-    let case = Case::new();
+    let case = case();
     let empty_polygon = wkb(3, 0, &[]);
     let collection = wkb(7, 2, &[line(&[[9.0, 9.0], [10.5, 10.5]]), point([8.0, 20.0])].concat());
     let geometries = [
@@ -364,7 +325,7 @@ fn boxes_of_geometries() {
 
 #[test]
 fn geometries_that_have_no_boxes() {
-    let case = Case::new();
+    let case = case();
     let join = "self-join --left @/g.parquet --device cpu --predicate intersects";
     let valid = || Some(point([1.0, 2.0]));
     let curve = wkb(8, 3, &coords(&[[0.0, 0.0], [1.0, 1.0], [2.0, 0.0]]));
@@ -413,7 +374,7 @@ fn geometries_that_have_no_boxes() {
 
 #[test]
 fn mistakes_are_named() {
-    let case = Case::new();
+    let case = case();
     let join = format!("join {TABLES}");
     for (options, expected) in [
         ("--predicate within", "--within <DISTANCE>"),
@@ -478,7 +439,7 @@ fn mistakes_are_named() {
 
 #[test]
 fn plans_and_devices() {
-    let case = Case::new();
+    let case = case();
     for device in device_names() {
         let join = format!("join --left @/parcels.csv --right @/buildings.csv --device {device}");
         for (options, pairs) in [
@@ -516,7 +477,7 @@ fn random_boxes(random: &mut Random, n: usize) -> Vec<Bounds> {
 
 #[test]
 fn all_pairs_are_those_of_a_loop() {
-    let case = Case::new();
+    let case = case();
     let mut random = Random::new(11);
     let [left, right] = [70, 90].map(|n| random_boxes(&mut random, n));
     for (name, boxes) in [("left.csv", &left), ("right.csv", &right)] {

@@ -1,5 +1,6 @@
 //! Parquet files and index files on the command line, run in this process.
 
+use crate::command_line_case::Case;
 use kauri::LonLat;
 use kauri::io::{Numbers, Table};
 use kauri_tests::device_names;
@@ -7,9 +8,8 @@ use parquet::data_type::DoubleType;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use tempfile::TempDir;
 
 const CITIES: &str = "\
 name,lon,lat,population,code
@@ -24,45 +24,8 @@ HEL,24.96,60.32,179.5,
 OSL,11.10,60.20,681,2
 ";
 
-/// A folder with two tables.
-struct Case {
-    folder: TempDir,
-}
-
-impl Case {
-    fn new() -> Self {
-        let case = Self { folder: tempfile::tempdir().unwrap() };
-        fs::write(case.path("cities.csv"), CITIES).unwrap();
-        fs::write(case.path("airports.csv"), AIRPORTS).unwrap();
-        case
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Runs the program. `@` in an argument is the folder. Returns the exit code, standard output and standard error.
-    fn run(&self, arguments: &str) -> (u8, String, String) {
-        let at = self.folder.path().display().to_string();
-        let arguments = format!("kauri {arguments}");
-        let arguments = arguments.split_whitespace().map(|argument| argument.replace('@', &at));
-        let (mut out, mut err) = (Vec::new(), Vec::new());
-        let code = kauri_cli::main_with(arguments, &mut out, &mut err);
-        let text = |bytes| String::from_utf8(bytes).unwrap().replace(&at, "@");
-        (code, text(out), text(err))
-    }
-
-    fn answer(&self, arguments: &str) -> String {
-        let (code, out, err) = self.run(arguments);
-        assert_eq!((code, err.as_str()), (0, ""), "{arguments}");
-        out
-    }
-
-    fn refused(&self, arguments: &str) -> String {
-        let (code, out, err) = self.run(arguments);
-        assert_eq!((code, out.as_str()), (2, ""), "{arguments}: {err}");
-        err
-    }
+fn case() -> Case {
+    Case::new([("cities.csv", CITIES), ("airports.csv", AIRPORTS)])
 }
 
 const TABLES: &str = "--left @/cities.csv --right @/airports.csv";
@@ -71,7 +34,7 @@ const TABLES: &str = "--left @/cities.csv --right @/airports.csv";
 fn pairs_as_parquet_and_as_csv() {
     let score = "--top 2 --score left.population+right.altitude_ft";
     for device in device_names() {
-        let case = Case::new();
+        let case = case();
         let join = format!("join {TABLES} --within 45km {score} --device {device}");
         assert_eq!(case.answer(&format!("{join} --out @/pairs.parquet")), "");
         case.answer(&format!("{join} --out @/pairs.csv"));
@@ -100,7 +63,7 @@ fn pairs_as_parquet_and_as_csv() {
 
 #[test]
 fn parquet_and_csv_input_give_equal_pairs() {
-    let case = Case::new();
+    let case = case();
     // Join each city with itself, and each airport, to get Parquet files of both tables.
     case.answer("knn --left @/cities.csv --right @/cities.csv --device cpu --out @/cities.parquet");
     case.answer("knn --left @/airports.csv --right @/airports.csv --device cpu --out @/airports.parquet");
@@ -155,7 +118,7 @@ fn with_list(path: &Path) {
 
 #[test]
 fn columns_inside_lists_give_a_warning() {
-    let case = Case::new();
+    let case = case();
     with_list(&case.path("n.parquet"));
     let knn = "knn --left @/n.parquet --right @/airports.csv --device cpu";
     for out in ["", "--out @/o.csv", "--out @/o.parquet"] {
@@ -171,7 +134,7 @@ fn columns_inside_lists_give_a_warning() {
 #[test]
 fn info_describes_index_files() {
     use kauri::quadtree::{Quadtree, QuadtreeOptions};
-    let case = Case::new();
+    let case = case();
     let points: Vec<[f32; 2]> = (0..1200).map(|i| [i as f32, (i % 7) as f32]).collect();
     let options = QuadtreeOptions::default().leaf_points(2000);
     Quadtree::build(&kauri::Device::cpu(), &points, &options).unwrap().save(case.path("tree.kauri")).unwrap();
@@ -194,7 +157,7 @@ fn info_describes_index_files() {
 
 #[test]
 fn errors_name_file_row_and_column() {
-    let case = Case::new();
+    let case = case();
     case.answer("knn --left @/cities.csv --right @/airports.csv --device cpu --out @/t.parquet");
     let right = "--right @/airports.csv --within 45km --device cpu";
     let with = |columns: &str| case.refused(&format!("join --left @/t.parquet {columns} {right}"));
@@ -236,7 +199,7 @@ fn errors_name_file_row_and_column() {
 
 #[test]
 fn invalid_outputs() {
-    let case = Case::new();
+    let case = case();
     let join = format!("join {TABLES} --within 45km --device cpu");
     let error = case.refused(&format!("{join} --json --out @/out.parquet"));
     assert!(
@@ -253,7 +216,7 @@ fn invalid_outputs() {
 
 #[test]
 fn plans_come_before_results() {
-    let case = Case::new();
+    let case = case();
     for device in device_names() {
         for (command, points, pairs) in [
             (format!("join {TABLES} --within 45km"), "3 left, 3 right", "about 3"),

@@ -7,6 +7,7 @@ mod boxes;
 mod boxes_top_k;
 mod command_line;
 mod command_line_boxes;
+mod command_line_case;
 mod command_line_joins;
 mod command_line_parquet;
 mod command_line_process;

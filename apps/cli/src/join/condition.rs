@@ -32,7 +32,7 @@ pub(super) trait Condition: Copy {
         right: Option<&[Self::Item]>,
         sample: usize,
     ) -> Result<u64>;
-    /// Finds the pairs, those of one set in both directions.
+    /// Finds the pairs. A set that is joined with itself has each pair in both directions.
     fn find(
         self,
         on: &Device,

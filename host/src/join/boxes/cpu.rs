@@ -287,16 +287,15 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
         rows_that_fit: &dyn Fn(&[u64]) -> Result<usize>,
     ) -> Result<Rows> {
         let tasks = Ranges::even(left.ids.len(), TASK);
-        // Appends the row of a left box, in order.
+        // Appends the row of a left box, in no particular order.
         let append_row = |i: usize, hints: &mut Hints, ids: &mut Vec<u32>| {
-            let (own_id, begin) = (left.ids[i] + num_before, ids.len());
+            let own_id = left.ids[i] + num_before;
             self.for_each_candidate(&left.boxes[i], hints, |position, holds| {
                 let id = self.right.ids[position];
                 let len = ids.len() + usize::from(holds & self.params.pairing.includes(id, own_id));
                 ids.push(id);
                 ids.truncate(len);
             });
-            ids[begin..].sort_unstable();
         };
         let mut counts: Vec<u32> = zeros(num_rows, "lengths of rows")?;
         let count_parts = Parts::of_initialized(&mut counts);
@@ -310,7 +309,9 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                 append_row(i, &mut hints, &mut ids);
                 let count = ids.len() - begin;
                 num_found += count;
-                if !keeps {
+                if keeps {
+                    ids[begin..].sort_unstable();
+                } else {
                     ids.clear();
                 }
                 // SAFETY: each row is of one task.
@@ -343,6 +344,7 @@ impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
                     if row + 1 < offsets.len() {
                         append_row(i, &mut hints, &mut found);
                     }
+                    found.sort_unstable();
                     &found[..]
                 };
                 if row + 1 < offsets.len() {

@@ -69,8 +69,9 @@ pub use top_k::TopKBoxJoin;
 /// # Method
 /// Both sets are sorted by the cells of a grid with several levels. The cells of a level are four times as long as the cells of the level
 /// below. Each box is stored once: at the lowest level where it touches at most two cells along each axis, in the low one of these cells
-/// (Koudas, Sevcik 1997, *Size separation spatial join*). Each box searches the cells around it at its level and the levels above. [`BoxMethod`] lists
-/// other methods. Distances are compared as in a [`DistanceJoin`](super::DistanceJoin): for boxes that are points the pairs are the same.
+/// (Koudas, Sevcik 1997, *Size separation spatial join*). On the CPU the left boxes search the cells around them at all levels. On a GPU the
+/// larger of two boxes searches for the other, or the smaller one if their levels are far apart. [`BoxMethod`] lists other methods. Distances
+/// are compared as in a [`DistanceJoin`](super::DistanceJoin): for boxes that are points the pairs are the same.
 ///
 /// Memory: up to 64 bytes per box of two dimensions, and 4 bytes per pair; while rows are sorted, up to 4 more.
 #[derive(Clone, Debug)]

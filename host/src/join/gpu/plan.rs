@@ -112,7 +112,7 @@ impl<C: Coord> MemoryPlan<C> {
         })
     }
 
-    /// Returns the scratch bytes of `plan`, or those of the grid if they are more.
+    /// Returns the scratch bytes of `plan` or of the computation of the grid, whichever is more: they are not needed together.
     fn with_grid(&self, plan: impl FnOnce(&mut Layout, &PackedGrid)) -> u64 {
         let bytes = self.grid.as_ref().map_or(0, |grid| bytes_of(|layout| plan(layout, grid)));
         bytes.max(bounds_bytes::<C>(self.params.dims))

@@ -157,7 +157,7 @@ impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
         }
     }
 
-    /// Returns those of the `hits` from a position on that the join has.
+    /// Returns the hits that are pairs of the join; bit `i` of `hits` is the build box at `position + i`.
     #[inline(always)]
     unsafe fn included(&self, own_id: u32, position: usize, hits: u32) -> u32 {
         // A join of two sets has them all, and needs no ids here.
