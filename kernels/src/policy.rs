@@ -106,9 +106,6 @@ pub const PER_ITEM_THREADS: usize = 256;
 /// The threads of a block of joins by cells. Top 16 pairs of 1M x 1M points within 0.001, in ms: 64: 0.395, 128: 0.386, 256: 0.404.
 pub const JOIN_THREADS: usize = 128;
 
-/// The right boxes of a block of a nested loop over boxes. Untuned.
-pub const NESTED_BOXES: usize = 128;
-
 /// The most cells of a grid with layers that a thread visits for its box; a warp visits the cells of larger boxes. Untuned.
 pub const LAYER_OWN_CELLS: u32 = 64;
 

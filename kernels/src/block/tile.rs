@@ -6,6 +6,7 @@
 use crate::policy::TILE_THREADS;
 use crate::thread::words::{MAX_WORDS, Words};
 use cuda_std::prelude::*;
+use cuda_std::shared::SharedSlice;
 
 /// The number of threads of a block.
 pub const THREADS: usize = TILE_THREADS;
@@ -43,11 +44,23 @@ pub unsafe fn load_16<T: Words>(input: Slice<T>, i: usize) -> [T; MAX_WORDS] {
         let words = Slice::<u32>::from_raw_parts(input.as_ptr().cast(), input.len() * T::WORDS);
         words.load_16(i / T::PER_16)
     };
+    items_of(loaded)
+}
+
+/// Loads 16 bytes of items of shared memory as [`load_16`] does.
+#[inline(always)]
+pub unsafe fn load_shared_16<T: Words>(input: SharedSlice<T>, i: usize) -> [T; MAX_WORDS] {
+    let words = SharedSlice::<u32>::from_raw_parts(input.as_raw_ptr().cast(), input.len() * T::WORDS);
+    items_of(words.load_16(i / T::PER_16))
+}
+
+#[inline(always)]
+fn items_of<T: Words>(words: [u32; MAX_WORDS]) -> [T; MAX_WORDS] {
     let mut items = [T::ZEROS; MAX_WORDS];
     for e in 0..T::PER_16 {
         let mut item_words = [0; MAX_WORDS];
         for word in 0..T::WORDS {
-            item_words[word] = loaded[e * T::WORDS + word];
+            item_words[word] = words[e * T::WORDS + word];
         }
         items[e] = T::from_words(item_words);
     }

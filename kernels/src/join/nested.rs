@@ -196,7 +196,7 @@ pub unsafe fn join_nested<C: Coord, const D: usize>(
 
 /// Returns a mask of the bits from `bit` on.
 #[inline(always)]
-fn bits_from(bit: usize) -> u32 {
+pub(super) fn bits_from(bit: usize) -> u32 {
     if bit < 32 { u32::MAX << bit } else { 0 }
 }
 

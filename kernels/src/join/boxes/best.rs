@@ -9,12 +9,12 @@ use crate::policy::JOIN_THREADS;
 use crate::thread::coord::Coord;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
+use cuda_std::shared::SharedSlice;
 
 /// Shared memory of a nested loop: a tile of right boxes.
 #[repr(C, align(16))]
 pub struct BestNestedSmem<C, const D: usize> {
-    low: [[C; D]; RIGHTS],
-    high: [[C; D]; RIGHTS],
+    corners: [[[C; D]; 2]; RIGHTS],
     ranks: [u64; RIGHTS],
     ids: [u32; RIGHTS],
     is_valid: [u32; RIGHTS],
@@ -26,7 +26,9 @@ struct NestedBoxes<'a, C, const D: usize> {
     left: Slice<'a, C>,
     right: Slice<'a, C>,
     test: PairTest<C>,
-    tile: BoxTile<'a, C>,
+    tile: BoxTile<'a, C, D>,
+    /// 1 for right boxes that may have pairs, otherwise 0.
+    is_valid: SharedSlice<'a, u32>,
 }
 
 impl<C: Coord, const D: usize> NestedItems for NestedBoxes<'_, C, D> {
@@ -41,14 +43,15 @@ impl<C: Coord, const D: usize> NestedItems for NestedBoxes<'_, C, D> {
     #[inline(always)]
     unsafe fn stage(&self, slot: usize, id: usize) {
         let of = Aabb::<C, D>::load(self.right, id, self.test.dims);
-        self.tile.stage(slot, &of, self.test.dims);
+        self.tile.store(slot, &of);
+        self.is_valid.store(slot, of.is_valid(self.test.dims).into());
     }
 
     #[inline(always)]
     unsafe fn hits(&self, left: &Aabb<C, D>, slot: usize) -> u32 {
-        let mut hits = 0_u32;
+        let mut hits = self.tile.hits(&self.test, left, slot, GROUP);
         for member in 0..GROUP {
-            hits |= u32::from(self.tile.is_pair(&self.test, left, slot + member)) << member;
+            hits &= !(1 << member) | self.is_valid.load(slot + member) << member;
         }
         hits
     }
@@ -67,12 +70,12 @@ pub unsafe fn join_boxes_best_nested<C: Coord, const D: usize>(
     let smem = shared_mem::<BestNestedSmem<C, D>>();
     let Shape { predicate, norm, pairing, .. } = Shape::from_word(sets.shape);
     let dims = if D < MAX_DIMS { D } else { sets.dims as usize };
-    let (low, high) = (shared_field!(smem, low), shared_field!(smem, high));
     let items = NestedBoxes::<C, D> {
         left: sets.coords,
         right: sets.right_coords,
         test: PairTest { predicate, norm, bound: C::from_f64(sets.bound), dims },
-        tile: BoxTile { low, high, is_valid: shared_field!(smem, is_valid) },
+        tile: BoxTile { corners: shared_field!(smem, corners) },
+        is_valid: shared_field!(smem, is_valid),
     };
     let (ranks, ids) = (shared_field!(smem, ranks), shared_field!(smem, ids));
     NestedLoop { sets, scores, pairing, items, ranks, ids }.offer(pairs, state);

@@ -8,7 +8,6 @@ use super::flat_grid::{FlatGrid, warp_or};
 use super::geometry::Shape;
 use super::nested::{BoxSets, NestedSmem, Tile};
 use super::output::PairOutput;
-use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::policy::{JOIN_THREADS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::items::{own_item, strided};
@@ -163,16 +162,9 @@ pub struct Streams<'a> {
     pub ids: Slice<'a, u32>,
 }
 
-/// Shared memory of a join of a partition with its stream.
-#[repr(C, align(16))]
-pub struct MultiLayerSmem<C, const D: usize> {
-    tile: NestedSmem<C, D>,
-    scan: ScanSmem,
-}
-
 /// Counts or writes the pairs of tiles of left boxes, one per thread, with their streams. The left boxes of a block are of one partition,
 /// which has `num_tiles` tiles; `num_parts` blocks share its stream. Counts are 0 before.
-#[kernel(family = "research-join-boxes", block = JOIN_THREADS, shared = MultiLayerSmem<C, D>, hot)]
+#[kernel(family = "research-join-boxes", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
 pub unsafe fn join_boxes_multi_layer<C: Coord, const D: usize>(
     sets: BoxSets<'_, C>,
@@ -181,8 +173,7 @@ pub unsafe fn join_boxes_multi_layer<C: Coord, const D: usize>(
     num_parts: u32,
     output: PairOutput<'_>,
 ) {
-    let smem = shared_mem::<MultiLayerSmem<C, D>>();
-    let (tile, scan) = (Tile::<C, D>::new(&raw mut (*smem).tile, sets), &raw mut (*smem).scan);
+    let tile = Tile::<C, D>::new(shared_mem(), sets);
     let (block, thread) = (thread::block_idx_x(), thread::thread_idx_x() as usize);
     let (part, partition) = ((block % num_parts) as usize, block / num_parts / num_tiles);
     let [num_left, num_right] = sets.lens();
@@ -215,14 +206,9 @@ pub unsafe fn join_boxes_multi_layer<C: Coord, const D: usize>(
                 is_in = streams.bits.load(begin + at) >> (partition % WORD_PARTITIONS) & 1 != 0;
             }
         }
-        // The barriers of the scan are also those between two tiles.
-        let (staged, num_staged) = exclusive_sum(is_in.into(), scan);
-        if is_in {
-            tile.stage(staged as usize, id);
-        }
-        thread::sync_threads();
+        let num_staged = tile.stage(if is_in { Some(id) } else { None });
         if let Some(own) = &own {
-            count += tile.join(own_id, own, num_staged as usize, &output);
+            count += tile.join(own_id, own, num_staged, &output);
         }
     }
     output.add_to_total(count);

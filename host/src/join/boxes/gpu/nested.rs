@@ -8,7 +8,7 @@ use cuda_std::mem::Slice;
 use kauri_kernels::join::boxes::nested::{BoxSets, join_boxes_nested};
 use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::policy::{JOIN_THREADS, NESTED_BOXES};
+use kauri_kernels::policy::JOIN_THREADS;
 use kauri_kernels::thread::coord::Coord;
 
 /// Returns two sets, given as [right, left], as argument of kernels without a grid.
@@ -31,7 +31,7 @@ pub(super) unsafe fn launch<C: Coord>(
     output: PairOutput<'_>,
 ) -> Result<()> {
     let [num_right, num_left] = sets.map(|set| set.len() / params.width());
-    let num_blocks = num_left.div_ceil(JOIN_THREADS) as u64 * num_right.div_ceil(NESTED_BOXES) as u64;
+    let num_blocks = num_left.div_ceil(JOIN_THREADS) as u64 * num_right.div_ceil(JOIN_THREADS) as u64;
     let sets = box_sets(sets, params);
     // SAFETY: passed on to the caller.
     unsafe {
