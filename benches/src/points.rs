@@ -4,7 +4,7 @@ mod boxes;
 mod real_like;
 mod skewed;
 
-pub use boxes::{clustered_squares, cubes, log_normal};
+pub use boxes::{clustered_log_normal, clustered_squares, cubes, log_normal};
 pub use real_like::{harbors, inland};
 pub use skewed::{clustered, duplicated, lidar};
 

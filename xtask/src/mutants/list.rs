@@ -77,6 +77,8 @@ const JOIN_BEST: Kernel = Kernel { file: "kernels/src/join/best.rs", tests: &["j
 const JOIN_THRESHOLD: Kernel = Kernel { file: "kernels/src/join/threshold.rs", tests: &["join::"] };
 const JOIN_NESTED: Kernel = Kernel { file: "kernels/src/join/nested.rs", tests: &["join::"] };
 const BOXES_BEST: Kernel = Kernel { file: "kernels/src/join/boxes/best.rs", tests: &["boxes_top_k::"] };
+const BOXES_LEVELS: Kernel = Kernel { file: "kernels/src/join/boxes/levels.rs", tests: &["boxes::"] };
+const BOXES_NESTED: Kernel = Kernel { file: "kernels/src/join/boxes/nested.rs", tests: &["boxes::"] };
 const BOXES_RISING: Kernel =
     Kernel { file: "kernels/src/join/boxes/threshold.rs", tests: &["boxes_top_k::"] };
 const BOXES_SCORED: Kernel = Kernel { file: "kernels/src/join/boxes/filter.rs", tests: &["boxes_top_k::"] };
@@ -757,6 +759,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BOXES_BEST,
         from: "if of.is_valid(self.test.dims) { Some(of) } else { None }",
         to: "Some(of)",
+    },
+    Mutant {
+        what: "joins of boxes: levels far above a box are not searched",
+        kernel: BOXES_LEVELS,
+        from: " | from(level + below + 1)",
+        to: "",
+    },
+    Mutant {
+        what: "joins of boxes: nested loop: boxes that fill the last group have pairs",
+        kernel: BOXES_NESTED,
+        from: " & !bits_from(len - begin)",
+        to: "",
     },
     Mutant {
         what: "joins of boxes: both passes find the pairs of one level",

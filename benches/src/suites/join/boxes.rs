@@ -2,7 +2,7 @@
 //!
 //! The rival is `benches/rivals/join_boxes.cu`. A row that names a method is compared with the rival's time for that algorithm.
 
-use crate::points::{Uniform, clustered_squares, cubes, log_normal, noise};
+use crate::points::{Uniform, clustered_log_normal, clustered_squares, cubes, log_normal, noise};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy, unless_too_large};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
@@ -51,6 +51,9 @@ fn of_size(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Res
     bench.rows(" contained", "log-normal sides", &skewed, &BoxJoin::contains())?;
     drop(skewed);
     bench.rows("", "clustered", &seeds.map(|seed| clustered_squares(n, 0.01, seed)), &all())?;
+    let skewed = seeds.map(|seed| clustered_log_normal(n, 0.01, seed));
+    bench.rows("", "clustered, log-normal sides", &skewed, &all())?;
+    drop(skewed);
     bench.rows("", "uniform", &seeds.map(|seed| cubes::<f32, 3>(n, 1.0, seed)), &all())?;
     bench.rows("", "log-normal sides", &seeds.map(|seed| log_normal::<f32, 3>(n, 1.0, seed)), &all())?;
     bench.rows("", "uniform", &seeds.map(|seed| cubes::<f64, 2>(n, 1.0, seed)), &BoxJoin::intersects())
