@@ -1,4 +1,4 @@
-//! `kauri info`: describes a table or the file of an index.
+//! `kauri info`: describes a table, a point cloud or the file of an index.
 
 use clap::Args;
 use std::io::Write;
@@ -13,7 +13,7 @@ const SHOWN: usize = 24;
 
 #[derive(Args)]
 pub(super) struct Info {
-    /// A CSV file with a header line, a Parquet or GeoParquet file, or a saved index
+    /// A CSV file with a header line, a Parquet or GeoParquet file, a point cloud (LAS, LAZ, COPC), or a saved index
     file: PathBuf,
 }
 
@@ -21,6 +21,10 @@ impl Info {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
         if let Some(info) = index_info(&self.file)? {
             return self.of_index(&info, out);
+        }
+        #[cfg(feature = "las")]
+        if kauri::io::CloudFile::is_at(&self.file)? {
+            return of_cloud(&kauri::io::CloudFiles::open(&[&self.file])?, out);
         }
         let table_of = Table::read(&self.file)?;
         writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
@@ -63,6 +67,31 @@ impl Info {
         out.write_all(table(&rows).as_bytes())?;
         Ok(())
     }
+}
+
+/// Describes a point cloud by what the file says of its points, which are not read.
+#[cfg(feature = "las")]
+fn of_cloud(cloud: &kauri::io::CloudFiles, out: &mut dyn Write) -> Result<()> {
+    for file in cloud.files() {
+        let (path, version, format) = (file.path().display(), file.version(), file.point_format());
+        let compressed = if file.is_compressed() { ", compressed" } else { "" };
+        let points = thousands(file.num_points() as usize);
+        writeln!(out, "{path}: {points} points of format {format}, LAS {version}{compressed}")?;
+        let system = file.reference_system().map_or("none".to_owned(), ToString::to_string);
+        writeln!(out, "reference system (CRS): {system}")?;
+        if let Some(levels) = file.num_levels() {
+            writeln!(out, "octree (COPC): {levels} levels")?;
+        }
+        let (lattice, [least, greatest]) = (file.lattice(), file.declared_bounds());
+        let mut rows = vec![["axis", "least", "greatest", "scale", "offset"].map(String::from)];
+        for (axis, name) in ["x", "y", "z"].into_iter().enumerate() {
+            let numbers = [least[axis], greatest[axis], lattice.scale[axis], lattice.offset[axis]];
+            let [least, greatest, scale, offset] = numbers.map(|number| number.to_string());
+            rows.push([name.to_owned(), least, greatest, scale, offset]);
+        }
+        out.write_all(table(&rows).as_bytes())?;
+    }
+    Ok(())
 }
 
 fn row_of<T: ToString>(of: &str, least: Option<&T>, greatest: Option<&T>) -> [String; 3] {

@@ -6,6 +6,8 @@
 //! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 64 bytes for each box |
 //! | read any column as numbers or text | [`Table`] | CSV: the file and 8 bytes for each row; Parquet: a column at a time |
 //! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the text or the columns of both tables; independent of the number of pairs |
+//! | read point clouds: LAS, LAZ and COPC files (feature `las`) | [`CloudFiles::read`] | 12 bytes for each point, and its attributes |
+//! | read point clouds larger than memory | [`CloudFiles::for_each_chunk`] | some chunks for each thread |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
 //! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
 //! | load an index | [`KdTree::load`](crate::KdTree::load), `read_from` | the file, up to three times its size for a stream |
@@ -53,6 +55,10 @@
 //! The [documentation of the format](https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md) describes the
 //! sections, their checksums, and what a reader checks.
 
+#[cfg(feature = "las")]
+mod cloud;
+#[cfg(any(feature = "las", feature = "parquet"))]
+mod guarded;
 mod lonlat;
 #[cfg(feature = "mesh")]
 mod mesh;
@@ -61,6 +67,11 @@ mod table;
 
 pub use crate::stored::{
     IndexInfo, index_info, remove_temporary_files, write_atomically, write_atomically_or,
+};
+#[cfg(feature = "las")]
+pub use cloud::{
+    AttributeValues, Attributes, CloudChunk, CloudFile, CloudFiles, CloudFilter, Lattice, PointCloud,
+    ReferenceSystem, Returns,
 };
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]

@@ -5,6 +5,7 @@ mod balanced_multi_gpu;
 mod batches;
 mod boxes;
 mod boxes_top_k;
+mod clouds;
 mod command_line;
 mod command_line_boxes;
 mod command_line_case;

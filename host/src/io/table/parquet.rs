@@ -8,14 +8,12 @@
 //! | `footer` | checks the lengths in the footer and the depth of the schema, before the decoder parses it |
 //! | `pages` | reads the page headers and decompresses the pages, with limited memory |
 //! | `check` | checks the lengths inside a page, before the decoder turns its bytes into values |
-//! | `guarded` | turns a panic that the checks did not prevent into an error, and prints nothing |
 
 mod check;
 mod encodings;
 mod fields;
 mod file;
 mod footer;
-mod guarded;
 mod pages;
 
 use parquet::basic::LogicalType;
@@ -28,13 +26,13 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use self::guarded::guarded;
 use self::pages::Pages;
 use super::decode_error::DecodeError;
 use super::geo::{self, Encoding, MetadataError, Primary};
 use super::values::{ColumnBuilder, Values};
 use super::{BoxColumns, Numbers, PlaceColumns, Source, latitude, longitude, wkb};
 use crate::error::{Error, FileLocation, Result};
+use crate::io::guarded::guarded;
 use crate::memory;
 use crate::point::LonLat;
 
@@ -68,7 +66,7 @@ impl Parquet {
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
-        let metadata = metadata.map_err(|failure| failure.into_error(invalid))?;
+        let metadata = metadata.map_err(|failure: DecodeError| failure.into_error(invalid))?;
         let about = metadata.file_metadata();
         // Row ids are 32-bit, and the number in a broken file is arbitrary.
         let num_rows = u32::try_from(about.num_rows()).map_err(|_| {

@@ -1,0 +1,201 @@
+//! A LAS, LAZ or COPC file: what its header says, checked against the file before anything relies on it.
+
+use super::chunks::{Chunk, Chunks};
+use super::lattice::Lattice;
+use super::records::Layout;
+use super::system::ReferenceSystem;
+use crate::error::{Error, FileLocation, Result};
+use crate::io::guarded::guarded;
+use las::Header;
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// The first bytes of a file.
+const SIGNATURE: &[u8] = b"LASF";
+/// Bytes of an extended record before its data.
+const EXTENDED_HEADER: u64 = 60;
+
+/// A file of a point cloud: LAS 1.0 to 1.4, LAZ or COPC. [`CloudFiles::files`](super::CloudFiles::files) returns it.
+#[derive(Clone, Debug)]
+pub struct CloudFile {
+    path: PathBuf,
+    pub(super) header: Header,
+    pub(super) layout: Layout,
+    pub(super) chunks: Chunks,
+    lattice: Lattice,
+    system: Option<ReferenceSystem>,
+}
+
+impl CloudFile {
+    /// Reads and checks what precedes and follows the points.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let of = FileOf { path };
+        let file = File::open(path).map_err(|source| of.io(source))?;
+        let num_bytes = file.metadata().map_err(|source| of.io(source))?.len();
+        let mut file = BufReader::new(file);
+        let header = of.header(&mut file, num_bytes)?;
+        let format = header.point_format();
+        let layout = Layout {
+            format: format.to_u8().map_err(|error| of.las(error))? & 0x3F,
+            len: format.len().into(),
+        };
+        let transforms = header.transforms();
+        let of_axes = [transforms.x, transforms.y, transforms.z];
+        let lattice =
+            Lattice { scale: of_axes.map(|axis| axis.scale), offset: of_axes.map(|axis| axis.offset) };
+        for axis in 0..3 {
+            let (scale, offset) = (lattice.scale[axis], lattice.offset[axis]);
+            if !(scale > 0.0 && scale.is_finite() && offset.is_finite()) {
+                let what = format!(
+                    "on axis {axis} the scale is {scale} and the offset {offset}; expected a finite scale above 0 and a finite offset"
+                );
+                return Err(of.invalid(what));
+            }
+        }
+        let system = ReferenceSystem::of(&header).map_err(|what| of.invalid(what))?;
+        let chunks = Chunks::of(&mut file, of, &header, layout, num_bytes)?;
+        Ok(Self { path: path.into(), header, layout, chunks, lattice, system })
+    }
+
+    /// Returns true if a file begins as a LAS, LAZ or COPC file does.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the file cannot be read.
+    pub fn is_at(path: impl AsRef<Path>) -> Result<bool> {
+        let of = FileOf { path: path.as_ref() };
+        let mut bytes = Vec::new();
+        let file = File::open(of.path).map_err(|source| of.io(source))?;
+        file.take(SIGNATURE.len() as u64).read_to_end(&mut bytes).map_err(|source| of.io(source))?;
+        Ok(bytes == SIGNATURE)
+    }
+
+    /// Returns the path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the version of LAS, such as "1.4".
+    pub fn version(&self) -> String {
+        self.header.version().to_string()
+    }
+
+    /// Returns the point format, from 0 to 10.
+    pub fn point_format(&self) -> u8 {
+        self.layout.format
+    }
+
+    /// Returns true if the points are compressed.
+    pub fn is_compressed(&self) -> bool {
+        self.header.point_format().is_compressed
+    }
+
+    /// Returns the number of levels of the octree of a COPC file.
+    pub fn num_levels(&self) -> Option<u32> {
+        let levels = self.chunks.of_octree.as_ref()?.iter().filter_map(|chunk| chunk.level);
+        Some(levels.max().map_or(0, |deepest| deepest + 1))
+    }
+
+    /// Returns the number of points that the header declares, which is that of the points in the file.
+    pub fn num_points(&self) -> u64 {
+        self.header.number_of_points()
+    }
+
+    /// Returns the least and the greatest position as the header declares them, which need not be true.
+    pub fn declared_bounds(&self) -> [[f64; 3]; 2] {
+        let bounds = self.header.bounds();
+        [bounds.min, bounds.max].map(|corner| [corner.x, corner.y, corner.z])
+    }
+
+    /// Returns the lattice of the coordinates in the file.
+    pub fn lattice(&self) -> Lattice {
+        self.lattice
+    }
+
+    /// Returns the reference system of the coordinates, if the file names one.
+    pub fn reference_system(&self) -> Option<&ReferenceSystem> {
+        self.system.as_ref()
+    }
+
+    /// Reads the records of a chunk.
+    pub(super) fn records(&self, chunk: &Chunk) -> Result<Vec<u8>> {
+        let of = FileOf { path: &self.path };
+        let mut bytes = crate::memory::filled(chunk.bytes as usize, 0, "points of a file")?;
+        let mut file = File::open(&self.path).map_err(|source| of.io(source))?;
+        let read = file.seek(SeekFrom::Start(chunk.offset)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|source| of.io(source))?;
+        match self.chunks.decompress(bytes, chunk, self.layout) {
+            Ok(records) => Ok(records),
+            Err(what) => {
+                Err(of
+                    .at_point(chunk.first, format!("the compressed points from here on are broken: {what}")))
+            }
+        }
+    }
+
+    /// Returns the error of a point.
+    pub(super) fn invalid_point(&self, index: u64, what: impl Into<String>) -> Error {
+        FileOf { path: &self.path }.at_point(index, what)
+    }
+
+    /// Returns the error of the file as a whole.
+    pub(super) fn invalid(&self, what: impl Into<String>) -> Error {
+        FileOf { path: &self.path }.invalid(what)
+    }
+}
+
+/// A file that is being read, which errors name.
+#[derive(Clone, Copy)]
+pub(super) struct FileOf<'a> {
+    pub(super) path: &'a Path,
+}
+
+impl FileOf<'_> {
+    pub(super) fn invalid(self, what: impl Into<String>) -> Error {
+        let (path, what) = (self.path.into(), what.into());
+        Error::InvalidFile { path, location: FileLocation::Whole, column: None, what }
+    }
+
+    fn at_point(self, index: u64, what: impl Into<String>) -> Error {
+        let (path, what) = (self.path.into(), what.into());
+        Error::InvalidFile { path, location: FileLocation::Item { what: "point", index }, column: None, what }
+    }
+
+    pub(super) fn io(self, source: std::io::Error) -> Error {
+        match source.kind() {
+            // Offsets beyond any file are invalid input.
+            ErrorKind::UnexpectedEof | ErrorKind::InvalidInput => {
+                self.invalid("cut short: the file ends before its header says")
+            }
+            _ => Error::Io { path: self.path.into(), source },
+        }
+    }
+
+    pub(super) fn las(self, error: las::Error) -> Error {
+        match error {
+            las::Error::Io(source) => self.io(source),
+            error => self.invalid(error.to_string()),
+        }
+    }
+
+    /// Reads the header and the records that describe the points. The lengths of records are checked before they are read.
+    fn header(self, file: &mut BufReader<File>, num_bytes: u64) -> Result<Header> {
+        let raw = las::raw::Header::read_from(&mut *file).map_err(|error| self.las(error))?;
+        if let Some(extended) = raw.evlr {
+            let begin = extended.start_of_first_evlr;
+            let mut length = [0; 8];
+            file.seek(SeekFrom::Start(begin.saturating_add(20)))
+                .and_then(|_| file.read_exact(&mut length))
+                .map_err(|source| self.io(source))?;
+            let end = begin.saturating_add(EXTENDED_HEADER).saturating_add(u64::from_le_bytes(length));
+            if end > num_bytes {
+                return Err(self.invalid(format!(
+                    "the extended record at byte {begin} ends at byte {end} of {num_bytes}"
+                )));
+            }
+        }
+        file.rewind().map_err(|source| self.io(source))?;
+        let header = guarded(|| Ok::<_, &str>(Header::new(&mut *file))).map_err(|what| self.invalid(what))?;
+        header.map_err(|error| self.las(error))
+    }
+}
