@@ -54,7 +54,7 @@ impl Item for Bounds {
 /// Options of the left table.
 #[derive(Args)]
 pub(super) struct Left {
-    /// Left table: a CSV file with a header line, or a Parquet or GeoParquet file
+    /// Left table: a CSV file with a header line and commas, semicolons or tabs between fields, or a Parquet or GeoParquet file
     #[arg(long, value_name = "FILE")]
     left: PathBuf,
     /// Column of the left longitudes, in degrees [default: the points of a GeoParquet file, or else the column named lon, lng, long,

@@ -11,10 +11,15 @@ use crate::error::{FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
+/// The separators of fields. If two split the header into equally many fields, the last one is taken.
+const SEPARATORS: [u8; 3] = [b'\t', b';', b','];
+
 /// The bytes of a file with a header line.
 #[derive(Clone, Debug)]
 pub(super) struct Csv {
     bytes: Vec<u8>,
+    /// The byte between two fields of a row.
+    separator: u8,
     /// The line of the header.
     header: FileLocation,
     /// For each row the end of the previous record.
@@ -25,9 +30,10 @@ impl Csv {
     /// Parses the rows of a file. Returns the names of its columns too.
     pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Source)> {
         let mut source = Source { path: path.into(), columns: Vec::new() };
-        let mut csv = Self { bytes, header: FileLocation::Line(1), starts: Vec::new() };
+        let separator = separator(&bytes);
+        let mut csv = Self { bytes, separator, header: FileLocation::Line(1), starts: Vec::new() };
         let mut starts = Vec::new();
-        let mut reader = reader(&csv.bytes[..]);
+        let mut reader = reader(&csv.bytes[..], separator);
         let mut record = ByteRecord::new();
         if !next(&mut reader, &mut record) {
             return Err(source.invalid(csv.header, None, "the file is empty; expected a header"));
@@ -149,7 +155,7 @@ impl Csv {
     /// Returns a reader of the rows that follow a byte. The input begins with an empty line, because the reader would skip
     /// a byte order mark at the start, and here that would be part of a row.
     fn rows_from(&self, start: u64) -> csv::Reader<impl Read + '_> {
-        reader(b"\n".chain(&self.bytes[start as usize..]))
+        reader(b"\n".chain(&self.bytes[start as usize..]), self.separator)
     }
 
     /// Returns the line, from 1, of the record that follows a byte. Lines are counted only for errors, and from the bytes:
@@ -165,8 +171,18 @@ impl Csv {
     }
 }
 
-fn reader<R: Read>(input: R) -> csv::Reader<R> {
-    csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input)
+/// Returns the separator that splits the header, the first record, into the most fields.
+fn separator(bytes: &[u8]) -> u8 {
+    let num_fields = |separator: u8| {
+        let mut header = ByteRecord::new();
+        next(&mut reader(bytes, separator), &mut header);
+        header.len()
+    };
+    SEPARATORS.into_iter().max_by_key(|&separator| num_fields(separator)).unwrap_or(b',')
+}
+
+fn reader<R: Read>(input: R, separator: u8) -> csv::Reader<R> {
+    csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(input)
 }
 
 /// Reads the next record; false at the end.
@@ -201,6 +217,9 @@ fn number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) => finite(value),
         Err(_) if text.is_empty() => Err("empty; expected a number".into()),
+        Err(_) if text.replacen(',', ".", 1).parse::<f64>().is_ok() => {
+            Err(format!("'{text}' is not a number; expected a decimal point"))
+        }
         Err(_) => Err(format!("'{text}' is not a number")),
     }
 }
@@ -208,6 +227,28 @@ fn number(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use crate::io::Table;
+    use std::path::Path;
+
+    #[test]
+    fn the_header_selects_the_separator() {
+        for (text, columns, first) in [
+            ("a,b\n1,2;3\n", "a|b", "1|2;3"),
+            ("a;b;c\n1;2,5;\"3;4\"\n", "a|b|c", "1|2,5|3;4"),
+            ("\u{feff}a\tb\r\n1,5\t2 3\r\n", "a|b", "1,5|2 3"),
+            // Separators in quotes split nothing.
+            ("\"a;b;c\",d\n1,2\n", "a;b;c|d", "1|2"),
+            ("\"x,y,z\";b\n1;2\n", "x,y,z|b", "1|2"),
+            // Equally many fields, and one field.
+            ("a;b,c\n1,2\n", "a;b|c", "1|2"),
+            ("a\n1\n", "a", "1"),
+        ] {
+            let table = Table::from_csv(Path::new("t.csv"), text.into()).unwrap();
+            assert_eq!(table.columns().join("|"), columns, "{text}");
+            assert_eq!(table.rows().unwrap().row(0).join("|"), first, "{text}");
+        }
+        let error = Table::from_csv(Path::new("t.csv"), "a;b\n1;2;3\n".into()).unwrap_err();
+        assert_eq!(error.to_string(), "t.csv:2: the row has 3 fields, the header 2");
+    }
 
     /// The reader skips a byte order mark only at the start of its input. Later ones belong to a row.
     #[test]

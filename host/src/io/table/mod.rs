@@ -42,7 +42,7 @@ const PARQUET: [u8; 4] = *b"PAR1";
 ///
 /// | file | contents | memory |
 /// |---|---|---|
-/// | CSV | a header line; UTF-8 with or without a byte order mark, any line ends, fields in quotes where necessary, blank lines skipped | the file's bytes, and 8 per row |
+/// | CSV | a header line, and fields separated by commas, semicolons or tabs: the separator that splits the header into the most fields; UTF-8 with or without a byte order mark, any line ends, fields in quotes where necessary, blank lines skipped | the file's bytes, and 8 per row |
 /// | Parquet, with the feature `parquet` | all columns that are not within lists or maps, fields of structs by their paths, as `bbox.xmin`; uncompressed, or compressed by Snappy, zstd or gzip | the footer, and a column while it is read |
 ///
 /// Places are in two columns of degrees, or in the points of a GeoParquet file. Boxes are in four columns, or in the geometries of a
