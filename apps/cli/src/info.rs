@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::Result;
 use super::text::{shortened, table, thousands};
-use kauri::io::{IndexInfo, Numbers, PlaceColumns, Table, index_info};
+use kauri::io::{IndexInfo, Numbers, PointColumns, Table, index_info};
 
 /// The longest example value, in characters.
 const SHOWN: usize = 24;
@@ -26,7 +26,7 @@ impl Info {
         writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
         let places = table_of.place_columns(None, None).ok();
         let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];
-        let first = if table_of.is_empty() { Vec::new() } else { table_of.rows()?.row(0) };
+        let first = if table_of.is_empty() { Vec::new() } else { table_of.row(0)? };
         for (i, name) in table_of.columns().iter().enumerate() {
             let [of, least, greatest] = match table_of.numbers(i) {
                 Ok(Numbers::Integers(all)) => row_of("integers", all.iter().min(), all.iter().max()),
@@ -38,9 +38,9 @@ impl Info {
                 Err(_) => row_of::<i64>("text", None, None),
             };
             let of = match places {
-                Some(PlaceColumns::LonLat { lon, .. }) if lon == i => "longitudes".to_owned(),
-                Some(PlaceColumns::LonLat { lat, .. }) if lat == i => "latitudes".to_owned(),
-                Some(PlaceColumns::Points(points)) if points == i => "places".to_owned(),
+                Some(PointColumns::Coordinates([lon, _])) if lon == i => "longitudes".to_owned(),
+                Some(PointColumns::Coordinates([_, lat])) if lat == i => "latitudes".to_owned(),
+                Some(PointColumns::Geometries(points)) if points == i => "places".to_owned(),
                 _ => of,
             };
             let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));

@@ -3,9 +3,10 @@
 //! | task | call | memory |
 //! |---|---|---|
 //! | read longitudes and latitudes | [`read_lonlat`] | as [`Table`], and 16 bytes for each place |
-//! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 64 bytes for each box |
-//! | read any column as numbers or text | [`Table`] | CSV: the file and 8 bytes for each row; Parquet: a column at a time |
-//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the text or the columns of both tables; independent of the number of pairs |
+//! | read points of the plane, in any units | [`Table::points`] | as [`Table`], and 16 bytes for each point |
+//! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 32 bytes for each box |
+//! | read any column as numbers or text | [`Table`] | CSV: 8 bytes for each row; Parquet: a column at a time |
+//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the rows of a batch of pairs, and tables of up to 256 MiB |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
 //! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
 //! | load an index | [`KdTree::load`](crate::KdTree::load), `read_from` | the file, up to three times its size for a stream |
@@ -65,5 +66,5 @@ pub use crate::stored::{
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;
-pub use pairs::{Geometries, PairTable, Pairs, TakePairs};
-pub use table::{BoxColumns, Numbers, PlaceColumns, Table, TableRows};
+pub use pairs::{Geometries, NO_ROW, PairTable, Pairs, TakePairs};
+pub use table::{BoxColumns, Numbers, PointColumns, Present, Table};

@@ -208,7 +208,10 @@ fn semicolons_and_tabs_separate_fields() {
         assert_eq!((answer.code, answer.err.as_str(), answer.out.as_str()), (0, "", expected.as_str()));
     }
     let error = refused(&CITIES.replace(',', ";").replace("18.07", "18,07"), AIRPORTS, &join);
-    assert_eq!(error, "error: @/cities.csv:2: column 'lon': '18,07' is not a number; expected a decimal point\n");
+    assert_eq!(
+        error,
+        "error: @/cities.csv:2: column 'lon': '18,07' is not a number; expected a decimal point\n"
+    );
 }
 
 #[test]

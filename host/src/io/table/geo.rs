@@ -44,10 +44,10 @@ impl Primary {
         Some(crs).filter(|crs| crs_id(crs).is_none_or(|id| !is_lon_lat(&id)))
     }
 
-    /// Checks that the coordinates are longitudes and latitudes, and returns their encoding.
-    pub(super) fn lon_lat(&self) -> Result<Encoding, MetadataError> {
+    /// Checks that the coordinates are longitudes and latitudes.
+    pub(super) fn check_lon_lat(&self) -> Result<(), MetadataError> {
         match self.crs() {
-            None => self.encoding("points, as WKB or 'point'"),
+            None => Ok(()),
             Some(_) => self.reject(wrong_crs(self.crs_name().as_deref().unwrap_or("unknown"))),
         }
     }
@@ -148,20 +148,21 @@ mod tests {
         let (key, text) = metadata("Point", &columns);
         let primary = Primary::new(&text).unwrap();
         assert_eq!((key.as_str(), primary.name.as_str()), ("geo", "geometry"));
-        assert_eq!(primary.lon_lat(), Ok(Encoding::Wkb));
+        assert_eq!((primary.check_lon_lat(), primary.encoding("")), (Ok(()), Ok(Encoding::Wkb)));
         let with = |column: &str| {
             Primary::new(&format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{column}}}}}}}"))
         };
-        let lon_lat = |column: &str| with(column).and_then(|primary| primary.lon_lat());
-        let crs = |id: &str| lon_lat(&format!("\"encoding\": \"point\", \"crs\": {id}"));
-        assert_eq!(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 4326}}"), Ok(Encoding::Point));
-        assert_eq!(crs("{\"id\": {\"authority\": \"OGC\", \"code\": \"CRS84\"}}"), Ok(Encoding::Point));
-        let refused = |found: Result<Encoding, MetadataError>| found.unwrap_err().1;
+        let encoding = |column: &str| with(column).and_then(|primary| primary.encoding(""));
+        let crs = |id: &str| with(&format!("\"crs\": {id}")).and_then(|primary| primary.check_lon_lat());
+        assert_eq!(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 4326}}"), Ok(()));
+        assert_eq!(crs("{\"id\": {\"authority\": \"OGC\", \"code\": \"CRS84\"}}"), Ok(()));
+        let refused = |found: Result<(), MetadataError>| found.unwrap_err().1;
         assert!(refused(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 3857}}")).contains("EPSG:3857"));
         assert!(refused(crs("{\"name\": \"my own\"}")).contains("my own"));
         assert!(refused(crs("null")).contains("unknown"));
-        assert!(refused(lon_lat("\"encoding\": \"polygon\"")).contains("'polygon'"));
-        assert!(refused(lon_lat("")).contains("no encoding"));
+        assert_eq!(encoding("\"encoding\": \"point\""), Ok(Encoding::Point));
+        assert!(encoding("\"encoding\": \"polygon\"").unwrap_err().1.contains("'polygon'"));
+        assert!(encoding("").unwrap_err().1.contains("no encoding"));
         for text in ["", "[]", "{}", "{\"primary_column\": \"g\"}"] {
             assert!(Primary::new(text).is_err(), "{text}");
         }
