@@ -5,24 +5,27 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::Result;
+use super::tables::{is_standard_input, read_table};
 use super::text::{shortened, table, thousands};
-use kauri::io::{IndexInfo, Numbers, PointColumns, Table, index_info};
+use kauri::io::{IndexInfo, Numbers, PointColumns, index_info};
 
 /// The longest example value, in characters.
 const SHOWN: usize = 24;
 
 #[derive(Args)]
 pub(super) struct Info {
-    /// A CSV file with a header line, a Parquet or GeoParquet file, or a saved index
+    /// A CSV file with a header line, a Parquet or GeoParquet file, or a saved index; - is a table on standard input
     file: PathBuf,
 }
 
 impl Info {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
-        if let Some(info) = index_info(&self.file)? {
+        if !is_standard_input(&self.file)
+            && let Some(info) = index_info(&self.file)?
+        {
             return self.of_index(&info, out);
         }
-        let table_of = Table::read(&self.file)?;
+        let table_of = read_table(&self.file)?;
         writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
         let places = table_of.place_columns(None, None).ok();
         let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];

@@ -34,7 +34,8 @@ pub enum BoxColumns {
 
 impl Table {
     /// Returns the columns of the boxes: the given names of the columns with the least x, least y, greatest x and greatest y, else the
-    /// columns named `xmin`, `ymin`, `xmax` and `ymax`, else the bounding boxes of a GeoParquet file, else its geometries.
+    /// columns named `xmin`, `ymin`, `xmax` and `ymax`, else the bounding boxes of a GeoParquet file, else its geometries. After
+    /// [`set_geometry`](Self::set_geometry) the geometries come before columns with these names.
     ///
     /// # Errors
     /// [`Error::InvalidFile`](crate::Error::InvalidFile) if there are none, for GeoParquet metadata without a geometry column that can be
@@ -44,7 +45,9 @@ impl Table {
             let columns = [self.column(x0)?, self.column(y0)?, self.column(x1)?, self.column(y1)?];
             return Ok(BoxColumns::Corners(columns));
         }
-        if let [Some(x0), Some(y0), Some(x1), Some(y1)] = CORNERS.map(|name| self.find(&[name])) {
+        if let [Some(x0), Some(y0), Some(x1), Some(y1)] = CORNERS.map(|name| self.find(&[name]))
+            && !self.has_chosen_geometry()
+        {
             return Ok(BoxColumns::Corners([x0, y0, x1, y1]));
         }
         #[cfg(feature = "parquet")]
@@ -111,6 +114,14 @@ impl Table {
         }
         // In place: both types have equal sizes.
         Ok(corners.into_iter().map(|[x0, y0, x1, y1]| [[x0, y0], [x1, y1]]).collect())
+    }
+
+    fn has_chosen_geometry(&self) -> bool {
+        match &self.rows {
+            Rows::Csv(_) => false,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.has_chosen_geometry(),
+        }
     }
 
     /// Returns the location of a row in the file.

@@ -259,6 +259,33 @@ impl Table {
         }
     }
 
+    /// Returns true if the geometries of a GeoParquet file are in a projected reference system: one that is neither unknown nor of longitudes
+    /// and latitudes in degrees. Such points are read by [`points`](Self::points).
+    pub fn is_planar(&self) -> bool {
+        match &self.rows {
+            Rows::Csv(_) => false,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.is_planar(&self.source),
+        }
+    }
+
+    /// Chooses the column of a Parquet file whose geometries are read as places, points or boxes. GeoParquet metadata need not describe it: it
+    /// is then in well-known binary, and in an unknown reference system.
+    ///
+    /// # Errors
+    /// [`Error::InvalidFile`] if there is no column with this name, and for a CSV file, which has no geometries as bytes.
+    pub fn set_geometry(&mut self, name: &str) -> Result<()> {
+        let column = self.column(name)?;
+        match &mut self.rows {
+            Rows::Csv(csv) => Err(self.source.invalid_cell(csv.header(), column, points::NO_BYTES)),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => {
+                parquet.set_geometry(column);
+                Ok(())
+            }
+        }
+    }
+
     /// Returns the column with a name, ignoring case.
     ///
     /// # Errors

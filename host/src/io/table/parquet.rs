@@ -30,7 +30,7 @@ use std::sync::Arc;
 use self::guarded::guarded;
 use self::pages::Pages;
 use super::decode_error::DecodeError;
-use super::geo::{self, Encoding, MetadataError, Primary};
+use super::geo::{self, Encoding, GeometryColumn, MetadataError};
 use super::input::Input;
 use super::values::{ColumnBuilder, Values};
 use super::{BoxColumns, Check, Numbers, PointColumns, Source, wkb};
@@ -44,6 +44,8 @@ pub(super) struct Parquet {
     metadata: Arc<ParquetMetaData>,
     /// The indices of these columns among all columns of the file.
     leaves: Vec<usize>,
+    /// The chosen geometry column.
+    geometry: Option<usize>,
     /// The names of the columns inside lists or maps.
     nested: Vec<String>,
     num_rows: usize,
@@ -78,7 +80,24 @@ impl Parquet {
         let names = |all: &[usize]| all.iter().map(|&leaf| columns[leaf].path().string()).collect();
         source.columns = names(&leaves);
         let nested = names(&nested);
-        Ok(Self { file, metadata: Arc::new(metadata), leaves, nested, num_rows: num_rows as usize })
+        Ok(Self {
+            file,
+            metadata: Arc::new(metadata),
+            leaves,
+            geometry: None,
+            nested,
+            num_rows: num_rows as usize,
+        })
+    }
+
+    /// Chooses the column whose geometries are read.
+    pub(super) fn set_geometry(&mut self, column: usize) {
+        self.geometry = Some(column);
+    }
+
+    /// Returns true if a geometry column was chosen.
+    pub(super) fn has_chosen_geometry(&self) -> bool {
+        self.geometry.is_some()
     }
 
     pub(super) fn nested(&self) -> &[String] {
@@ -188,8 +207,8 @@ impl Parquet {
 
     /// Returns the columns of the points of a GeoParquet file in longitudes and latitudes; `None` for other files.
     pub(super) fn place_columns(&self, source: &Source) -> Result<Option<PointColumns>> {
-        match (self.primary(source)?, self.typed_geometries()) {
-            (Some(primary), _) => primary.check_lon_lat().map_err(|error| of_metadata(source, error))?,
+        match (self.described(source)?, self.typed()) {
+            (Some(described), _) => described.check_lon_lat().map_err(|error| of_metadata(source, error))?,
             (None, Some(Typed { column, crs: Some(crs), .. })) if !geo::is_lon_lat(&crs) => {
                 return Err(source.invalid_cell(FileLocation::Whole, column, geo::wrong_crs(&crs)));
             }
@@ -200,13 +219,13 @@ impl Parquet {
 
     /// Returns the columns of the points of a GeoParquet file in any reference system; `None` for other files.
     pub(super) fn point_columns(&self, source: &Source) -> Result<Option<PointColumns>> {
-        let Some(primary) = self.primary(source)? else {
-            return Ok(self.typed_geometries().map(|typed| PointColumns::Geometries(typed.column)));
+        let Some(described) = self.described(source)? else {
+            return Ok(self.typed().map(|typed| PointColumns::Geometries(typed.column)));
         };
-        let encoding = primary.encoding("points, as WKB or 'point'");
+        let encoding = described.encoding("points, as WKB or 'point'");
         Ok(Some(match encoding.map_err(|error| of_metadata(source, error))? {
-            Encoding::Wkb => PointColumns::Geometries(find(source, &primary.name)?),
-            Encoding::Point => PointColumns::Coordinates(point_fields(source, &primary.name)?),
+            Encoding::Wkb => PointColumns::Geometries(find(source, &described.name)?),
+            Encoding::Point => PointColumns::Coordinates(point_fields(source, &described.name)?),
         }))
     }
 
@@ -216,24 +235,24 @@ impl Parquet {
             let what = "its edges are not straight lines, so they may leave the bounding boxes of its geometries; expected planar edges";
             source.invalid_cell(FileLocation::Whole, column, what)
         };
-        let Some(primary) = self.primary(source)? else {
-            return match self.typed_geometries() {
+        let Some(described) = self.described(source)? else {
+            return match self.typed() {
                 Some(Typed { column, is_spherical: true, .. }) => Err(spherical(column)),
                 typed => Ok(typed.map(|typed| BoxColumns::Geometries(typed.column))),
             };
         };
         let invalid = |error| of_metadata(source, error);
-        if let Some([x0, y0, x1, y1]) = primary.covering().map_err(invalid)? {
+        if let Some([x0, y0, x1, y1]) = described.covering().map_err(invalid)? {
             let find = |path: &str| find(source, path);
             return Ok(Some(BoxColumns::Covering([find(&x0)?, find(&y0)?, find(&x1)?, find(&y1)?])));
         }
-        match primary.encoding("geometries as WKB, or points as 'point'").map_err(invalid)? {
-            Encoding::Wkb => match find(source, &primary.name)? {
-                column if primary.is_spherical() => Err(spherical(column)),
+        match described.encoding("geometries as WKB, or points as 'point'").map_err(invalid)? {
+            Encoding::Wkb => match find(source, &described.name)? {
+                column if described.is_spherical() => Err(spherical(column)),
                 column => Ok(Some(BoxColumns::Geometries(column))),
             },
             Encoding::Point => {
-                let [x, y] = point_fields(source, &primary.name)?;
+                let [x, y] = point_fields(source, &described.name)?;
                 Ok(Some(BoxColumns::Corners([x, y, x, y])))
             }
         }
@@ -242,11 +261,11 @@ impl Parquet {
     /// Returns the column of geometries in well-known binary of a GeoParquet file, and the reference system of the file; `None` is
     /// longitudes and latitudes.
     pub(super) fn geometry_column(&self, source: &Source) -> (Option<usize>, Option<Value>) {
-        match (self.primary(source), self.typed_geometries()) {
-            (Ok(Some(primary)), _) => {
-                let is_wkb = primary.encoding("") == Ok(Encoding::Wkb);
-                let column = if is_wkb { find(source, &primary.name).ok() } else { None };
-                (column, primary.crs().cloned())
+        match (self.described(source), self.typed()) {
+            (Ok(Some(described)), _) => {
+                let is_wkb = described.encoding("") == Ok(Encoding::Wkb);
+                let column = if is_wkb { find(source, &described.name).ok() } else { None };
+                (column, described.crs().cloned())
             }
             (Ok(None), Some(typed)) => {
                 let is_lon_lat = typed.crs.is_none_or(|crs| geo::is_lon_lat(&crs));
@@ -259,25 +278,43 @@ impl Parquet {
 
     /// Returns the name of the reference system of a GeoParquet file; `None` if it is unknown.
     pub(super) fn reference_system(&self, source: &Source) -> Option<String> {
-        match self.primary(source).ok()? {
-            Some(primary) => primary.crs_name(),
-            None => match self.typed_geometries()?.crs {
+        match self.described(source).ok()? {
+            Some(described) => described.crs_name(),
+            None => match self.typed()?.crs {
                 Some(crs) if !geo::is_lon_lat(&crs) => Some(crs),
                 _ => Some(geo::LON_LAT.to_owned()),
             },
         }
     }
 
-    /// Returns the primary geometry column of GeoParquet metadata, if there are any.
-    fn primary(&self, source: &Source) -> Result<Option<Primary>> {
-        let pairs = self.metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        let text = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref());
-        text.map(Primary::new).transpose().map_err(|error| of_metadata(source, error))
+    /// Returns true if a GeoParquet file is in a projected reference system.
+    pub(super) fn is_planar(&self, source: &Source) -> bool {
+        match (self.described(source), self.typed()) {
+            (Ok(Some(described)), _) => {
+                !described.is_spherical() && described.crs().is_some_and(geo::is_projected)
+            }
+            (Ok(None), Some(Typed { crs: Some(crs), is_spherical: false, .. })) => !geo::is_lon_lat(&crs),
+            _ => false,
+        }
     }
 
-    /// Returns the first column with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
-    fn typed_geometries(&self) -> Option<Typed> {
-        (0..self.leaves.len()).find_map(|column| match self.leaf(column).logical_type_ref()? {
+    /// Returns the chosen geometry column, or else the primary one of GeoParquet metadata, if there are any.
+    fn described(&self, source: &Source) -> Result<Option<GeometryColumn>> {
+        let pairs = self.metadata.file_metadata().key_value_metadata().into_iter().flatten();
+        let text = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref());
+        let column = match self.geometry {
+            None => text.map(GeometryColumn::primary).transpose(),
+            Some(column) => GeometryColumn::named(&source.columns[column], text)
+                .map(|column| Some(column).filter(|column| column.is_described() || self.typed().is_none())),
+        };
+        column.map_err(|error| of_metadata(source, error))
+    }
+
+    /// Returns the chosen column, or else the first column, with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
+    fn typed(&self) -> Option<Typed> {
+        let mut columns =
+            (0..self.leaves.len()).filter(|&column| self.geometry.is_none_or(|one| one == column));
+        columns.find_map(|column| match self.leaf(column).logical_type_ref()? {
             LogicalType::Geometry(of) => Some(Typed { column, crs: of.crs.clone(), is_spherical: false }),
             LogicalType::Geography(of) => Some(Typed { column, crs: of.crs.clone(), is_spherical: true }),
             _ => None,
