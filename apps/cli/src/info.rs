@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use super::Result;
 use super::tables::{is_standard_input, read_table};
 use super::text::{shortened, table, thousands};
-use kauri::io::{IndexInfo, Numbers, PointColumns, index_info};
+use kauri::io::{IndexInfo, Numbers, PointColumns, Table, index_info};
 
 /// The longest example value, in characters.
 const SHOWN: usize = 24;
@@ -26,8 +26,11 @@ impl Info {
             return self.of_index(&info, out);
         }
         let table_of = read_table(&self.file)?;
-        writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
-        let places = table_of.place_columns(None, None).ok();
+        let crs = table_of
+            .reference_system()
+            .map_or(String::new(), |name| format!(", reference system (CRS) {name}"));
+        writeln!(out, "{}: {} rows{crs}", self.file.display(), thousands(table_of.len()))?;
+        let (points, point_types) = point_columns(&table_of);
         let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];
         let first = if table_of.is_empty() { Vec::new() } else { table_of.row(0)? };
         for (i, name) in table_of.columns().iter().enumerate() {
@@ -40,10 +43,10 @@ impl Info {
                 }
                 Err(_) => row_of::<i64>("text", None, None),
             };
-            let of = match places {
-                Some(PointColumns::Coordinates([lon, _])) if lon == i => "longitudes".to_owned(),
-                Some(PointColumns::Coordinates([_, lat])) if lat == i => "latitudes".to_owned(),
-                Some(PointColumns::Geometries(points)) if points == i => "places".to_owned(),
+            let of = match points {
+                Some(PointColumns::Coordinates([x, _])) if x == i => point_types[0].to_owned(),
+                Some(PointColumns::Coordinates([_, y])) if y == i => point_types[1].to_owned(),
+                Some(PointColumns::Geometries(points)) if points == i => point_types[2].to_owned(),
                 _ => of,
             };
             let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));
@@ -65,6 +68,16 @@ impl Info {
         rows.extend(info.sections.iter().map(|(tag, bytes)| [tag.clone(), thousands(*bytes as usize)]));
         out.write_all(table(&rows).as_bytes())?;
         Ok(())
+    }
+}
+
+/// Returns the columns of the places, or else of the points of the plane, and the types of x, y and geometries.
+fn point_columns(table: &Table) -> (Option<PointColumns>, [&'static str; 3]) {
+    match table.place_columns(None, None) {
+        Ok(columns) if table.present_places(columns).is_ok() => {
+            (Some(columns), ["longitudes", "latitudes", "places"])
+        }
+        _ => (table.point_columns(None, None).ok(), ["x coordinates", "y coordinates", "points"]),
     }
 }
 

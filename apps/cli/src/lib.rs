@@ -8,6 +8,7 @@ mod doctor;
 mod error;
 mod info;
 mod interrupt;
+mod items;
 mod join;
 mod length;
 mod map;

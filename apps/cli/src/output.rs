@@ -5,8 +5,9 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use super::items::Item;
 use super::names::{STANDARD_STREAM, has_extension, is_stream, standard_or_with_extension};
-use super::tables::{Item, JoinTable};
+use super::tables::JoinTable;
 use super::{CliError, Result};
 use kauri::Error;
 use kauri::io::{NO_ROW, Numbers, PairTable, Pairs, TakePairs, write_atomically_or};

@@ -1,4 +1,4 @@
-//! The tables of a join, and the items in their rows: places, points of the plane, or boxes.
+//! The tables of a join: options, and the items in their rows.
 
 use clap::{Args, ValueEnum};
 use std::borrow::Cow;
@@ -6,68 +6,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use super::items::{Bounds, Item, Planar};
 use super::names::STANDARD_STREAM;
 use super::progress::Steps;
 use super::text::thousands;
 use super::{CliError, Result};
+use kauri::Error;
 use kauri::LonLat;
-use kauri::io::{BoxColumns, Geometries, Numbers, Present, Table};
-
-/// A box of two dimensions: its low and its high corner.
-pub(super) type Bounds = [[f64; 2]; 2];
-
-/// An item of a join: a place, a point of the plane, or a box.
-pub(super) trait Item: Copy + Default + Send + Sync {
-    /// The name of several items.
-    const NAME: &'static str;
-
-    /// Returns the distance in the output: in meters between places, in the units of the coordinates between points and boxes.
-    fn distance(&self, other: &Self) -> f64;
-
-    /// Returns the items for [`PairTable`](kauri::io::PairTable).
-    fn geometries(items: &[Self]) -> Geometries<'_>;
-}
-
-impl Item for LonLat {
-    const NAME: &'static str = "places";
-
-    fn distance(&self, other: &Self) -> f64 {
-        self.meters_to(other)
-    }
-
-    fn geometries(items: &[Self]) -> Geometries<'_> {
-        Geometries::Places(items)
-    }
-}
-
-/// A point of the plane.
-pub(super) type Planar = [f64; 2];
-
-impl Item for Planar {
-    const NAME: &'static str = "points";
-
-    fn distance(&self, other: &Self) -> f64 {
-        let [x, y] = [self[0] - other[0], self[1] - other[1]];
-        (x * x + y * y).sqrt()
-    }
-
-    fn geometries(items: &[Self]) -> Geometries<'_> {
-        Geometries::Points(items)
-    }
-}
-
-impl Item for Bounds {
-    const NAME: &'static str = "boxes";
-
-    fn distance(&self, other: &Self) -> f64 {
-        let gap = |axis: usize| (self[0][axis] - other[1][axis]).max(other[0][axis] - self[1][axis]).max(0.0);
-        (gap(0) * gap(0) + gap(1) * gap(1)).sqrt()
-    }
-
-    fn geometries(items: &[Self]) -> Geometries<'_> {
-        Geometries::Boxes(items)
-    }
-}
+use kauri::io::{BoxColumns, Numbers, Present, Table};
 
 /// The coordinates of points.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -227,8 +173,10 @@ impl OpenTable<'_> {
         steps: Steps,
         err: &mut dyn Write,
     ) -> Result<JoinTable<LonLat>> {
-        let columns = self.table.place_columns(self.lon, self.lat)?;
-        self.read(options, steps, err, |table| table.places(columns), |table| table.present_places(columns))
+        let columns = self.table.place_columns(self.lon, self.lat).map_err(with_hint)?;
+        let places = |table: &Table| table.places(columns).map_err(with_hint);
+        let present = |table: &Table| table.present_places(columns).map_err(with_hint);
+        self.read(options, steps, err, places, present)
     }
 
     /// Reads the points of the plane.
@@ -299,10 +247,25 @@ impl OpenTable<'_> {
         let num_skipped = table.len() - items.len();
         if num_skipped > 0 {
             // A failure to write to standard error cannot be reported.
-            let _ = writeln!(err, "{side}: {} rows without {} are left out", thousands(num_skipped), T::NAME);
+            let _ = writeln!(
+                err,
+                "{side}: rows without {} that are left out: {}",
+                T::NAME,
+                thousands(num_skipped)
+            );
         }
         Ok(JoinTable { table, items, rows: rows.filter(|_| num_skipped > 0) })
     }
+}
+
+/// Adds a hint to an error of coordinates that are no longitudes and latitudes.
+fn with_hint(mut error: Error) -> Error {
+    if let Error::InvalidFile { what, .. } = &mut error
+        && (what.ends_with("degrees") || what.contains("(CRS)"))
+    {
+        what.push_str("; --crs planar joins other coordinates as points of the plane");
+    }
+    error
 }
 
 impl<T: Item> JoinTable<T> {
@@ -371,18 +334,6 @@ pub(super) fn compare_systems(tables: [&JoinTable<Bounds>; 2], err: &mut dyn Wri
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn distances_of_boxes() {
-        let boxes = [[[0.0, 0.0], [2.0, 1.0]], [[5.0, 5.0], [6.0, 6.0]], [[1.0, 0.5], [9.0, 4.0]]];
-        let distance = |a: usize, b: usize| boxes[a].distance(&boxes[b]);
-        assert_eq!([distance(0, 1), distance(1, 0), distance(0, 2), distance(1, 2)], [5.0, 5.0, 0.0, 1.0]);
-    }
-
-    #[test]
-    fn distances_of_points() {
-        assert_eq!([1.0, 2.0].distance(&[4.0, -2.0]), 5.0);
-    }
 
     #[test]
     fn four_columns_of_boxes() {

@@ -66,5 +66,5 @@ pub use crate::stored::{
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;
-pub use pairs::{Geometries, NO_ROW, PairTable, Pairs, TakePairs};
-pub use table::{BoxColumns, Numbers, PointColumns, Present, Table};
+pub use pairs::{Geometries, PairTable, Pairs, TakePairs};
+pub use table::{BoxColumns, NO_ROW, Numbers, PointColumns, Present, Table};

@@ -9,7 +9,7 @@ use std::io;
 use std::io::Write;
 use std::path::Path;
 
-use super::table::{Numbers, Table};
+use super::table::{NO_ROW, Numbers, Table};
 use crate::error::{Error, Result, check_len};
 use crate::point::LonLat;
 use crate::stored::write_atomically_or;
@@ -102,9 +102,6 @@ impl Geometries<'_> {
         }
     }
 }
-
-/// The right row in a pair of a left row that has no match.
-pub const NO_ROW: u32 = u32::MAX;
 
 /// A batch of pairs of rows for [`PairTable`]. All batches of an output have distances, or none has, and they have scores of the same type,
 /// or no scores.

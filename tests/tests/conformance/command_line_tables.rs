@@ -155,7 +155,8 @@ fn rows_with_nulls_are_left_out() {
     let join = "join --left @/gaps.csv --right @/gaps.csv --crs planar --within 1 --device cpu";
     assert_eq!(case.refused(join), "error: @/gaps.csv:2: column 'x': empty; expected a number\n");
     let (code, out, err) = case.run(&format!("{join} --skip-nulls"));
-    let skipped = "left: 3 rows without points are left out\nright: 3 rows without points are left out\n";
+    let skipped =
+        "left: rows without points that are left out: 3\nright: rows without points that are left out: 3\n";
     assert_eq!((code, rows(&out).join(" ").as_str(), err.as_str()), (0, "1,1 1,3 3,1 3,3", skipped));
     assert!(out.contains("\n1,3,0,b,1,2,5,d,1,2,7\n"), "{out}");
     let (_, best, _) = case.run(&format!("{join} --skip-nulls --top 1 --score left.score+right.score"));
@@ -182,10 +183,10 @@ fn rows_with_nulls_are_left_out() {
     let own = "self-join --left @/p.parquet --within 1km --count --device cpu";
     assert_eq!(case.refused(own), "error: @/p.parquet: row 0: column 'geometry': null; expected a point\n");
     let (_, out, err) = case.run(&format!("{own} --skip-nulls"));
-    assert_eq!((out.as_str(), err.as_str()), ("0\n", "left: 2 rows without places are left out\n"));
+    assert_eq!((out.as_str(), err.as_str()), ("0\n", "left: rows without places that are left out: 2\n"));
     let (_, out, err) =
         case.run("self-join --left @/p.parquet --predicate intersects --count --skip-nulls --device cpu");
-    assert!(out == "0\n" && err.contains("left: 1 rows without boxes are left out\n"), "{out}{err}");
+    assert!(out == "0\n" && err.contains("left: rows without boxes that are left out: 1\n"), "{out}{err}");
     let schema = "optional double lon; required double lat;";
     case.write_parquet(
         "n.parquet",
@@ -196,7 +197,7 @@ fn rows_with_nulls_are_left_out() {
     let (_, out, err) = case.run(&own.replace("p.parquet", "n.parquet").replace("--count", "--skip-nulls"));
     assert_eq!(
         (rows(&out).join(" ").as_str(), err.as_str()),
-        ("0,2", "left: 1 rows without places are left out\n")
+        ("0,2", "left: rows without places that are left out: 1\n")
     );
     let covering = r#", "covering": {"bbox": {"xmin": ["b", "x0"], "ymin": ["b", "y0"], "xmax": ["b", "x1"], "ymax": ["b", "y1"]}}"#;
     let schema = "optional binary geometry; optional group b { required double x0; required double y0; required double x1; required double y1; }";
@@ -206,7 +207,10 @@ fn rows_with_nulls_are_left_out() {
     case.write_parquet("c.parquet", schema, Some(&geo(covering)), &[geometries, a, b, c, d]);
     let (_, out, err) =
         case.run("self-join --left @/c.parquet --predicate intersects --skip-nulls --device cpu");
-    assert!(rows(&out) == ["1,2"] && err.contains("left: 1 rows without boxes are left out\n"), "{out}{err}");
+    assert!(
+        rows(&out) == ["1,2"] && err.contains("left: rows without boxes that are left out: 1\n"),
+        "{out}{err}"
+    );
 }
 
 #[test]
@@ -224,7 +228,8 @@ fn geometries_without_metadata() {
     let own = "self-join --left @/g.parquet --left-geometry shape --device cpu";
     assert_eq!(
         case.refused(&format!("{own} --within 5km")),
-        "error: @/g.parquet: row 0: column 'shape': longitude 1000 is not within ±360 degrees\n"
+        "error: @/g.parquet: row 0: column 'shape': longitude 1000 is not within ±360 degrees; --crs planar joins other coordinates \
+         as points of the plane\n"
     );
     let (code, out, err) = case.run(&format!("{own} --predicate within --within 1e4 --count"));
     assert_eq!((code, out.as_str()), (0, "1\n"));
@@ -247,10 +252,23 @@ fn geometries_without_metadata() {
         let error = case.refused(&format!("{arguments} --crs planar --within 5"));
         assert!(error.contains(expected), "{error}");
     }
+    let error = case.refused("self-join --left @/wells.csv --predicate intersects --crs lonlat");
+    assert!(error.contains("'lonlat' for '--crs <CRS>': boxes have planar coordinates"), "{error}");
     // The metadata describe the named column.
     case.write_geometries("m.parquet", &crs(25833, "ProjectedCRS"), &[Some(point([1.0, 2.0]))]);
     let own = "self-join --left @/m.parquet --left-geometry geometry --within 5 --device cpu --count";
     assert_eq!(case.answer(own), "0\n");
+}
+
+#[test]
+fn info_tells_planar_from_geographic_coordinates() {
+    let case = case();
+    let info = case.answer("info @/wells.csv");
+    assert!(info.contains("\nx       x coordinates  -5000000"), "{info}");
+    case.write_geometries("a.parquet", &crs(25833, "ProjectedCRS"), &[Some(point([1.0, 2.0]))]);
+    let info = case.answer("info @/a.parquet");
+    assert!(info.starts_with("@/a.parquet: 1 rows, reference system (CRS) EPSG:25833\n"), "{info}");
+    assert!(info.contains("\ngeometry  points"), "{info}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use std::ops::{ControlFlow, Range};
 
 use crate::device::Work;
+use crate::items::{Bounds, Item, Planar};
 use crate::score::ScoreText;
-use crate::tables::{Bounds, Item, Planar};
 use kauri::join::{
     BoxJoin, DistanceJoin, JoinPlan, Score, ScoreFunction, Scored, ScoredPair, SelfPairs, TopKBoxJoin,
     TopKDistanceJoin,

@@ -89,6 +89,10 @@ impl PairOptions {
     /// Validates the options.
     pub(super) fn chosen(&self, crs: Option<Crs>) -> Result<Chosen<'_>> {
         let within = self.within.as_deref();
+        if self.predicate.is_some() && crs == Some(Crs::Lonlat) {
+            let reason = "boxes have planar coordinates: leave out --crs";
+            return Err(CliError::Value { option: "--crs <CRS>", value: "lonlat".into(), reason });
+        }
         Ok(match (self.predicate, within) {
             (None, within) => Chosen::Points(Within::new(within.unwrap_or_default(), crs)?),
             (Some(Predicate::Within), within) => {

@@ -3,7 +3,8 @@
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
-use crate::tables::{Item, JoinTable};
+use crate::items::Item;
+use crate::tables::JoinTable;
 use kauri::io::{NO_ROW, Pairs, TakePairs};
 use kauri::{Batches, Error, Result};
 

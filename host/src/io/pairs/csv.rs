@@ -4,9 +4,9 @@ use csv::{ByteRecord, Writer};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{BatchRows, Geometries, NO_PAIRS, NO_ROW, PairSink, PairTable, Pairs};
+use super::{BatchRows, Geometries, NO_PAIRS, PairSink, PairTable, Pairs};
 use crate::error::{Error, Result};
-use crate::io::table::{Numbers, Table};
+use crate::io::table::{NO_ROW, Numbers, Table};
 use crate::memory;
 
 /// The bytes of text written at a time.

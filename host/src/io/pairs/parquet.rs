@@ -4,9 +4,9 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 
-use super::{BatchRows, Geometries, NO_PAIRS, NO_ROW, PairSink, PairTable, Pairs};
+use super::{BatchRows, Geometries, NO_PAIRS, PairSink, PairTable, Pairs};
 use crate::error::Result;
-use crate::io::table::{Column, Numbers, ParquetWriter, TypedRows, Values, geo_metadata};
+use crate::io::table::{Column, NO_ROW, Numbers, ParquetWriter, TypedRows, Values, geo_metadata};
 
 /// The most rows of a row group.
 const ROWS_OF_GROUP: usize = 1 << 20;

@@ -21,6 +21,7 @@ mod write;
 pub use boxes::BoxColumns;
 #[cfg(feature = "parquet")]
 pub(crate) use geo::metadata as geo_metadata;
+pub use points::PointColumns;
 #[cfg(feature = "parquet")]
 pub(crate) use rows::TypedRows;
 #[cfg(feature = "parquet")]
@@ -37,6 +38,8 @@ use crate::error::{Error, FileLocation, Result};
 use crate::memory;
 use crate::point::LonLat;
 
+/// No row: the right row in a pair of a left row that has no match.
+pub const NO_ROW: u32 = u32::MAX;
 /// The first bytes of Parquet files.
 const PARQUET: [u8; 4] = *b"PAR1";
 
@@ -104,27 +107,6 @@ enum Rows {
     Csv(Csv),
     #[cfg(feature = "parquet")]
     Parquet(parquet::Parquet),
-}
-
-/// The columns that hold the points of a table. [`Table::place_columns`] and [`Table::point_columns`] find them.
-///
-/// ```
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("cities.csv");
-/// use kauri::io::{PointColumns, Table};
-///
-/// std::fs::write(&path, "lat,name,lon\n59.33,Stockholm,18.07\n").unwrap();
-/// let columns = Table::read(&path)?.place_columns(None, None)?;
-/// assert_eq!(columns, PointColumns::Coordinates([2, 0]));
-/// # Ok::<(), kauri::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PointColumns {
-    /// The column of x coordinates or longitudes, and the column of y coordinates or latitudes.
-    Coordinates([usize; 2]),
-    /// One column of points in well-known binary (OGC 06-103r4).
-    Geometries(usize),
 }
 
 /// The items in the rows of a table that have one, in row order.

@@ -24,7 +24,6 @@ use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMe
 use parquet::schema::types::ColumnDescPtr;
 use serde_json::Value;
 use std::fmt;
-use std::fs::File;
 use std::sync::Arc;
 
 use self::guarded::guarded;
@@ -40,7 +39,7 @@ use crate::memory;
 /// A file, with its columns that are not inside lists or maps.
 #[derive(Clone)]
 pub(super) struct Parquet {
-    file: Arc<File>,
+    input: Input,
     metadata: Arc<ParquetMetaData>,
     /// The indices of these columns among all columns of the file.
     leaves: Vec<usize>,
@@ -60,11 +59,11 @@ impl fmt::Debug for Parquet {
 impl Parquet {
     /// Reads the footer of a file. Adds the names of its columns to `source`.
     pub(super) fn new(source: &mut Source, input: &Input) -> Result<Self> {
-        let (file, len) = (Arc::clone(&input.file), input.len());
+        let (file, len) = (&*input.file, input.len());
         let invalid = |what: String| source.invalid(FileLocation::Whole, None, what);
         let metadata = guarded(|| {
-            footer::check_bytes(&file, len)?;
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&*file)?;
+            footer::check_bytes(file, len)?;
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(file)?;
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
@@ -81,7 +80,7 @@ impl Parquet {
         source.columns = names(&leaves);
         let nested = names(&nested);
         Ok(Self {
-            file,
+            input: input.clone(),
             metadata: Arc::new(metadata),
             leaves,
             geometry: None,
@@ -185,9 +184,11 @@ impl Parquet {
         to: &mut ColumnBuilder,
         most: usize,
     ) -> Result<()> {
-        let pages = Pages::new(Arc::clone(&self.file), group.column(self.leaves[column]));
-        guarded(|| to.read(get_column_reader(self.leaf(column), Box::new(pages)), most))
-            .map_err(|error| error.into_error(|what| source.invalid_cell(FileLocation::Whole, column, what)))
+        let pages = Pages::new(Arc::clone(&self.input.file), group.column(self.leaves[column]));
+        guarded(|| to.read(get_column_reader(self.leaf(column), Box::new(pages)), most)).map_err(
+            |error| error.into_error(|what| source.invalid_cell(FileLocation::Whole, column, what)),
+        )?;
+        self.input.check_unchanged()
     }
 
     /// Returns an error unless a column has a value for each row.

@@ -1,6 +1,6 @@
 //! The points of a table: the columns that hold them, and their values.
 
-use super::{Check, PointColumns, Present, Rows, Table, finite, latitude, longitude, present};
+use super::{Check, Present, Rows, Table, finite, latitude, longitude, present};
 use crate::error::Result;
 use crate::point::LonLat;
 
@@ -12,6 +12,27 @@ const Y: [&str; 1] = ["y"];
 
 /// Checks of longitudes and latitudes.
 const DEGREES: [Check; 2] = [longitude, latitude];
+
+/// The columns that hold the points of a table. [`Table::place_columns`] and [`Table::point_columns`] find them.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cities.csv");
+/// use kauri::io::{PointColumns, Table};
+///
+/// std::fs::write(&path, "lat,name,lon\n59.33,Stockholm,18.07\n").unwrap();
+/// let columns = Table::read(&path)?.place_columns(None, None)?;
+/// assert_eq!(columns, PointColumns::Coordinates([2, 0]));
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PointColumns {
+    /// The column of x coordinates or longitudes, and the column of y coordinates or latitudes.
+    Coordinates([usize; 2]),
+    /// One column of points in well-known binary (OGC 06-103r4).
+    Geometries(usize),
+}
 
 impl Table {
     /// Returns the columns of the places: the given names, else the points of a GeoParquet file, else columns with

@@ -12,9 +12,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::NO_ROW;
 use super::values::{Data, Values};
 use crate::error::{Error, Result};
-use crate::io::pairs::NO_ROW;
 
 /// A column of a file.
 pub(crate) struct Column<'a> {
