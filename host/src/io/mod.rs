@@ -6,7 +6,7 @@
 //! | read points of the plane, in any units | [`Table::points`] | as [`Table`], and 16 bytes for each point |
 //! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 32 bytes for each box |
 //! | read any column as numbers or text | [`Table`] | CSV: 8 bytes for each row; Parquet: a column at a time |
-//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the rows of a batch of pairs, and tables of up to 256 MiB |
+//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the rows of a batch of pairs, and tables of up to 64 MiB |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
 //! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
 //! | load an index | [`KdTree::load`](crate::KdTree::load), `read_from` | the file, up to three times its size for a stream |

@@ -149,7 +149,7 @@ impl<'a> PairTable<'a> {
     /// Writes the batches of pairs that `find` passes to its argument. A name that ends in `.parquet` or `.geoparquet` is a
     /// Parquet file, any other name a CSV file. The file is replaced [atomically](super::write_atomically).
     ///
-    /// Memory does not depend on the number of pairs. A table of up to 256 MiB is kept: as text for CSV output, as columns for Parquet
+    /// Memory does not depend on the number of pairs. A table of up to 64 MiB is kept: as text for CSV output, as columns for Parquet
     /// output. The rows of a larger table are read again for each batch; of a Parquet table, one row group of a column is in memory at a
     /// time for Parquet output, and all columns of the rows of the batch for CSV output.
     ///

@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::memory;
 
 /// The rows of tables up to this size stay in memory while they are written. Larger files are read again for each batch of rows.
-const KEPT_BYTES: u64 = 256 << 20;
+const KEPT_BYTES: u64 = 64 << 20;
 
 impl Table {
     /// Reads a row as text. A null becomes an empty text, and bytes become hexadecimal digits. For a Parquet file this reads the row group.

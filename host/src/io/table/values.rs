@@ -430,8 +430,9 @@ impl ColumnBuilder {
     }
 
     /// Appends some rows of a column of equal type.
-    pub(super) fn append(&mut self, from: &Values, rows: impl Iterator<Item = usize>) -> Result<()> {
-        let mut indices = Vec::new();
+    pub(super) fn append(&mut self, from: &Values, rows: impl ExactSizeIterator<Item = usize>) -> Result<()> {
+        let mut indices = memory::vec_with_capacity(rows.len(), "values of a column")?;
+        memory::reserve_more(&mut self.rows.value_indices.indices, rows.len(), "values of a column")?;
         for row in rows {
             let index = from.value_index(row);
             self.rows.value_indices.push(index.is_some());
