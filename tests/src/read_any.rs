@@ -28,14 +28,20 @@ pub fn read_table(scratch: &Path, bytes: &[u8]) -> bool {
         let is_valid = |place: &LonLat| place.lon.abs() <= 360.0 && place.lat.abs() <= 90.0;
         assert!(places.iter().all(is_valid));
     }
+    if let Some(points) = read(table.point_columns(None, None)).and_then(|at| read(table.present_points(at)))
+    {
+        assert_eq!(points.items.len(), points.rows.len());
+        assert!(points.items.as_flattened().iter().all(|x| x.is_finite()));
+        assert!(points.rows.iter().all(|&row| (row as usize) < num_rows));
+    }
     if let Some(boxes) = read(table.box_columns(None)).and_then(|at| read(table.boxes(at))) {
         assert_eq!(boxes.len(), num_rows);
         assert!(boxes.as_flattened().as_flattened().iter().all(|x| x.is_finite()));
     }
     if num_rows > 0
-        && let Some(rows) = read(table.rows())
+        && let Some(row) = read(table.row(num_rows - 1))
     {
-        assert_eq!(rows.row(num_rows - 1).len(), num_columns);
+        assert_eq!(row.len(), num_columns);
     }
     true
 }

@@ -18,6 +18,9 @@ pub(super) enum CliError {
     NoData { file: &'static str, flag: &'static str, searched: Vec<PathBuf> },
     #[error("{0}")]
     Arguments(&'static str),
+    /// Planar coordinates in different reference systems, or in a known and an unknown one.
+    #[error("{}", different_systems(left.as_deref(), right.as_deref()))]
+    Systems { left: Option<String>, right: Option<String> },
     /// An invalid value of an option, in the words of clap.
     #[error("invalid value '{value}' for '{option}': {reason}\n\nFor more information, try '--help'.")]
     Value { option: &'static str, value: String, reason: &'static str },
@@ -57,6 +60,23 @@ fn in_options(error: &Error) -> String {
             None => error.to_string(),
         },
         _ => error.to_string(),
+    }
+}
+
+fn different_systems(left: Option<&str>, right: Option<&str>) -> String {
+    match (left, right) {
+        (Some(known), None) | (None, Some(known)) => {
+            let [of_known, other] = if left.is_some() { ["left", "right"] } else { ["right", "left"] };
+            format!(
+                "the {of_known} table has the reference system (CRS) {known}, and the {other} table names none; add --crs planar if its \
+                 coordinates are in {known} too"
+            )
+        }
+        _ => format!(
+            "the tables have different reference systems (CRS), left {}, right {}; convert one of them",
+            left.unwrap_or("unknown"),
+            right.unwrap_or("unknown")
+        ),
     }
 }
 

@@ -5,32 +5,39 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::Result;
+use super::tables::{is_standard_input, read_table};
 use super::text::{shortened, table, thousands};
-use kauri::io::{IndexInfo, Numbers, PlaceColumns, Table, index_info};
+use kauri::io::{IndexInfo, Numbers, PointColumns, Table, index_info};
 
 /// The longest example value, in characters.
 const SHOWN: usize = 24;
 
 #[derive(Args)]
 pub(super) struct Info {
-    /// A CSV file with a header line, a Parquet or GeoParquet file, a point cloud (LAS, LAZ, COPC), or a saved index
+    /// A CSV file with a header line, a Parquet or GeoParquet file, a point cloud (LAS, LAZ, COPC), or a saved index; - is a table on standard
+    /// input
     file: PathBuf,
 }
 
 impl Info {
     pub(super) fn run(self, out: &mut dyn Write) -> Result<()> {
-        if let Some(info) = index_info(&self.file)? {
+        if !is_standard_input(&self.file)
+            && let Some(info) = index_info(&self.file)?
+        {
             return self.of_index(&info, out);
         }
         #[cfg(feature = "las")]
-        if kauri::io::CloudFile::is_at(&self.file)? {
+        if !is_standard_input(&self.file) && kauri::io::CloudFile::is_at(&self.file)? {
             return of_cloud(&kauri::io::CloudFiles::open(&[&self.file])?, out);
         }
-        let table_of = Table::read(&self.file)?;
-        writeln!(out, "{}: {} rows", self.file.display(), thousands(table_of.len()))?;
-        let places = table_of.place_columns(None, None).ok();
+        let table_of = read_table(&self.file)?;
+        let crs = table_of
+            .reference_system()
+            .map_or(String::new(), |name| format!(", reference system (CRS) {name}"));
+        writeln!(out, "{}: {} rows{crs}", self.file.display(), thousands(table_of.len()))?;
+        let (points, point_types) = point_columns(&table_of);
         let mut rows = vec![["column", "type", "least", "greatest", "first"].map(String::from)];
-        let first = if table_of.is_empty() { Vec::new() } else { table_of.rows()?.row(0) };
+        let first = if table_of.is_empty() { Vec::new() } else { table_of.row(0)? };
         for (i, name) in table_of.columns().iter().enumerate() {
             let [of, least, greatest] = match table_of.numbers(i) {
                 Ok(Numbers::Integers(all)) => row_of("integers", all.iter().min(), all.iter().max()),
@@ -41,10 +48,10 @@ impl Info {
                 }
                 Err(_) => row_of::<i64>("text", None, None),
             };
-            let of = match places {
-                Some(PlaceColumns::LonLat { lon, .. }) if lon == i => "longitudes".to_owned(),
-                Some(PlaceColumns::LonLat { lat, .. }) if lat == i => "latitudes".to_owned(),
-                Some(PlaceColumns::Points(points)) if points == i => "places".to_owned(),
+            let of = match points {
+                Some(PointColumns::Coordinates([x, _])) if x == i => point_types[0].to_owned(),
+                Some(PointColumns::Coordinates([_, y])) if y == i => point_types[1].to_owned(),
+                Some(PointColumns::Geometries(points)) if points == i => point_types[2].to_owned(),
                 _ => of,
             };
             let first = first.get(i).map_or(String::new(), |text| shortened(text, SHOWN));
@@ -92,6 +99,16 @@ fn of_cloud(cloud: &kauri::io::CloudFiles, out: &mut dyn Write) -> Result<()> {
         out.write_all(table(&rows).as_bytes())?;
     }
     Ok(())
+}
+
+/// Returns the columns of the places, or else of the points of the plane, and the types of x, y and geometries.
+fn point_columns(table: &Table) -> (Option<PointColumns>, [&'static str; 3]) {
+    match table.place_columns(None, None) {
+        Ok(columns) if table.present_places(columns).is_ok() => {
+            (Some(columns), ["longitudes", "latitudes", "places"])
+        }
+        _ => (table.point_columns(None, None).ok(), ["x coordinates", "y coordinates", "points"]),
+    }
 }
 
 fn row_of<T: ToString>(of: &str, least: Option<&T>, greatest: Option<&T>) -> [String; 3] {

@@ -6,11 +6,11 @@ use std::str::FromStr;
 const UNITS: [(&str, f64); 5] =
     [("nmi", 1852.0), ("km", 1000.0), ("mi", 1609.344), ("ft", 0.3048), ("m", 1.0)];
 
-/// Returns a distance of boxes, which has no unit.
+/// Returns a distance of planar points or of boxes, which has no unit.
 pub(super) fn without_unit(text: &str) -> Result<f64, &'static str> {
     if text.trim().parse::<Meters>().is_ok() {
         return Err(
-            "boxes have no unit of length; expected a number in the units of the tables' coordinates, such as 0.5",
+            "planar coordinates have no unit of length; expected a number in the units of the tables' coordinates, such as 0.5",
         );
     }
     match text.trim().parse::<f64>() {

@@ -8,6 +8,7 @@ mod doctor;
 mod error;
 mod info;
 mod interrupt;
+mod items;
 mod join;
 mod length;
 mod map;
@@ -34,7 +35,7 @@ const FAILURE: u8 = 2;
 #[command(
     name = "kauri",
     version,
-    about = "Joins tables of places by distance and tables of boxes, and renders triangle meshes, on NVIDIA GPUs and CPUs",
+    about = "Joins tables of places or of points of the plane by distance and tables of boxes, and renders triangle meshes, on NVIDIA GPUs and CPUs",
     after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3"
 )]
 struct Cli {
@@ -44,19 +45,19 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Find the pairs of places of two tables within a distance, or the pairs of boxes for which a predicate is true: all pairs, or those with
+    /// Find the pairs of places or points of two tables within a distance, or the pairs of boxes for which a predicate is true: all pairs, or those with
     /// the highest scores
     #[command(
         after_help = "Examples:\n  kauri join --left cities.csv --right airports.csv --within 50km --top 10 --score left.population+right.altitude_ft\n  \
             kauri join --left parcels.parquet --right roads.csv --predicate intersects"
     )]
     Join(Box<join::Join>),
-    /// Find the nearest places of the right table for each place of the left table
+    /// Find the nearest places or points of the right table for each one of the left table
     #[command(
         after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3 --out nearest.parquet"
     )]
     Knn(Box<join::Knn>),
-    /// Find the pairs of places of one table within a distance, or the pairs of boxes for which a predicate is true, each pair once
+    /// Find the pairs of places or points of one table within a distance, or the pairs of boxes for which a predicate is true, each pair once
     #[command(after_help = "Example: kauri self-join --left cities.csv --within 10km --count")]
     SelfJoin(Box<join::SelfJoin>),
     /// Describe a table (columns, types, ranges of values) or the file of a saved index

@@ -8,17 +8,31 @@ pub(super) const PICTURE: &[&str] = &["png"];
 /// Extensions of CSV files.
 pub(super) const CSV: &[&str] = &["csv"];
 
+/// The name of standard input and of standard output.
+pub(super) const STANDARD_STREAM: &str = "-";
+
 /// Parses the name of an output file, which must have one of these extensions. Devices, pipes and folders may have any name: the first
 /// two, such as `/dev/stdout`, have no extension, and a folder gives a clearer error when it is written.
 pub(super) fn with_extension(known: &'static [&'static str]) -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().try_map(move |name| {
-        let path = PathBuf::from(name);
-        if is_stream(&path) || path.is_dir() || known.iter().any(|one| has_extension(&path, one)) {
-            return Ok(path);
-        }
-        let known: Vec<String> = known.iter().map(|one| format!(".{one}")).collect();
-        Err(format!("unknown format: the name must end in {}", known.join(" or ")))
+    OsStringValueParser::new().try_map(move |name| checked(name.into(), known))
+}
+
+/// Parses `-`, or the name of an output file as [`with_extension`].
+pub(super) fn standard_or_with_extension(
+    known: &'static [&'static str],
+) -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(move |name| match name == STANDARD_STREAM {
+        true => Ok(name.into()),
+        false => checked(name.into(), known),
     })
+}
+
+fn checked(path: PathBuf, known: &[&str]) -> Result<PathBuf, String> {
+    if is_stream(&path) || path.is_dir() || known.iter().any(|one| has_extension(&path, one)) {
+        return Ok(path);
+    }
+    let known: Vec<String> = known.iter().map(|one| format!(".{one}")).collect();
+    Err(format!("unknown format: the name must end in {}", known.join(" or ")))
 }
 
 /// Returns true if the name of a file has this extension, in any case.
@@ -43,7 +57,7 @@ mod tests {
         for name in ["a.png", "A.PNG", "/dev/null", "/dev/stdout", "."] {
             assert!(parse(name).is_ok(), "{name}");
         }
-        for name in ["a", "png", "a.jpg", "a.png.gz", ".png", ""] {
+        for name in ["a", "png", "a.jpg", "a.png.gz", ".png", "-", ""] {
             let text = parse(name).unwrap_err().to_string();
             assert!(
                 text.contains("--out") && (text.contains("must end in .png") || name.is_empty()),

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::names::{has_extension, is_stream, with_extension};
-use super::tables::{Item, JoinTable};
+use super::items::Item;
+use super::names::{STANDARD_STREAM, has_extension, is_stream, standard_or_with_extension};
+use super::tables::JoinTable;
 use super::{CliError, Result};
 use kauri::Error;
-use kauri::io::{Geometries, Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
+use kauri::io::{NO_ROW, Numbers, PairTable, Pairs, TakePairs, write_atomically_or};
 
 /// Extensions of the files that pairs are written to.
 const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
@@ -18,11 +19,12 @@ const PAIRS: &[&str] = &["csv", "json", "parquet", "geoparquet"];
 #[derive(Args)]
 pub(super) struct Output {
     /// Write JSON instead of CSV: an array of {"left": row, "right": row, "distance_m": meters, "score": score}, with row numbers from 0;
-    /// "distance" of boxes is in the units of their coordinates
+    /// "distance" of planar points and of boxes is in the units of their coordinates; a left row without a match has nulls
     #[arg(long)]
     json: bool,
-    /// Write the pairs to this file; its extension selects the format: .csv, .json, .parquet or .geoparquet [default: CSV to standard output]
-    #[arg(long, value_name = "FILE", value_parser = with_extension(PAIRS))]
+    /// Write the pairs to this file; its extension selects the format: .csv, .json, .parquet or .geoparquet; - is standard output,
+    /// with CSV, or JSON if --json is given [default: -]
+    #[arg(long, value_name = "FILE", value_parser = standard_or_with_extension(PAIRS))]
     out: Option<PathBuf>,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct Destination<'a> {
 impl Output {
     /// Validates the options, before any work is done.
     pub(super) fn destination(&self) -> Result<Destination<'_>> {
-        let path = self.out.as_deref();
+        let path = self.out.as_deref().filter(|path| path.as_os_str() != STANDARD_STREAM);
         let is_named_json = path.is_some_and(|path| has_extension(path, "json"));
         if self.json && path.is_some_and(|path| !is_named_json && !is_stream(path)) {
             return Err(CliError::Arguments(
@@ -55,9 +57,10 @@ impl Destination<'_> {
         [left, right]: [&JoinTable<T>; 2],
         find: impl FnOnce(&mut TakePairs<'_>) -> Result<()>,
     ) -> Result<()> {
-        let geometries = T::geometries(&left.items);
+        let items = left.items_of_rows();
+        let geometries = T::geometries(&items);
         let pairs = PairTable { left: &left.table, right: &right.table, geometries };
-        let distance = if matches!(geometries, Geometries::Places(_)) { "distance_m" } else { "distance" };
+        let distance = geometries.distance_column();
         match (self.path, self.is_json) {
             (Some(path), true) => write_atomically_or(path, |file| as_json(path, file, distance, find)),
             (Some(path), false) => pairs.write(path, find),
@@ -99,8 +102,9 @@ fn write_json(
     pairs: Pairs<'_>,
 ) -> io::Result<()> {
     for (i, &[left, right]) in pairs.rows.iter().enumerate() {
-        let mut value = json!({ "left": left, "right": right });
+        let mut value = json!({ "left": left, "right": Some(right).filter(|&right| right != NO_ROW) });
         if let Some(distances) = pairs.distances {
+            // NaN becomes null.
             value[distance] = Value::from(distances[i]);
         }
         match pairs.scores {

@@ -39,7 +39,7 @@ pub struct LonLatTable {
 ///
 /// Columns are found by name, ignoring case: `lon`, `lng`, `long`, `longitude` or `x`, and `lat`, `latitude` or `y`, in
 /// degrees; `name`, and `iata` or `code` are optional; other columns are ignored. A GeoParquet file gives its points.
-/// The table may have no rows. The file is held in memory while it is read.
+/// The table may have no rows.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("kauri-places-{}", std::process::id()));
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Result<LonLatTable> {
-        from_table(&Table::from_csv(Path::new("t.csv"), text.into())?)
+        from_table(&Table::read_stream(text.as_bytes(), "t.csv")?)
     }
 
     fn refused(text: &str) -> String {

@@ -3,9 +3,10 @@
 //! | task | call | memory |
 //! |---|---|---|
 //! | read longitudes and latitudes | [`read_lonlat`] | as [`Table`], and 16 bytes for each place |
-//! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 64 bytes for each box |
-//! | read any column as numbers or text | [`Table`] | CSV: the file and 8 bytes for each row; Parquet: a column at a time |
-//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the text or the columns of both tables; independent of the number of pairs |
+//! | read points of the plane, in any units | [`Table::points`] | as [`Table`], and 16 bytes for each point |
+//! | read boxes: columns of corners, or the bounding boxes of geometries | [`Table::boxes`] | as [`Table`], and 32 bytes for each box |
+//! | read any column as numbers or text | [`Table`] | CSV: 8 bytes for each row; Parquet: a column at a time |
+//! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the rows of a batch of pairs, and tables of up to 64 MiB |
 //! | read point clouds: LAS, LAZ and COPC files (feature `las`) | [`CloudFiles::read`] | 12 bytes for each point, and its attributes |
 //! | read point clouds larger than memory | [`CloudFiles::for_each_chunk`] | some chunks for each thread |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
@@ -77,4 +78,4 @@ pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::read_mesh;
 pub use pairs::{Geometries, PairTable, Pairs, TakePairs};
-pub use table::{BoxColumns, Numbers, PlaceColumns, Table, TableRows};
+pub use table::{BoxColumns, NO_ROW, Numbers, PointColumns, Present, Table};

@@ -9,7 +9,7 @@ use std::io;
 use std::io::Write;
 use std::path::Path;
 
-use super::table::{Numbers, Table};
+use super::table::{NO_ROW, Numbers, Table};
 use crate::error::{Error, Result, check_len};
 use crate::point::LonLat;
 use crate::stored::write_atomically_or;
@@ -23,10 +23,12 @@ const PARQUET: [&str; 2] = ["parquet", "geoparquet"];
 /// |---|---|
 /// | `left_row`, `right_row` | row numbers, from 0 |
 /// | `distance_m` | the distance of two places in meters |
-/// | `distance` | the distance of two boxes in the units of their coordinates, if pairs have distances |
+/// | `distance` | the distance of two points of the plane or of two boxes in the units of their coordinates, if pairs have distances |
 /// | `score` | the score, if pairs have scores |
 /// | `left.NAME`, `right.NAME` | all columns of both tables |
-/// | `geometry` (Parquet only) | the left place, or the left box as a polygon |
+/// | `geometry` (Parquet only) | the left place or point, or the left box as a polygon, in the reference system of the left table |
+///
+/// A left row without a match may be written too, as a pair with [`NO_ROW`]: its right columns are empty, or null in Parquet.
 ///
 /// Parquet output (GeoParquet 1.1.0) keeps the types of Parquet columns. A CSV column becomes integers or floats if all its
 /// fields are numbers, else text.
@@ -56,7 +58,7 @@ pub struct PairTable<'a> {
     pub left: &'a Table,
     /// The right table, or the left one again.
     pub right: &'a Table,
-    /// The left places or boxes, one per row.
+    /// The left places, points or boxes, one per row.
     pub geometries: Geometries<'a>,
 }
 
@@ -71,29 +73,32 @@ pub struct PairTable<'a> {
 pub enum Geometries<'a> {
     /// Places.
     Places(&'a [LonLat]),
+    /// Points of the plane.
+    Points(&'a [[f64; 2]]),
     /// Boxes: low and high corner.
     Boxes(&'a [[[f64; 2]; 2]]),
 }
 
 impl Geometries<'_> {
-    /// Returns the number of places or boxes.
+    /// Returns the number of places, points or boxes.
     pub fn len(&self) -> usize {
         match self {
             Self::Places(places) => places.len(),
+            Self::Points(points) => points.len(),
             Self::Boxes(boxes) => boxes.len(),
         }
     }
 
-    /// Returns true if there are no places or boxes.
+    /// Returns true if there are no places, points or boxes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the name of the column of distances.
-    fn distance_column(&self) -> &'static str {
+    pub fn distance_column(&self) -> &'static str {
         match self {
             Self::Places(_) => "distance_m",
-            Self::Boxes(_) => "distance",
+            Self::Points(_) | Self::Boxes(_) => "distance",
         }
     }
 }
@@ -111,9 +116,10 @@ impl Geometries<'_> {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Pairs<'a> {
-    /// The left and the right row of each pair.
+    /// The left and the right row of each pair. The right row is [`NO_ROW`] if the left row has no match.
     pub rows: &'a [[u32; 2]],
-    /// The distance of each pair: in meters between places, in the units of the coordinates between boxes.
+    /// The distance of each pair: in meters between places, in the units of the coordinates between points or boxes; NaN if there is no
+    /// right row.
     pub distances: Option<&'a [f64]>,
     /// The score of each pair.
     pub scores: Option<&'a Numbers>,
@@ -143,8 +149,9 @@ impl<'a> PairTable<'a> {
     /// Writes the batches of pairs that `find` passes to its argument. A name that ends in `.parquet` or `.geoparquet` is a
     /// Parquet file, any other name a CSV file. The file is replaced [atomically](super::write_atomically).
     ///
-    /// Memory does not depend on the number of pairs. CSV output takes the text of both tables and 8 bytes per row;
-    /// Parquet output takes all columns of both tables, and a column of up to a million rows of a batch.
+    /// Memory does not depend on the number of pairs. A table of up to 64 MiB is kept: as text for CSV output, as columns for Parquet
+    /// output. The rows of a larger table are read again for each batch; of a Parquet table, one row group of a column is in memory at a
+    /// time for Parquet output, and all columns of the rows of the batch for CSV output.
     ///
     /// # Errors
     /// [`Error::Shape`] for a batch whose distances or scores differ in number from its pairs, for rows beyond a table,
@@ -205,11 +212,31 @@ impl<'a> PairTable<'a> {
         )?;
         check_len("scores of pairs", pairs.rows.len(), pairs.scores.map_or(pairs.rows.len(), Numbers::len))?;
         for (side, table) in [self.left, self.right].into_iter().enumerate() {
-            let most = pairs.rows.iter().map(|pair| pair[side] as usize + 1).max().unwrap_or(0);
+            let rows = pairs.rows.iter().map(|pair| pair[side]).filter(|&row| side == 0 || row != NO_ROW);
+            let most = rows.max().map_or(0, |row| row as usize + 1);
             if most > table.len() {
                 check_len("rows of pairs", table.len(), most)?;
             }
         }
         Ok(())
+    }
+}
+
+/// The rows of one table in a batch of pairs.
+struct BatchRows {
+    /// The rows in ascending order, each once.
+    distinct: Vec<u32>,
+    /// The position of each pair's row among them, or [`NO_ROW`].
+    positions: Vec<u32>,
+}
+
+impl BatchRows {
+    fn new(rows: impl Iterator<Item = u32> + Clone) -> Self {
+        let mut distinct: Vec<u32> = rows.clone().filter(|&row| row != NO_ROW).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        let position = |row| distinct.binary_search(&row).map_or(NO_ROW, |position| position as u32);
+        let positions = rows.map(position).collect();
+        Self { distinct, positions }
     }
 }

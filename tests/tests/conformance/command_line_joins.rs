@@ -197,6 +197,24 @@ fn fields_are_written_as_they_were_read() {
 }
 
 #[test]
+fn semicolons_and_tabs_separate_fields() {
+    let join = format!("join {TABLES} --within 45km --device cpu");
+    let expected = answer(&join);
+    let airports = AIRPORTS.replace("iata;no", "\"iata;no\"");
+    for separator in [";", "\t"] {
+        // The quoted name of a city has a comma.
+        let cities = CITIES.replace(',', separator).replace(&format!("Oslo{separator}"), "Oslo,");
+        let (answer, _folder) = run(&cities, &airports.replace(',', separator), &join);
+        assert_eq!((answer.code, answer.err.as_str(), answer.out.as_str()), (0, "", expected.as_str()));
+    }
+    let error = refused(&CITIES.replace(',', ";").replace("18.07", "18,07"), AIRPORTS, &join);
+    assert_eq!(
+        error,
+        "error: @/cities.csv:2: column 'lon': '18,07' is not a number; expected a decimal point\n"
+    );
+}
+
+#[test]
 fn mistakes_are_named() {
     let join = format!("join {TABLES} --within 45km --device cpu");
     let bad = AIRPORTS.replace("60.32", "north");

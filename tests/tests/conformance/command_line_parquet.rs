@@ -54,7 +54,7 @@ fn pairs_as_parquet_and_as_csv() {
         let places = parquet.places(parquet.place_columns(None, None).unwrap()).unwrap();
         assert_eq!(places, [LonLat::new(18.07, 59.33), LonLat::new(10.75, 59.91)]);
         for (row, expected) in [(0, "ARN,17.92"), (1, "OSL,11.1")] {
-            let fields = parquet.rows().unwrap().row(row);
+            let fields = parquet.row(row).unwrap();
             assert_eq!(fields[9..11].join(","), expected);
             assert_eq!(fields[8], ["010", "030"][row], "codes with leading zeros are text");
         }

@@ -188,6 +188,44 @@ fn a_closed_pipe_is_not_a_failure() {
     }
 }
 
+#[test]
+fn tables_on_standard_input() {
+    let case = Case::new(700);
+    let run = |arguments: &str, input: Stdio| {
+        let Output { status, stdout, stderr } = case.command(arguments).stdin(input).output().unwrap();
+        assert_eq!(
+            (code(status), String::from_utf8(stderr).unwrap()),
+            (Some(0), String::new()),
+            "{arguments}"
+        );
+        String::from_utf8(stdout).unwrap()
+    };
+    let file = || fs::File::open(case.path("p.csv")).unwrap().into();
+    let pipe = |name: &str| {
+        let mut cat = Command::new("cat").arg(case.path(name)).stdout(Stdio::piped()).spawn().unwrap();
+        Stdio::from(cat.stdout.take().unwrap())
+    };
+    let knn = "knn --left p.csv --right p.csv --k 2 --device cpu";
+    let expected = run(knn, Stdio::null());
+    for input in [file(), pipe("p.csv")] {
+        assert_eq!(run(&knn.replace("--left p.csv", "--left -"), input), expected);
+    }
+    assert_eq!(run(&knn.replace("--right p.csv", "--right /dev/stdin"), pipe("p.csv")), expected);
+    let count = "self-join --left p.csv --within 20100km --count --device cpu";
+    assert_eq!(run(&count.replace("p.csv", "-"), pipe("p.csv")), run(count, Stdio::null()));
+    let info = run("info -", pipe("p.csv"));
+    assert!(info.starts_with("-: 700 rows") && info.contains("longitudes"), "{info}");
+    // Parquet needs positions in a file, which a pipe has not.
+    run(&format!("{knn} --out t.parquet"), Stdio::null());
+    let rows = run("knn --left - --right p.csv --device cpu", pipe("t.parquet"));
+    assert_eq!(rows.lines().count(), 1 + 1400);
+    fs::write(case.path("p.csv"), "lon,lat\n1,x\n").unwrap();
+    let mut refused = case.command(&count.replace("p.csv", "-"));
+    let Output { status, stderr, .. } = refused.stdin(pipe("p.csv")).output().unwrap();
+    let error = "error: standard input:2: column 'lat': 'x' is not a number\n";
+    assert_eq!((code(status), String::from_utf8(stderr).unwrap().as_str()), (Some(2), error));
+}
+
 /// Runs the program with an address space of `kib` KiB.
 fn limited(case: &Case, kib: u64, arguments: &str) -> Output {
     // Few threads and one arena, because their stacks and heaps need address space.

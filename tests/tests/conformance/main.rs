@@ -13,6 +13,7 @@ mod command_line_joins;
 mod command_line_parquet;
 mod command_line_process;
 mod command_line_render;
+mod command_line_tables;
 mod cust_bridge;
 mod degenerate;
 mod differential;

@@ -1,7 +1,7 @@
 //! The best-scored pairs.
 
 use super::condition::Condition;
-use super::stream::distances;
+use super::stream::{distances, rows};
 use super::task::Search;
 use crate::device::Work;
 use crate::score::ScoreText;
@@ -15,7 +15,7 @@ pub(super) struct Best<'p, C: Condition> {
     condition: C,
     k: usize,
     score: &'p ScoreText,
-    sets: [&'p [C::Item]; 2],
+    tables: [&'p JoinTable<C::Item>; 2],
     scores: Scores,
     has_integers: bool,
 }
@@ -35,7 +35,7 @@ impl<'p, C: Condition> Best<'p, C> {
         score: &'p ScoreText,
     ) -> Result<Self> {
         let numbers = |i: usize| match &score.columns[i] {
-            Some(name) => tables[i].table.numbers(tables[i].table.column(name)?),
+            Some(name) => tables[i].numbers(name),
             None => Ok(Numbers::Integers(vec![0; tables[i].items.len()])),
         };
         let (scores, are_integers) = match [numbers(0)?, numbers(1)?] {
@@ -43,12 +43,15 @@ impl<'p, C: Condition> Best<'p, C> {
             both => (Scores::Floats(both.map(Numbers::into_floats)), false),
         };
         let has_integers = are_integers && score.function != ScoreFunction::Weighted;
-        let sets = tables.map(|table| &table.items[..]);
-        Ok(Self { condition, k, score, sets, scores, has_integers })
+        Ok(Self { condition, k, score, tables, scores, has_integers })
+    }
+
+    fn sets(&self) -> [&'p [C::Item]; 2] {
+        self.tables.map(|table| &table.items[..])
     }
 
     fn scored<'s, S: Score>(&'s self, scores: &'s [Vec<S>; 2]) -> Result<[Scored<'s, C::Item, S>; 2]> {
-        let [left, right] = self.sets;
+        let [left, right] = self.sets();
         Ok([Scored::new(left, &scores[0])?, Scored::new(right, &scores[1])?])
     }
 }
@@ -57,11 +60,11 @@ impl<C: Condition> Search for Best<'_, C> {
     type Item = C::Item;
 
     fn num_items(&self) -> usize {
-        self.sets[0].len() + self.sets[1].len()
+        self.sets().map(<[_]>::len).iter().sum()
     }
 
     fn work(&self) -> Work {
-        self.condition.work(self.sets)
+        self.condition.work(self.sets())
     }
 
     fn plan(&self, on: &Device) -> Result<JoinPlan> {
@@ -82,8 +85,9 @@ impl<C: Condition> Search for Best<'_, C> {
             Scores::Integers(scores) => self.condition.best(on, self.scored(scores)?, self.k, self.score)?,
             Scores::Floats(scores) => self.condition.best(on, self.scored(scores)?, self.k, self.score)?,
         };
-        let rows: Vec<[u32; 2]> = pairs.iter().map(|pair| [pair.left, pair.right]).collect();
-        let distances = self.condition.has_distances().then(|| distances(self.sets, &rows));
+        let items: Vec<[u32; 2]> = pairs.iter().map(|pair| [pair.left, pair.right]).collect();
+        let distances = self.condition.has_distances().then(|| distances(self.tables, &items));
+        let rows = rows(self.tables, &items);
         let scores = numbers_of(&pairs, self.has_integers);
         take(Pairs { rows: &rows, distances: distances.as_deref(), scores: Some(&scores) })
     }

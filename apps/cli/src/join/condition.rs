@@ -1,11 +1,11 @@
-//! When two items are a pair: places within a distance, boxes by a predicate.
+//! When two items are a pair: places or points of the plane within a distance, boxes by a predicate.
 
 use clap::ValueEnum;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use crate::device::Work;
+use crate::items::{Bounds, Item, Planar};
 use crate::score::ScoreText;
-use crate::tables::{Bounds, Item};
 use kauri::join::{
     BoxJoin, DistanceJoin, JoinPlan, Score, ScoreFunction, Scored, ScoredPair, SelfPairs, TopKBoxJoin,
     TopKDistanceJoin,
@@ -80,6 +80,20 @@ pub(super) enum Predicate {
     Within,
     /// Left boxes that contain the right box; borders may touch
     Contains,
+}
+
+/// Points of the plane within a distance, in the units of their coordinates.
+#[derive(Clone, Copy)]
+pub(super) struct NearPlanar(pub(super) f64);
+
+impl NearPlanar {
+    fn join(self) -> DistanceJoin<f64> {
+        DistanceJoin::new(self.0)
+    }
+
+    fn top(self, k: usize) -> TopKDistanceJoin<f64> {
+        TopKDistanceJoin::new(self.0, k)
+    }
 }
 
 /// Boxes by a predicate.
@@ -205,6 +219,36 @@ impl Condition for Near {
     }
 }
 
+impl Condition for NearPlanar {
+    type Item = Planar;
+
+    library_joins!();
+
+    fn is_symmetric(self) -> bool {
+        true
+    }
+
+    fn has_distances(self) -> bool {
+        true
+    }
+
+    fn work(self, [left, right]: [&[Planar]; 2]) -> Work {
+        let covered = |axis: usize| {
+            let all = left.iter().chain(right).map(|point| point[axis]);
+            let (low, high) =
+                all.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), x| (low.min(x), high.max(x)));
+            covered(low..high, 2.0 * self.0)
+        };
+        Work::of_box_join(left.len(), right.len(), covered(0) * covered(1))
+    }
+}
+
+/// Returns the part of a range that a length covers; 1 for an empty range and a range of one value.
+fn covered(range: Range<f64>, length: f64) -> f64 {
+    // NaN becomes 1.
+    (length / (range.end - range.start)).min(1.0)
+}
+
 impl Condition for BoxCondition {
     type Item = Bounds;
 
@@ -221,7 +265,7 @@ impl Condition for BoxCondition {
     fn work(self, [left, right]: [&[Bounds]; 2]) -> Work {
         let within = if let Self::Within(distance) = self { distance } else { 0.0 };
         // The part of the space where a mean right box is a partner of a mean left box.
-        let covered = |axis: usize| {
+        let part = |axis: usize| {
             let all = || left.iter().chain(right);
             let low = all().map(|bounds| bounds[0][axis]).fold(f64::INFINITY, f64::min);
             let high = all().map(|bounds| bounds[1][axis]).fold(f64::NEG_INFINITY, f64::max);
@@ -229,10 +273,9 @@ impl Condition for BoxCondition {
                 set.iter().map(|[low, high]| (high[axis] - low[axis]).max(0.0)).sum::<f64>()
                     / set.len() as f64
             };
-            // NaN, of empty sets or of equal points, becomes 1.
-            ((mean(left) + mean(right) + 2.0 * within) / (high - low)).min(1.0)
+            covered(low..high, mean(left) + mean(right) + 2.0 * within)
         };
-        Work::of_box_join(left.len(), right.len(), covered(0) * covered(1))
+        Work::of_box_join(left.len(), right.len(), part(0) * part(1))
     }
 }
 

@@ -4,9 +4,10 @@ use clap::Args;
 use std::io::Write;
 
 use crate::device::{DeviceChoice, DeviceOption, Work};
+use crate::items::Item;
 use crate::output::Destination;
 use crate::progress::Steps;
-use crate::tables::{Item, JoinTable};
+use crate::tables::JoinTable;
 use crate::{Result, Streams};
 use kauri::Device;
 use kauri::io::TakePairs;

@@ -27,7 +27,7 @@ impl Lattice {
     /// Returns what to add to the coordinates on another lattice to get those on this one, or `None` if its points are not on this lattice.
     pub(super) fn shift_of(&self, other: &Self) -> Option<[i64; 3]> {
         let mut shift = [0; 3];
-        for axis in 0..3 {
+        for (axis, shift) in shift.iter_mut().enumerate() {
             let steps = (other.offset[axis] - self.offset[axis]) / self.scale[axis];
             let is_on_lattice = self.scale[axis] == other.scale[axis]
                 && (steps - steps.round()).abs() <= TOLERANCE
@@ -35,7 +35,7 @@ impl Lattice {
             if !is_on_lattice {
                 return None;
             }
-            shift[axis] = steps.round() as i64;
+            *shift = steps.round() as i64;
         }
         Some(shift)
     }

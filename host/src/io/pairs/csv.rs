@@ -1,12 +1,12 @@
-//! Writes pairs as CSV. The rows of both tables are converted to text once and copied for each pair.
+//! Writes pairs as CSV. The rows of a small table are converted to text once, the rows of a large one for each batch that has them.
 
 use csv::{ByteRecord, Writer};
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::{Geometries, NO_PAIRS, PairSink, PairTable, Pairs};
+use super::{BatchRows, Geometries, NO_PAIRS, PairSink, PairTable, Pairs};
 use crate::error::{Error, Result};
-use crate::io::table::{Numbers, Table};
+use crate::io::table::{NO_ROW, Numbers, Table};
 use crate::memory;
 
 /// The bytes of text written at a time.
@@ -17,14 +17,14 @@ pub(super) struct CsvPairs<'a, 'w> {
     tables: PairTable<'a>,
     path: &'a Path,
     to: &'w mut dyn Write,
-    /// The text of both tables, after the first pair.
-    texts: Option<[CsvRows; 2]>,
+    /// The text of each table that is small, after the first pair.
+    kept: Option<[Option<CsvRows>; 2]>,
     has_header: bool,
 }
 
 impl<'a, 'w> CsvPairs<'a, 'w> {
     pub(super) fn new(tables: PairTable<'a>, path: &'a Path, to: &'w mut dyn Write) -> Self {
-        Self { tables, path, to, texts: None, has_header: false }
+        Self { tables, path, to, kept: None, has_header: false }
     }
 
     /// Writes the header, unless it has been written.
@@ -50,12 +50,17 @@ impl<'a, 'w> CsvPairs<'a, 'w> {
     /// Writes the numbers of a pair, each with a comma.
     fn numbers(&self, to: &mut Vec<u8>, pairs: Pairs<'_>, i: usize) -> io::Result<()> {
         let [left, right] = pairs.rows[i];
-        write!(to, "{left},{right},")?;
+        write!(to, "{left},")?;
+        match right {
+            NO_ROW => write!(to, ",")?,
+            right => write!(to, "{right},")?,
+        }
         match (pairs.distances, self.tables.geometries) {
             (None, _) => {}
+            (Some(_), _) if right == NO_ROW => write!(to, ",")?,
             // To a millimeter.
             (Some(all), Geometries::Places(_)) => write!(to, "{:.3},", all[i])?,
-            (Some(all), Geometries::Boxes(_)) => write!(to, "{},", all[i])?,
+            (Some(all), _) => write!(to, "{},", all[i])?,
         }
         match pairs.scores {
             None => Ok(()),
@@ -75,29 +80,72 @@ impl PairSink for CsvPairs<'_, '_> {
         if pairs.rows.is_empty() {
             return Ok(());
         }
-        let texts = match self.texts.take() {
-            Some(texts) => texts,
-            None => [CsvRows::new(self.tables.left)?, CsvRows::new(self.tables.right)?],
+        let tables = [self.tables.left, self.tables.right];
+        let kept = match self.kept.take() {
+            Some(kept) => kept,
+            None => {
+                let keep = |table: &Table| table.is_small().then(|| CsvRows::new(table, None)).transpose();
+                [keep(tables[0])?, keep(tables[1])?]
+            }
         };
+        let [left, right] = [0, 1].map(|side| {
+            BatchTexts::new(tables[side], kept[side].as_ref(), pairs.rows.iter().map(move |pair| pair[side]))
+        });
+        let (left, right) = (left?, right?);
         let mut chunk = Vec::with_capacity(2 * CHUNK);
-        for (i, &[left, right]) in pairs.rows.iter().enumerate() {
+        for i in 0..pairs.rows.len() {
             self.numbers(&mut chunk, pairs, i).map_err(out_of_memory)?;
-            chunk.extend_from_slice(texts[0].row(left as usize));
+            chunk.extend_from_slice(left.row(i));
             chunk.push(b',');
-            chunk.extend_from_slice(texts[1].row(right as usize));
+            chunk.extend_from_slice(right.row(i));
             chunk.push(b'\n');
             if chunk.len() >= CHUNK {
                 self.write(&chunk)?;
                 chunk.clear();
             }
         }
-        self.texts = Some(texts);
-        self.write(&chunk)
+        self.write(&chunk)?;
+        drop((left, right));
+        self.kept = Some(kept);
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<()> {
         // A table without pairs has a header too.
         self.header(NO_PAIRS)
+    }
+}
+
+/// The text of one table's row in each pair of a batch.
+struct BatchTexts<'k> {
+    kept: Option<&'k CsvRows>,
+    /// The text of the batch's rows, unless the table is small.
+    read: CsvRows,
+    positions: Vec<u32>,
+    /// The text of a missing row.
+    missing: Vec<u8>,
+}
+
+impl<'k> BatchTexts<'k> {
+    fn new(
+        table: &Table,
+        kept: Option<&'k CsvRows>,
+        rows: impl Iterator<Item = u32> + Clone,
+    ) -> Result<Self> {
+        let missing = vec![b','; table.columns().len() - 1];
+        if kept.is_some() {
+            return Ok(Self { kept, read: CsvRows::with_capacity(0)?, positions: rows.collect(), missing });
+        }
+        let BatchRows { distinct, positions } = BatchRows::new(rows);
+        Ok(Self { kept, read: CsvRows::new(table, Some(&distinct))?, positions, missing })
+    }
+
+    /// Returns the text of the row of a pair.
+    fn row(&self, pair: usize) -> &[u8] {
+        match self.positions[pair] {
+            NO_ROW => &self.missing,
+            position => self.kept.unwrap_or(&self.read).row(position as usize),
+        }
     }
 }
 
@@ -109,9 +157,10 @@ struct CsvRows {
 }
 
 impl CsvRows {
-    fn new(table: &Table) -> Result<Self> {
-        let mut rows = Self::with_capacity(table.len())?;
-        table.each_row(|row| rows.push(row))?;
+    /// Reads all rows of a table, or the `selected` ones, which must be in ascending order.
+    fn new(table: &Table, selected: Option<&[u32]>) -> Result<Self> {
+        let mut rows = Self::with_capacity(selected.map_or(table.len(), <[u32]>::len))?;
+        table.each_row(selected, |row| rows.push(row))?;
         Ok(rows)
     }
 

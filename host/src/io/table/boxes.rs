@@ -1,8 +1,8 @@
 //! The boxes of a table: the columns that hold them, and their values.
 
-use super::{Rows, Table};
+use super::points::NO_BYTES;
+use super::{Present, Rows, Table, finite, present};
 use crate::error::{FileLocation, Result};
-use crate::memory;
 
 /// Names of columns: least x, least y, greatest x, greatest y; case is ignored.
 const CORNERS: [&str; 4] = ["xmin", "ymin", "xmax", "ymax"];
@@ -34,7 +34,8 @@ pub enum BoxColumns {
 
 impl Table {
     /// Returns the columns of the boxes: the given names of the columns with the least x, least y, greatest x and greatest y, else the
-    /// columns named `xmin`, `ymin`, `xmax` and `ymax`, else the bounding boxes of a GeoParquet file, else its geometries.
+    /// columns named `xmin`, `ymin`, `xmax` and `ymax`, else the bounding boxes of a GeoParquet file, else its geometries. After
+    /// [`set_geometry`](Self::set_geometry) the geometries come before columns with these names.
     ///
     /// # Errors
     /// [`Error::InvalidFile`](crate::Error::InvalidFile) if there are none, for GeoParquet metadata without a geometry column that can be
@@ -44,7 +45,9 @@ impl Table {
             let columns = [self.column(x0)?, self.column(y0)?, self.column(x1)?, self.column(y1)?];
             return Ok(BoxColumns::Corners(columns));
         }
-        if let [Some(x0), Some(y0), Some(x1), Some(y1)] = CORNERS.map(|name| self.find(&[name])) {
+        if let [Some(x0), Some(y0), Some(x1), Some(y1)] = CORNERS.map(|name| self.find(&[name]))
+            && !self.has_chosen_geometry()
+        {
             return Ok(BoxColumns::Corners([x0, y0, x1, y1]));
         }
         #[cfg(feature = "parquet")]
@@ -64,31 +67,43 @@ impl Table {
     /// geometry, and for boxes in columns whose least x or y exceeds the greatest;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn boxes(&self, columns: BoxColumns) -> Result<Vec<[[f64; 2]; 2]>> {
+        self.all_boxes(columns, false)
+    }
+
+    /// Reads the boxes of the rows that have one: rows with an empty field or a null are left out. An empty geometry has a box without a
+    /// partner, as in [`boxes`](Self::boxes).
+    ///
+    /// # Errors
+    /// Errors of [`boxes`](Self::boxes) for values that are not missing.
+    pub fn present_boxes(&self, columns: BoxColumns) -> Result<Present<[[f64; 2]; 2]>> {
+        present(self.all_boxes(columns, true)?, |bounds| bounds.as_flattened().iter().any(|x| x.is_nan()))
+    }
+
+    /// Reads the boxes of all rows. A missing box has NaN.
+    fn all_boxes(&self, columns: BoxColumns, may_be_missing: bool) -> Result<Vec<[[f64; 2]; 2]>> {
         match (columns, &self.rows) {
             (BoxColumns::Corners(columns) | BoxColumns::Covering(columns), _) => {
-                self.boxes_of_corners(columns)
+                self.boxes_of_corners(columns, may_be_missing)
             }
-            (BoxColumns::Geometries(_), Rows::Csv(csv)) => {
-                Err(self.source.invalid(csv.header(), None, "no column has geometries as bytes"))
+            (BoxColumns::Geometries(column), Rows::Csv(csv)) => {
+                Err(self.source.invalid(csv.header(), Some(&self.columns()[column]), NO_BYTES))
             }
             #[cfg(feature = "parquet")]
             (BoxColumns::Geometries(column), Rows::Parquet(parquet)) => {
-                let bounds = parquet.bounds(&self.source, column)?;
+                let bounds = parquet.bounds(&self.source, column, may_be_missing)?;
                 // Among the other boxes, because a join makes a grid of the space that boxes cover.
-                let [x, y] = bounds.iter().flatten().next().map_or([0.0; 2], |&[low, _]| low);
+                let lows = bounds.iter().flatten().map(|&[low, _]| low);
+                let [x, y] = lows.into_iter().find(|low| !low[0].is_nan()).unwrap_or([0.0; 2]);
                 let empty = [[x, y], [x.next_down(), y]];
                 Ok(bounds.into_iter().map(|bounds| bounds.unwrap_or(empty)).collect())
             }
         }
     }
 
-    fn boxes_of_corners(&self, columns: [usize; 4]) -> Result<Vec<[[f64; 2]; 2]>> {
-        let mut boxes = memory::vec_with_capacity(self.len(), "boxes of a table")?;
-        let numbers = |column: usize| Ok(self.numbers(columns[column])?.into_floats());
-        let (low, high) = ([numbers(0)?, numbers(1)?], [numbers(2)?, numbers(3)?]);
-        for row in 0..self.len() {
-            for axis in 0..2 {
-                let (least, greatest) = (low[axis][row], high[axis][row]);
+    fn boxes_of_corners(&self, columns: [usize; 4], may_be_missing: bool) -> Result<Vec<[[f64; 2]; 2]>> {
+        let corners = self.coordinates(columns, [finite; 4], may_be_missing)?;
+        for (row, [x0, y0, x1, y1]) in corners.iter().enumerate() {
+            for (axis, (least, greatest)) in [(x0, x1), (y0, y1)].into_iter().enumerate() {
                 if least > greatest {
                     let name = &self.columns()[columns[axis]];
                     let hint = ["; split a box over the date line in two", ""][axis];
@@ -96,9 +111,17 @@ impl Table {
                     return Err(self.source.invalid_cell(self.location(row), columns[2 + axis], what));
                 }
             }
-            boxes.push([[low[0][row], low[1][row]], [high[0][row], high[1][row]]]);
         }
-        Ok(boxes)
+        // In place: both types have equal sizes.
+        Ok(corners.into_iter().map(|[x0, y0, x1, y1]| [[x0, y0], [x1, y1]]).collect())
+    }
+
+    fn has_chosen_geometry(&self) -> bool {
+        match &self.rows {
+            Rows::Csv(_) => false,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.has_chosen_geometry(),
+        }
     }
 
     /// Returns the location of a row in the file.
@@ -114,10 +137,9 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
 
     fn table(text: &str) -> Table {
-        Table::from_csv(Path::new("t.csv"), text.into()).unwrap()
+        Table::read_stream(text.as_bytes(), "t.csv").unwrap()
     }
 
     fn refused(text: &str) -> String {
@@ -135,7 +157,10 @@ mod tests {
         assert_eq!(named.boxes(columns).unwrap()[1], [[0.0, -1.5], [6.0, -1.5]]);
         assert!(table("xmin,ymin,xmax,ymax\n").boxes(BoxColumns::Corners([0, 1, 2, 3])).unwrap().is_empty());
         let error = named.boxes(BoxColumns::Geometries(0)).unwrap_err().to_string();
-        assert_eq!(error, "t.csv:1: no column has geometries as bytes");
+        assert!(
+            error.starts_with("t.csv:1: column 'YMAX': a CSV file has no geometries as bytes"),
+            "{error}"
+        );
     }
 
     #[test]

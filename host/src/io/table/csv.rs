@@ -1,20 +1,34 @@
-//! CSV tables: the bytes of a file, and columns that are parsed on demand.
-
-use csv::ByteRecord;
-use std::io::Read;
-use std::path::Path;
+//! CSV tables: the positions of the rows in a file, and columns that are parsed on demand.
 
 #[cfg(feature = "parquet")]
-use super::Values;
-use super::{Numbers, PlaceColumns, Source, finite, latitude, longitude};
+mod typed;
+
+#[cfg(feature = "parquet")]
+pub(super) use typed::Kind;
+
+use csv::ByteRecord;
+use std::io::{BufReader, Read};
+use std::slice;
+
+use super::input::{Input, InputReader};
+use super::{Check, Numbers, Source, finite};
 use crate::error::{FileLocation, Result};
 use crate::memory;
-use crate::point::LonLat;
 
-/// The bytes of a file with a header line.
+/// The separators of fields. If two split the header into equally many fields, the last one is taken.
+const SEPARATORS: [u8; 3] = [b'\t', b';', b','];
+/// The bytes read at a time, if all rows are read.
+const BUFFER: usize = 1 << 16;
+/// The bytes read at a time, if some rows are read.
+const SMALL_BUFFER: usize = 1 << 13;
+
+/// A file with a header line.
 #[derive(Clone, Debug)]
 pub(super) struct Csv {
-    bytes: Vec<u8>,
+    input: Input,
+    /// The byte between two fields of a row.
+    separator: u8,
+    num_columns: usize,
     /// The line of the header.
     header: FileLocation,
     /// For each row the end of the previous record.
@@ -22,22 +36,22 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    /// Parses the rows of a file. Returns the names of its columns too.
-    pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Result<(Self, Source)> {
-        let mut source = Source { path: path.into(), columns: Vec::new() };
-        let mut csv = Self { bytes, header: FileLocation::Line(1), starts: Vec::new() };
+    /// Finds the rows of a file. Adds the names of its columns to `source`.
+    pub(super) fn new(source: &mut Source, input: Input) -> Result<Self> {
+        let separator = separator(&input)?;
+        let (num_columns, starts) = (0, Vec::new());
+        let mut csv = Self { input, separator, num_columns, header: FileLocation::Line(1), starts };
         let mut starts = Vec::new();
-        let mut reader = reader(&csv.bytes[..]);
+        let mut reader = reader(csv.input.reader(0), separator, BUFFER);
         let mut record = ByteRecord::new();
-        if !next(&mut reader, &mut record) {
+        if !next(&csv.input, &mut reader, &mut record)? {
             return Err(source.invalid(csv.header, None, "the file is empty; expected a header"));
         }
         let name =
             |name: &[u8]| String::from_utf8_lossy(name).trim_start_matches('\u{feff}').trim().to_owned();
         source.columns = record.iter().map(name).collect();
-        let header = csv.line(record.position().map_or(0, csv::Position::byte));
-        while next(&mut reader, &mut record) {
-            let start = record.position().map_or(0, csv::Position::byte);
+        let header = csv.line(start_of(&record));
+        while next(&csv.input, &mut reader, &mut record)? {
             let (expected, got) = (source.columns.len(), record.len());
             if got != expected {
                 let what = if got < expected {
@@ -46,18 +60,23 @@ impl Csv {
                     format!("the row has {got} fields, the header {expected}")
                 };
                 let column = source.columns.get(got).map(String::as_str);
-                return Err(source.invalid(csv.line(start), column, what));
+                return Err(source.invalid(csv.line(start_of(&record)), column, what));
             }
             memory::reserve_more(&mut starts, 1, "rows of a table")?;
-            starts.push(start);
+            starts.push(start_of(&record));
         }
         drop(reader);
-        (csv.header, csv.starts) = (header, starts);
-        Ok((csv, source))
+        (csv.header, csv.starts, csv.num_columns) = (header, starts, source.columns.len());
+        Ok(csv)
     }
 
     pub(super) fn len(&self) -> usize {
         self.starts.len()
+    }
+
+    /// Returns the bytes of the file.
+    pub(super) fn bytes(&self) -> u64 {
+        self.input.len()
     }
 
     /// Returns the line of a row.
@@ -68,22 +87,6 @@ impl Csv {
     /// Returns the line of the header.
     pub(super) fn header(&self) -> FileLocation {
         self.header
-    }
-
-    pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
-        let PlaceColumns::LonLat { lon, lat } = columns else {
-            return Err(source.invalid(self.header, None, "no column has points as bytes"));
-        };
-        let mut places = memory::vec_with_capacity(self.len(), "places of a table")?;
-        self.each(|start, record| {
-            let degrees = |column: usize, check: fn(f64) -> Result<f64, String>| {
-                let value = number(&String::from_utf8_lossy(&record[column])).and_then(check);
-                value.map_err(|what| source.invalid_cell(self.line(start), column, what))
-            };
-            places.push(LonLat::new(degrees(lon, longitude)?, degrees(lat, latitude)?));
-            Ok(())
-        })?;
-        Ok(places)
     }
 
     pub(super) fn numbers(&self, source: &Source, column: usize) -> Result<Numbers> {
@@ -102,97 +105,141 @@ impl Csv {
         Ok(integers.map_or(Numbers::Floats(floats), Numbers::Integers))
     }
 
-    /// Returns the fields of a row, as text.
-    pub(super) fn row(&self, row: usize) -> Vec<String> {
-        let mut record = ByteRecord::new();
-        // The row has been read before, so this cannot fail.
-        next(&mut self.rows_from(self.starts[row]), &mut record);
-        record.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect()
-    }
-
-    /// Returns the values of a column: integers or floats if all its nonempty fields are, else text.
-    #[cfg(feature = "parquet")]
-    pub(super) fn values(&self, column: usize) -> Result<Values> {
-        let mut texts = memory::vec_with_capacity(self.len(), "values of a column")?;
-        let (mut integers, mut floats) = (Some(Vec::new()), Some(Vec::new()));
-        self.each(|_, record| {
-            let text = String::from_utf8_lossy(&record[column]);
-            let trimmed = text.trim();
-            if !trimmed.is_empty() {
-                let plain = Some(trimmed).filter(|text| is_plain(text));
-                push_or_clear(&mut integers, plain.and_then(|text| text.parse().ok()));
-                push_or_clear(&mut floats, plain.and_then(|text| number(text).ok()));
-            }
-            texts.push(memory::copy_text(&text, "values of a column")?);
-            Ok(())
-        })?;
-        // A column without values is text.
-        let numbers = match (integers, floats) {
-            (Some(integers), _) if !integers.is_empty() => Values::integers(integers),
-            (_, Some(floats)) if !floats.is_empty() => Values::floats(floats),
-            _ => return Ok(Values::texts(texts.into_iter())),
-        };
-        Ok(numbers.with_nulls(texts.iter().map(|text| !text.trim().is_empty())))
+    /// Reads a coordinate in a column of a row, given with the end of the record before it. A blank field that `may_be_missing` is NaN.
+    pub(super) fn coordinate(
+        &self,
+        source: &Source,
+        (start, record, column): (u64, &ByteRecord, usize),
+        check: Check,
+        may_be_missing: bool,
+    ) -> Result<f64> {
+        let text = String::from_utf8_lossy(&record[column]);
+        if may_be_missing && text.trim().is_empty() {
+            return Ok(f64::NAN);
+        }
+        let value = number(&text).and_then(check);
+        value.map_err(|what| source.invalid_cell(self.line(start), column, what))
     }
 
     /// Calls `visit` with each row and the end of the previous record.
     pub(super) fn each(&self, mut visit: impl FnMut(u64, &ByteRecord) -> Result<()>) -> Result<()> {
         let Some(&first) = self.starts.first() else { return Ok(()) };
-        let (mut reader, mut record) = (self.rows_from(first), ByteRecord::new());
+        // The input begins with an empty line, because the reader would skip a byte order mark at the start, and here that
+        // would be part of a row.
+        let mut reader = reader(b"\n".chain(self.input.reader(first)), self.separator, BUFFER);
+        let mut record = ByteRecord::new();
         for &start in &self.starts {
-            next(&mut reader, &mut record);
+            self.next_row(&mut reader, &mut record)?;
             visit(start, &record)?;
         }
-        Ok(())
+        self.input.check_unchanged()
     }
 
-    /// Returns a reader of the rows that follow a byte. The input begins with an empty line, because the reader would skip
-    /// a byte order mark at the start, and here that would be part of a row.
-    fn rows_from(&self, start: u64) -> csv::Reader<impl Read + '_> {
-        reader(b"\n".chain(&self.bytes[start as usize..]))
+    /// Calls `visit` with each of these rows, which must be in ascending order.
+    pub(super) fn each_of(
+        &self,
+        rows: &[u32],
+        mut visit: impl FnMut(&ByteRecord) -> Result<()>,
+    ) -> Result<()> {
+        let mut reader = reader(SelectedRows::new(self, rows), self.separator, SMALL_BUFFER);
+        let mut record = ByteRecord::new();
+        for _ in rows {
+            self.next_row(&mut reader, &mut record)?;
+            visit(&record)?;
+        }
+        self.input.check_unchanged()
+    }
+
+    /// Reads a row that was found before.
+    fn next_row(&self, reader: &mut csv::Reader<impl Read>, record: &mut ByteRecord) -> Result<()> {
+        match next(&self.input, reader, record)? && record.len() == self.num_columns {
+            true => Ok(()),
+            false => Err(self.input.changed()),
+        }
     }
 
     /// Returns the line, from 1, of the record that follows a byte. Lines are counted only for errors, and from the bytes:
     /// the reader's own count belongs to the end of the previous record, before blank lines and the second half of CRLF.
     fn line(&self, end_of_last: u64) -> FileLocation {
-        let end_of_last = (end_of_last as usize).min(self.bytes.len());
-        let skipped =
-            self.bytes[end_of_last..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
-        let before = &self.bytes[..end_of_last + skipped];
-        let is_end =
-            |(i, &byte): (usize, &u8)| byte == b'\n' || byte == b'\r' && before.get(i + 1) != Some(&b'\n');
-        FileLocation::Line(1 + before.iter().enumerate().filter(|&at| is_end(at)).count() as u64)
+        let (mut line, mut last) = (1, 0);
+        for (at, byte) in (0..).zip(BufReader::with_capacity(BUFFER, self.input.reader(0)).bytes()) {
+            let Ok(byte) = byte else { return FileLocation::Whole };
+            if at >= end_of_last && !matches!(byte, b'\r' | b'\n') {
+                break;
+            }
+            line += u64::from(byte == b'\r' || byte == b'\n' && last != b'\r');
+            last = byte;
+        }
+        FileLocation::Line(line)
     }
 }
 
-fn reader<R: Read>(input: R) -> csv::Reader<R> {
-    csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(input)
+/// The bytes of some rows, one after another, each after an empty line.
+struct SelectedRows<'a> {
+    starts: &'a [u64],
+    rows: slice::Iter<'a, u32>,
+    input: BufReader<InputReader<'a>>,
+    /// The position of `input`, and the end of the row there.
+    at: u64,
+    end: u64,
+    len: u64,
+}
+
+impl<'a> SelectedRows<'a> {
+    fn new(csv: &'a Csv, rows: &'a [u32]) -> Self {
+        let input = BufReader::with_capacity(SMALL_BUFFER, csv.input.reader(0));
+        Self { starts: &csv.starts, rows: rows.iter(), input, at: 0, end: 0, len: csv.input.len() }
+    }
+}
+
+impl Read for SelectedRows<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        if self.at == self.end {
+            let (Some(&row), Some(first)) = (self.rows.next(), bytes.first_mut()) else { return Ok(0) };
+            let start = self.starts[row as usize];
+            self.input.seek_relative((start - self.at) as i64)?;
+            self.at = start;
+            self.end = self.starts.get(row as usize + 1).copied().unwrap_or(self.len);
+            *first = b'\n';
+            return Ok(1);
+        }
+        let most = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(bytes.len());
+        let num_read = self.input.read(&mut bytes[..most])?;
+        self.at += num_read as u64;
+        Ok(num_read)
+    }
+}
+
+/// Returns the separator that splits the header, the first record, into the most fields.
+fn separator(input: &Input) -> Result<u8> {
+    let (mut best, mut most) = (b',', 0);
+    for separator in SEPARATORS {
+        let mut header = ByteRecord::new();
+        next(input, &mut reader(input.reader(0), separator, SMALL_BUFFER), &mut header)?;
+        if header.len() >= most {
+            (best, most) = (separator, header.len());
+        }
+    }
+    Ok(best)
+}
+
+fn reader<R: Read>(input: R, separator: u8, buffer: usize) -> csv::Reader<R> {
+    let mut builder = csv::ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).delimiter(separator).buffer_capacity(buffer).from_reader(input)
 }
 
 /// Reads the next record; false at the end.
-fn next(reader: &mut csv::Reader<impl Read>, record: &mut ByteRecord) -> bool {
-    // Reading bytes from memory with any number of fields and without UTF-8 cannot fail.
-    reader.read_byte_record(record).unwrap_or(false)
+fn next(input: &Input, reader: &mut csv::Reader<impl Read>, record: &mut ByteRecord) -> Result<bool> {
+    reader.read_byte_record(record).map_err(|error| match error.into_kind() {
+        csv::ErrorKind::Io(error) => input.error(error),
+        // Cannot happen with any number of fields and without UTF-8.
+        _ => input.changed(),
+    })
 }
 
-/// Appends a value, or drops all values if one is missing.
-#[cfg(feature = "parquet")]
-fn push_or_clear<T>(all: &mut Option<Vec<T>>, value: Option<T>) {
-    match (all.as_mut(), value) {
-        (Some(values), Some(value)) => values.push(value),
-        _ => *all = None,
-    }
-}
-
-/// Returns true for a plain number. A field with leading zeros or a plus sign is a code, not a number.
-#[cfg(feature = "parquet")]
-fn is_plain(text: &str) -> bool {
-    let digits = text.strip_prefix('-').unwrap_or(text).as_bytes();
-    match digits {
-        [b'0', second, ..] => !second.is_ascii_digit(),
-        [first, ..] => first.is_ascii_digit(),
-        [] => false,
-    }
+/// Returns the end of the record before this one.
+fn start_of(record: &ByteRecord) -> u64 {
+    record.position().map_or(0, csv::Position::byte)
 }
 
 /// Parses a finite number. The error is the reason why the field is not one.
@@ -201,6 +248,9 @@ fn number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) => finite(value),
         Err(_) if text.is_empty() => Err("empty; expected a number".into()),
+        Err(_) if text.replacen(',', ".", 1).parse::<f64>().is_ok() => {
+            Err(format!("'{text}' is not a number; expected a decimal point"))
+        }
         Err(_) => Err(format!("'{text}' is not a number")),
     }
 }
@@ -208,6 +258,27 @@ fn number(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use crate::io::Table;
+
+    #[test]
+    fn the_header_selects_the_separator() {
+        for (text, columns, first) in [
+            ("a,b\n1,2;3\n", "a|b", "1|2;3"),
+            ("a;b;c\n1;2,5;\"3;4\"\n", "a|b|c", "1|2,5|3;4"),
+            ("\u{feff}a\tb\r\n1,5\t2 3\r\n", "a|b", "1,5|2 3"),
+            // Separators in quotes split nothing.
+            ("\"a;b;c\",d\n1,2\n", "a;b;c|d", "1|2"),
+            ("\"x,y,z\";b\n1;2\n", "x,y,z|b", "1|2"),
+            // Equally many fields, and one field.
+            ("a;b,c\n1,2\n", "a;b|c", "1|2"),
+            ("a\n1\n", "a", "1"),
+        ] {
+            let table = Table::read_stream(text.as_bytes(), "t.csv").unwrap();
+            assert_eq!(table.columns().join("|"), columns, "{text}");
+            assert_eq!(table.row(0).unwrap().join("|"), first, "{text}");
+        }
+        let error = Table::read_stream(&b"a;b\n1;2;3\n"[..], "t.csv").unwrap_err();
+        assert_eq!(error.to_string(), "t.csv:2: the row has 3 fields, the header 2");
+    }
 
     /// The reader skips a byte order mark only at the start of its input. Later ones belong to a row.
     #[test]
@@ -217,6 +288,6 @@ mod tests {
         let table = Table::read(file.path()).unwrap();
         assert_eq!(table.columns(), ["name"]);
         assert_eq!(table.texts(0).unwrap(), ["\u{feff}", "b"]);
-        assert_eq!(table.rows().unwrap().row(0), ["\u{feff}"]);
+        assert_eq!(table.row(0).unwrap(), ["\u{feff}"]);
     }
 }

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 /// The key of the GeoParquet metadata in a Parquet file.
 pub(super) const KEY: &str = "geo";
 
-/// The primary geometry column of a file, as the metadata describe it.
+/// The geometry column of a file, as the metadata describe it.
 #[derive(Debug)]
-pub(super) struct Primary {
+pub(super) struct GeometryColumn {
     pub(super) name: String,
-    description: Value,
+    /// `None` for a column that the metadata do not describe.
+    description: Option<Value>,
 }
 
 /// The encoding of a geometry column.
@@ -24,30 +25,48 @@ pub(super) enum Encoding {
 /// The reason why a file cannot be read, and the column, if known.
 pub(super) type MetadataError = (Option<String>, String);
 
-impl Primary {
-    /// Parses the metadata of a file.
-    pub(super) fn new(text: &str) -> Result<Self, MetadataError> {
-        let metadata: Value = serde_json::from_str(text)
-            .map_err(|error| (None, format!("its geo metadata are not JSON: {error}")))?;
+impl GeometryColumn {
+    /// Returns the primary column of a file with this metadata.
+    pub(super) fn primary(text: &str) -> Result<Self, MetadataError> {
+        let metadata = parse(text)?;
         let name = metadata["primary_column"].as_str().map(str::to_owned);
         let name = name.ok_or_else(|| (None, "its geo metadata name no primary_column".to_owned()))?;
         match metadata["columns"].get(&name).cloned() {
-            Some(description) => Ok(Self { name, description }),
+            Some(description) => Ok(Self { name, description: Some(description) }),
             None => Err((Some(name), "the geo metadata do not describe this column".into())),
         }
     }
 
+    /// Returns a chosen column of a file that may have metadata. If they do not describe it, it is in well-known binary and in an unknown
+    /// reference system.
+    pub(super) fn named(name: &str, text: Option<&str>) -> Result<Self, MetadataError> {
+        let metadata = text.map(parse).transpose()?;
+        let description = metadata.and_then(|metadata| metadata["columns"].get(name).cloned());
+        Ok(Self { name: name.to_owned(), description })
+    }
+
+    /// Returns true if the metadata describe the column.
+    pub(super) fn is_described(&self) -> bool {
+        self.description.is_some()
+    }
+
     /// Returns the reference system; `None` for longitudes and latitudes.
     pub(super) fn crs(&self) -> Option<&Value> {
+        let Some(description) = &self.description else { return Some(&Value::Null) };
         // The default is longitudes and latitudes.
-        let crs = self.description.get("crs")?;
+        let crs = description.get("crs")?;
         Some(crs).filter(|crs| crs_id(crs).is_none_or(|id| !is_lon_lat(&id)))
     }
 
-    /// Checks that the coordinates are longitudes and latitudes, and returns their encoding.
-    pub(super) fn lon_lat(&self) -> Result<Encoding, MetadataError> {
+    fn field(&self, name: &str) -> &Value {
+        self.description.as_ref().map_or(&Value::Null, |description| &description[name])
+    }
+
+    /// Checks that the coordinates are longitudes and latitudes, which those of a column without a description may be.
+    pub(super) fn check_lon_lat(&self) -> Result<(), MetadataError> {
         match self.crs() {
-            None => self.encoding("points, as WKB or 'point'"),
+            None => Ok(()),
+            Some(_) if !self.is_described() => Ok(()),
             Some(_) => self.reject(wrong_crs(self.crs_name().as_deref().unwrap_or("unknown"))),
         }
     }
@@ -64,7 +83,8 @@ impl Primary {
 
     /// Returns the encoding. The error says what was `expected`.
     pub(super) fn encoding(&self, expected: &str) -> Result<Encoding, MetadataError> {
-        match self.description["encoding"].as_str() {
+        match self.field("encoding").as_str() {
+            None if !self.is_described() => Ok(Encoding::Wkb),
             Some("WKB") => Ok(Encoding::Wkb),
             Some("point") => Ok(Encoding::Point),
             Some(other) => self.reject(format!("its encoding is '{other}'; expected {expected}")),
@@ -74,12 +94,12 @@ impl Primary {
 
     /// Returns true if edges are not straight lines of the plane, so that they may leave the bounding box of their ends.
     pub(super) fn is_spherical(&self) -> bool {
-        self.description["edges"] == "spherical"
+        self.field("edges") == "spherical"
     }
 
     /// Returns the paths of the columns that have the bounding boxes of the geometries: least x and y, greatest x and y.
     pub(super) fn covering(&self) -> Result<Option<[String; 4]>, MetadataError> {
-        let Some(bbox) = self.description["covering"].get("bbox") else { return Ok(None) };
+        let Some(bbox) = self.field("covering").get("bbox") else { return Ok(None) };
         let path = |corner: &str| {
             let names = bbox[corner].as_array()?.iter().map(Value::as_str);
             Some(names.collect::<Option<Vec<_>>>()?.join("."))
@@ -93,6 +113,10 @@ impl Primary {
     fn reject<T>(&self, what: String) -> Result<T, MetadataError> {
         Err((Some(self.name.clone()), what))
     }
+}
+
+fn parse(text: &str) -> Result<Value, MetadataError> {
+    serde_json::from_str(text).map_err(|error| (None, format!("its geo metadata are not JSON: {error}")))
 }
 
 /// Returns authority and code of a reference system, such as `EPSG:4326`.
@@ -114,6 +138,15 @@ pub(super) fn is_lon_lat(id: &str) -> bool {
     [LON_LAT, "OGC:CRS84h", "EPSG:4326", "EPSG:4979", "srid:4326"]
         .iter()
         .any(|known| known.eq_ignore_ascii_case(id))
+}
+
+/// Returns false for an unknown reference system, and for coordinates in degrees on any ellipsoid, by their type in PROJJSON.
+pub(super) fn is_projected(crs: &Value) -> bool {
+    let parts = [&crs["components"][0], &crs["source_crs"]];
+    match parts.into_iter().find(|part| part.is_object()) {
+        Some(part) => is_projected(part),
+        None => crs.is_object() && !crs["type"].as_str().is_some_and(|name| name.contains("Geo")),
+    }
 }
 
 /// Returns the error of another reference system.
@@ -146,29 +179,57 @@ mod tests {
     fn columns_of_metadata() {
         let columns = ["geometry", "left.geometry"].map(|name| (name.to_owned(), None));
         let (key, text) = metadata("Point", &columns);
-        let primary = Primary::new(&text).unwrap();
+        let primary = GeometryColumn::primary(&text).unwrap();
         assert_eq!((key.as_str(), primary.name.as_str()), ("geo", "geometry"));
-        assert_eq!(primary.lon_lat(), Ok(Encoding::Wkb));
+        assert_eq!((primary.check_lon_lat(), primary.encoding("")), (Ok(()), Ok(Encoding::Wkb)));
         let with = |column: &str| {
-            Primary::new(&format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{column}}}}}}}"))
+            GeometryColumn::primary(&format!(
+                "{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{column}}}}}}}"
+            ))
         };
-        let lon_lat = |column: &str| with(column).and_then(|primary| primary.lon_lat());
-        let crs = |id: &str| lon_lat(&format!("\"encoding\": \"point\", \"crs\": {id}"));
-        assert_eq!(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 4326}}"), Ok(Encoding::Point));
-        assert_eq!(crs("{\"id\": {\"authority\": \"OGC\", \"code\": \"CRS84\"}}"), Ok(Encoding::Point));
-        let refused = |found: Result<Encoding, MetadataError>| found.unwrap_err().1;
+        let encoding = |column: &str| with(column).and_then(|primary| primary.encoding(""));
+        let crs = |id: &str| with(&format!("\"crs\": {id}")).and_then(|primary| primary.check_lon_lat());
+        assert_eq!(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 4326}}"), Ok(()));
+        assert_eq!(crs("{\"id\": {\"authority\": \"OGC\", \"code\": \"CRS84\"}}"), Ok(()));
+        let refused = |found: Result<(), MetadataError>| found.unwrap_err().1;
         assert!(refused(crs("{\"id\": {\"authority\": \"EPSG\", \"code\": 3857}}")).contains("EPSG:3857"));
         assert!(refused(crs("{\"name\": \"my own\"}")).contains("my own"));
         assert!(refused(crs("null")).contains("unknown"));
-        assert!(refused(lon_lat("\"encoding\": \"polygon\"")).contains("'polygon'"));
-        assert!(refused(lon_lat("")).contains("no encoding"));
+        assert_eq!(encoding("\"encoding\": \"point\""), Ok(Encoding::Point));
+        assert!(encoding("\"encoding\": \"polygon\"").unwrap_err().1.contains("'polygon'"));
+        assert!(encoding("").unwrap_err().1.contains("no encoding"));
         for text in ["", "[]", "{}", "{\"primary_column\": \"g\"}"] {
-            assert!(Primary::new(text).is_err(), "{text}");
+            assert!(GeometryColumn::primary(text).is_err(), "{text}");
         }
+        let projected = |crs: &str| is_projected(&serde_json::from_str(crs).unwrap());
+        for crs in [
+            "{\"id\": {\"authority\": \"EPSG\", \"code\": 3857}}",
+            "{\"type\": \"ProjectedCRS\"}",
+            "{\"type\": \"EngineeringCRS\"}",
+            "{\"type\": \"BoundCRS\", \"source_crs\": {\"type\": \"DerivedProjectedCRS\"}}",
+        ] {
+            assert!(projected(crs), "{crs}");
+        }
+        for crs in [
+            "null",
+            "{\"type\": \"GeographicCRS\"}",
+            "{\"type\": \"GeodeticCRS\"}",
+            "{\"type\": \"DerivedGeographicCRS\"}",
+            "{\"type\": \"CompoundCRS\", \"components\": [{\"type\": \"GeographicCRS\"}, {\"type\": \"VerticalCRS\"}]}",
+        ] {
+            assert!(!projected(crs), "{crs}");
+        }
+        // A chosen column.
+        let chosen = |name: &str| GeometryColumn::named(name, Some(&text)).unwrap();
+        assert!(chosen("left.geometry").is_described() && !chosen("other").is_described());
+        let other = chosen("other");
+        assert_eq!((other.encoding(""), other.check_lon_lat()), (Ok(Encoding::Wkb), Ok(())));
+        assert_eq!((other.crs_name(), other.covering()), (None, Ok(None)));
+        assert!(GeometryColumn::named("a", Some("{")).is_err());
         // Columns of other reference systems keep them.
         let meters = with("\"crs\": {\"id\": {\"authority\": \"EPSG\", \"code\": 25833}}").unwrap();
         let (_, text) = metadata("Polygon", &[("g".into(), meters.crs().cloned())]);
-        assert!(text.contains("25833") && Primary::new(&text).unwrap().crs() == meters.crs());
+        assert!(text.contains("25833") && GeometryColumn::primary(&text).unwrap().crs() == meters.crs());
         let covering = |text: &str| with(&format!("\"covering\": {text}")).unwrap().covering();
         let paths = covering(
             "{\"bbox\": {\"xmin\": [\"b\", \"w\"], \"xmax\": [\"b\", \"e\"], \"ymin\": [\"b\", \"s\"], \"ymax\": [\"n\"]}}",

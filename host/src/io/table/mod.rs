@@ -6,8 +6,11 @@ mod csv;
 mod decode_error;
 #[cfg(feature = "parquet")]
 mod geo;
+mod input;
 #[cfg(feature = "parquet")]
 mod parquet;
+mod points;
+mod rows;
 #[cfg(feature = "parquet")]
 mod values;
 #[cfg(feature = "parquet")]
@@ -18,23 +21,25 @@ mod write;
 pub use boxes::BoxColumns;
 #[cfg(feature = "parquet")]
 pub(crate) use geo::metadata as geo_metadata;
+pub use points::PointColumns;
+#[cfg(feature = "parquet")]
+pub(crate) use rows::TypedRows;
 #[cfg(feature = "parquet")]
 pub(crate) use values::Values;
 #[cfg(feature = "parquet")]
 pub(crate) use write::{Column, ParquetWriter};
 
-use ::csv::ByteRecord;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use self::csv::Csv;
+use self::input::Input;
 use crate::error::{Error, FileLocation, Result};
+use crate::memory;
 use crate::point::LonLat;
 
-/// Column names in order of preference; case is ignored.
-const LON: [&str; 5] = ["lon", "lng", "long", "longitude", "x"];
-const LAT: [&str; 3] = ["lat", "latitude", "y"];
+/// No row: the right row in a pair of a left row that has no match.
+pub const NO_ROW: u32 = u32::MAX;
 /// The first bytes of Parquet files.
 const PARQUET: [u8; 4] = *b"PAR1";
 
@@ -42,11 +47,14 @@ const PARQUET: [u8; 4] = *b"PAR1";
 ///
 /// | file | contents | memory |
 /// |---|---|---|
-/// | CSV | a header line; UTF-8 with or without a byte order mark, any line ends, fields in quotes where necessary, blank lines skipped | the file's bytes, and 8 per row |
+/// | CSV | a header line, and fields separated by commas, semicolons or tabs: the separator that splits the header into the most fields; UTF-8 with or without a byte order mark, any line ends, fields in quotes where necessary, blank lines skipped | 8 bytes per row |
 /// | Parquet, with the feature `parquet` | all columns that are not within lists or maps, fields of structs by their paths, as `bbox.xmin`; uncompressed, or compressed by Snappy, zstd or gzip | the footer, and a column while it is read |
 ///
-/// Places are in two columns of degrees, or in the points of a GeoParquet file. Boxes are in four columns, or in the geometries of a
-/// GeoParquet file.
+/// The file stays open, and is read again for each column and for the rows of [pairs](super::PairTable); if its length or its time of
+/// change differs then, that is an error. A pipe is first copied to a temporary file.
+///
+/// Places and points are in two columns of coordinates, or in the points of a GeoParquet file. Boxes are in four columns, or in the
+/// geometries of a GeoParquet file.
 ///
 /// ```
 /// # let folder = std::env::temp_dir().join(format!("kauri-table-{}", std::process::id()));
@@ -101,30 +109,25 @@ enum Rows {
     Parquet(parquet::Parquet),
 }
 
-/// The columns that hold the places of a table. [`Table::place_columns`] finds them.
+/// The items in the rows of a table that have one, in row order.
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("cities.csv");
-/// use kauri::io::{PlaceColumns, Table};
-///
-/// std::fs::write(&path, "lat,name,lon\n59.33,Stockholm,18.07\n").unwrap();
-/// let columns = Table::read(&path)?.place_columns(None, None)?;
-/// assert_eq!(columns, PlaceColumns::LonLat { lon: 2, lat: 0 });
+/// # let path = folder.path().join("wells.csv");
+/// std::fs::write(&path, "x,y\n1,2\n,\n5,6\n").unwrap();
+/// let table = kauri::io::Table::read(&path)?;
+/// let columns = table.point_columns(None, None)?;
+/// assert!(table.points(columns).is_err());
+/// let points = table.present_points(columns)?;
+/// assert_eq!((points.items, points.rows), (vec![[1.0, 2.0], [5.0, 6.0]], vec![0, 2]));
 /// # Ok::<(), kauri::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum PlaceColumns {
-    /// Two columns of degrees.
-    LonLat {
-        /// The column of longitudes.
-        lon: usize,
-        /// The column of latitudes.
-        lat: usize,
-    },
-    /// One column of points in well-known binary (OGC 06-103r4).
-    Points(usize),
+#[derive(Clone, Debug, PartialEq)]
+pub struct Present<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// The row of each item.
+    pub rows: Vec<u32>,
 }
 
 /// The numbers of a column: integers if all values are integers, else floats.
@@ -175,33 +178,28 @@ impl Table {
     /// few or too many fields, for a Parquet file with a broken footer, and for any Parquet file without the feature
     /// `parquet`.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let io_error = |source| Error::Io { path: path.into(), source };
-        let mut file = File::open(path).map_err(io_error)?;
-        let mut bytes = Vec::new();
-        file.by_ref().take(PARQUET.len() as u64).read_to_end(&mut bytes).map_err(io_error)?;
-        if bytes == PARQUET {
-            return Self::from_parquet(path, file);
-        }
-        file.read_to_end(&mut bytes).map_err(io_error)?;
-        Self::from_csv(path, bytes)
+        Self::new(path.as_ref(), Input::open(path.as_ref())?)
     }
 
-    pub(super) fn from_csv(path: &Path, bytes: Vec<u8>) -> Result<Self> {
-        let (csv, source) = Csv::new(path, bytes)?;
-        Ok(Self { source, rows: Rows::Csv(csv) })
+    /// Reads a table from a stream, such as standard input, until its end. The bytes are copied to a temporary file. Messages have `name` in
+    /// place of a path.
+    ///
+    /// # Errors
+    /// Errors of [`read`](Self::read).
+    pub fn read_stream(mut stream: impl Read, name: impl AsRef<Path>) -> Result<Self> {
+        Self::new(name.as_ref(), Input::copied(name.as_ref(), &mut stream)?)
     }
 
-    #[cfg(feature = "parquet")]
-    fn from_parquet(path: &Path, file: File) -> Result<Self> {
-        let (parquet, source) = parquet::Parquet::new(path, file)?;
-        Ok(Self { source, rows: Rows::Parquet(parquet) })
-    }
-
-    #[cfg(not(feature = "parquet"))]
-    fn from_parquet(path: &Path, _: File) -> Result<Self> {
-        let what = "a Parquet file, which kauri reads if it is built with the feature `parquet`".to_owned();
-        Err(Error::InvalidFile { path: path.into(), location: FileLocation::Whole, column: None, what })
+    fn new(path: &Path, input: Input) -> Result<Self> {
+        let mut source = Source { path: path.into(), columns: Vec::new() };
+        let mut begin = Vec::new();
+        let read = input.reader(0).take(PARQUET.len() as u64).read_to_end(&mut begin);
+        read.map_err(|error| input.error(error))?;
+        let rows = match begin == PARQUET {
+            true => parquet_rows(&mut source, &input)?,
+            false => Rows::Csv(Csv::new(&mut source, input)?),
+        };
+        Ok(Self { source, rows })
     }
 
     /// Returns the number of rows.
@@ -243,6 +241,33 @@ impl Table {
         }
     }
 
+    /// Returns true if the geometries of a GeoParquet file are in a projected reference system: one that is neither unknown nor of longitudes
+    /// and latitudes in degrees. Such points are read by [`points`](Self::points).
+    pub fn is_planar(&self) -> bool {
+        match &self.rows {
+            Rows::Csv(_) => false,
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => parquet.is_planar(&self.source),
+        }
+    }
+
+    /// Chooses the column of a Parquet file whose geometries are read as places, points or boxes. GeoParquet metadata need not describe it: it
+    /// is then in well-known binary, and in an unknown reference system.
+    ///
+    /// # Errors
+    /// [`Error::InvalidFile`] if there is no column with this name, and for a CSV file, which has no geometries as bytes.
+    pub fn set_geometry(&mut self, name: &str) -> Result<()> {
+        let column = self.column(name)?;
+        match &mut self.rows {
+            Rows::Csv(csv) => Err(self.source.invalid_cell(csv.header(), column, points::NO_BYTES)),
+            #[cfg(feature = "parquet")]
+            Rows::Parquet(parquet) => {
+                parquet.set_geometry(column);
+                Ok(())
+            }
+        }
+    }
+
     /// Returns the column with a name, ignoring case.
     ///
     /// # Errors
@@ -256,41 +281,6 @@ impl Table {
         let position =
             |preferred: &&str| self.columns().iter().position(|name| name.eq_ignore_ascii_case(preferred));
         names.iter().find_map(position)
-    }
-
-    /// Returns the columns of the places: the given names, else the points of a GeoParquet file, else columns with
-    /// common names.
-    ///
-    /// # Errors
-    /// [`Error::InvalidFile`] if there are none, and for geometries that are not points in longitudes and latitudes
-    /// (OGC:CRS84, EPSG:4326).
-    pub fn place_columns(&self, lon: Option<&str>, lat: Option<&str>) -> Result<PlaceColumns> {
-        #[cfg(feature = "parquet")]
-        if let (None, None, Rows::Parquet(parquet)) = (lon, lat, &self.rows)
-            && let Some(columns) = parquet.points(&self.source)?
-        {
-            return Ok(columns);
-        }
-        let need = |given: Option<&str>, names: &[&str], what: &str| match given {
-            Some(name) => self.column(name),
-            None => self.find(names).ok_or_else(|| {
-                self.missing_column(&format!("no column for the {what} ({})", names.join(", ")))
-            }),
-        };
-        Ok(PlaceColumns::LonLat { lon: need(lon, &LON, "longitude")?, lat: need(lat, &LAT, "latitude")? })
-    }
-
-    /// Reads the places of these columns.
-    ///
-    /// # Errors
-    /// [`Error::InvalidFile`], with row and column, for missing values, values that are no number or point, and values
-    /// out of the range of [`LonLat`]; [`Error::OutOfMemory`].
-    pub fn places(&self, columns: PlaceColumns) -> Result<Vec<LonLat>> {
-        match &self.rows {
-            Rows::Csv(csv) => csv.places(&self.source, columns),
-            #[cfg(feature = "parquet")]
-            Rows::Parquet(parquet) => parquet.places(&self.source, columns),
-        }
     }
 
     /// Reads the numbers of a column.
@@ -328,43 +318,35 @@ impl Table {
         Ok(texts)
     }
 
-    /// Returns the rows as text. For a Parquet file this reads all columns.
-    ///
-    /// # Errors
-    /// Errors of [`texts`](Self::texts).
-    pub fn rows(&self) -> Result<TableRows<'_>> {
-        Ok(TableRows(match &self.rows {
-            Rows::Csv(csv) => Texts::Csv(csv),
-            #[cfg(feature = "parquet")]
-            Rows::Parquet(_) => Texts::Values(self.values()?),
-        }))
-    }
-
-    /// Calls `visit` with the fields of each row, in order. For a Parquet file this reads all columns.
-    pub(super) fn each_row(&self, mut visit: impl FnMut(&ByteRecord) -> Result<()>) -> Result<()> {
+    /// Reads coordinates. A row without one of its coordinates has NaN.
+    fn coordinates<const N: usize>(
+        &self,
+        columns: [usize; N],
+        checks: [Check; N],
+        may_be_missing: bool,
+    ) -> Result<Vec<[f64; N]>> {
+        let mut all = memory::filled(self.len(), [f64::NAN; N], "coordinates of a table")?;
         match &self.rows {
-            Rows::Csv(csv) => csv.each(|_, record| visit(record)),
-            #[cfg(feature = "parquet")]
-            Rows::Parquet(_) => {
-                let (columns, mut record) = (self.values()?, ByteRecord::new());
-                (0..self.len()).try_for_each(|row| {
-                    record.clear();
-                    columns.iter().for_each(|values| record.push_field(values.text(row).as_bytes()));
-                    visit(&record)
-                })
+            Rows::Csv(csv) => {
+                let mut row = 0;
+                csv.each(|start, record| {
+                    for ((&column, check), value) in columns.iter().zip(checks).zip(&mut all[row]) {
+                        let field = (start, record, column);
+                        *value = csv.coordinate(&self.source, field, check, may_be_missing)?;
+                    }
+                    row += 1;
+                    Ok(())
+                })?;
             }
-        }
-    }
-
-    /// Reads the values of all columns, with their types. A column of a CSV file has the type of all its fields.
-    #[cfg(feature = "parquet")]
-    pub(crate) fn values(&self) -> Result<Vec<Values>> {
-        match &self.rows {
-            Rows::Csv(csv) => (0..self.columns().len()).map(|column| csv.values(column)).collect(),
+            #[cfg(feature = "parquet")]
             Rows::Parquet(parquet) => {
-                (0..self.columns().len()).map(|column| parquet.values(&self.source, column)).collect()
+                for (axis, (column, check)) in columns.into_iter().zip(checks).enumerate() {
+                    let values = parquet.coordinates(&self.source, column, check, may_be_missing)?;
+                    all.iter_mut().zip(values).for_each(|(row, value)| row[axis] = value);
+                }
             }
         }
+        Ok(all)
     }
 
     /// Returns the column of geometries in well-known binary that a GeoParquet file has, and the reference system of a GeoParquet file;
@@ -389,39 +371,27 @@ impl Table {
     }
 }
 
-/// The rows of a [`Table`] as text, in any order. [`Table::rows`] returns it.
-///
-/// ```
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("cities.csv");
-/// std::fs::write(&path, "name,lon\nStockholm,18.07\nHelsinki,24.94\n").unwrap();
-/// let table = kauri::io::Table::read(&path)?;
-/// assert_eq!(table.rows()?.row(1), ["Helsinki", "24.94"]);
-/// # Ok::<(), kauri::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct TableRows<'a>(Texts<'a>);
-
-#[derive(Debug)]
-enum Texts<'a> {
-    Csv(&'a Csv),
-    #[cfg(feature = "parquet")]
-    Values(Vec<Values>),
+#[cfg(feature = "parquet")]
+fn parquet_rows(source: &mut Source, input: &Input) -> Result<Rows> {
+    parquet::Parquet::new(source, input).map(Rows::Parquet)
 }
 
-impl TableRows<'_> {
-    /// Returns the fields of a row.
-    ///
-    /// # Panics
-    /// Panics if the row does not exist.
-    pub fn row(&self, row: usize) -> Vec<String> {
-        match &self.0 {
-            Texts::Csv(csv) => csv.row(row),
-            #[cfg(feature = "parquet")]
-            Texts::Values(columns) => columns.iter().map(|values| values.text(row)).collect(),
-        }
-    }
+#[cfg(not(feature = "parquet"))]
+fn parquet_rows(source: &mut Source, _: &Input) -> Result<Rows> {
+    let what = "a Parquet file, which kauri reads if it is built with the feature `parquet`";
+    Err(source.invalid(FileLocation::Whole, None, what))
 }
+
+/// Leaves out the missing items.
+fn present<T: Copy>(mut items: Vec<T>, is_missing: impl Fn(&T) -> bool) -> Result<Present<T>> {
+    let mut rows = memory::vec_with_capacity(items.len(), "rows of a table")?;
+    rows.extend((0..).zip(&items).filter(|(_, item)| !is_missing(item)).map(|(row, _)| row));
+    items.retain(|item| !is_missing(item));
+    Ok(Present { items, rows })
+}
+
+/// Checks a coordinate, and returns it; the error is the reason why it is refused.
+type Check = fn(f64) -> Result<f64, String>;
 
 /// Checks that a number is finite; the error is the reason.
 fn finite(value: f64) -> Result<f64, String> {

@@ -8,41 +8,41 @@
 //! | `footer` | checks the lengths in the footer and the depth of the schema, before the decoder parses it |
 //! | `pages` | reads the page headers and decompresses the pages, with limited memory |
 //! | `check` | checks the lengths inside a page, before the decoder turns its bytes into values |
+//!
+//! `geometry` finds the columns of geometries and their reference system.
 
 mod check;
 mod encodings;
 mod fields;
 mod file;
 mod footer;
+mod geometry;
 mod pages;
 
-use parquet::basic::LogicalType;
 use parquet::column::reader::get_column_reader;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
 use parquet::schema::types::ColumnDescPtr;
-use serde_json::Value;
 use std::fmt;
-use std::fs::File;
-use std::path::Path;
 use std::sync::Arc;
 
 use self::pages::Pages;
 use super::decode_error::DecodeError;
-use super::geo::{self, Encoding, MetadataError, Primary};
+use super::input::Input;
 use super::values::{ColumnBuilder, Values};
-use super::{BoxColumns, Numbers, PlaceColumns, Source, latitude, longitude, wkb};
-use crate::error::{Error, FileLocation, Result};
+use super::{Check, Numbers, Source, wkb};
+use crate::error::{FileLocation, Result};
 use crate::io::guarded::guarded;
 use crate::memory;
-use crate::point::LonLat;
 
 /// A file, with its columns that are not inside lists or maps.
 #[derive(Clone)]
 pub(super) struct Parquet {
-    file: Arc<File>,
+    input: Input,
     metadata: Arc<ParquetMetaData>,
     /// The indices of these columns among all columns of the file.
     leaves: Vec<usize>,
+    /// The chosen geometry column.
+    geometry: Option<usize>,
     /// The names of the columns inside lists or maps.
     nested: Vec<String>,
     num_rows: usize,
@@ -55,14 +55,13 @@ impl fmt::Debug for Parquet {
 }
 
 impl Parquet {
-    /// Reads the footer of a file. Returns the names of its columns too.
-    pub(super) fn new(path: &Path, file: File) -> Result<(Self, Source)> {
-        let mut source = Source { path: path.into(), columns: Vec::new() };
+    /// Reads the footer of a file. Adds the names of its columns to `source`.
+    pub(super) fn new(source: &mut Source, input: &Input) -> Result<Self> {
+        let (file, len) = (&*input.file, input.len());
         let invalid = |what: String| source.invalid(FileLocation::Whole, None, what);
-        let len = file.metadata().map_err(|source| Error::Io { path: path.into(), source })?.len();
         let metadata = guarded(|| {
-            footer::check_bytes(&file, len)?;
-            let metadata = ParquetMetaDataReader::new().parse_and_finish(&file)?;
+            footer::check_bytes(file, len)?;
+            let metadata = ParquetMetaDataReader::new().parse_and_finish(file)?;
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
@@ -78,8 +77,14 @@ impl Parquet {
         let names = |all: &[usize]| all.iter().map(|&leaf| columns[leaf].path().string()).collect();
         source.columns = names(&leaves);
         let nested = names(&nested);
-        let (file, metadata, num_rows) = (Arc::new(file), Arc::new(metadata), num_rows as usize);
-        Ok((Self { file, metadata, leaves, nested, num_rows }, source))
+        Ok(Self {
+            input: input.clone(),
+            metadata: Arc::new(metadata),
+            leaves,
+            geometry: None,
+            nested,
+            num_rows: num_rows as usize,
+        })
     }
 
     pub(super) fn nested(&self) -> &[String] {
@@ -90,29 +95,97 @@ impl Parquet {
         self.num_rows
     }
 
+    /// Returns the bytes of all columns, as the file's metadata have it.
+    pub(super) fn bytes(&self) -> u64 {
+        let groups = self.metadata.row_groups().iter();
+        groups.map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0)).sum()
+    }
+
     fn leaf(&self, column: usize) -> ColumnDescPtr {
         self.metadata.file_metadata().schema_descr().column(self.leaves[column])
     }
 
     /// Reads all values of a column.
     pub(super) fn values(&self, source: &Source, column: usize) -> Result<Values> {
-        let invalid = |what| source.invalid_cell(FileLocation::Whole, column, what);
+        let mut builder = self.builder(column)?;
+        for group in self.metadata.row_groups() {
+            let most = self.num_rows.saturating_sub(builder.len());
+            self.read_group(source, column, group, &mut builder, most)?;
+        }
+        self.check_len(source, column, &builder, self.num_rows)?;
+        Ok(builder.finish())
+    }
+
+    /// Reads the values of a column in these rows, which must be in ascending order. Only one row group of the column is in memory as a
+    /// whole.
+    pub(super) fn values_of(&self, source: &Source, column: usize, rows: &[u32]) -> Result<Values> {
+        let mut selected = ColumnBuilder::new(&self.leaf(column));
+        let mut remaining = rows;
+        self.each_group(source, column, |first, num_rows, read| {
+            let num_here = remaining.partition_point(|&row| (row as usize) < first + num_rows);
+            let here = remaining.split_off(..num_here).unwrap_or_default();
+            if !here.is_empty() {
+                selected.append(&read()?, here.iter().map(|&row| row as usize - first))?;
+            }
+            Ok(())
+        })?;
+        self.check_len(source, column, &selected, rows.len())?;
+        Ok(selected.finish())
+    }
+
+    /// Calls `visit` for each row group with its first row, its number of rows, and a function that reads the values of a column in it.
+    fn each_group(
+        &self,
+        source: &Source,
+        column: usize,
+        mut visit: impl FnMut(usize, usize, &dyn Fn() -> Result<Values>) -> Result<()>,
+    ) -> Result<()> {
+        let mut first = 0;
+        for group in self.metadata.row_groups() {
+            // A broken file may have any number here.
+            let num_rows = usize::try_from(group.num_rows()).unwrap_or(0).min(self.num_rows - first);
+            visit(first, num_rows, &|| {
+                let mut builder = ColumnBuilder::new(&self.leaf(column));
+                self.read_group(source, column, group, &mut builder, num_rows)?;
+                self.check_len(source, column, &builder, num_rows)?;
+                Ok(builder.finish())
+            })?;
+            first += num_rows;
+        }
+        Ok(())
+    }
+
+    /// Returns a builder for all values of a column.
+    fn builder(&self, column: usize) -> Result<ColumnBuilder> {
         let descriptor = self.leaf(column);
         // Few bytes can encode very many values.
         memory::check(self.num_rows as u64 * Values::bytes_each(&descriptor), "values of a column")?;
-        let mut builder = ColumnBuilder::new(&descriptor);
-        for group in self.metadata.row_groups() {
-            let pages = Pages::new(Arc::clone(&self.file), group.column(self.leaves[column]));
-            guarded(|| {
-                let remaining = self.num_rows.saturating_sub(builder.len());
-                builder.read(get_column_reader(descriptor.clone(), Box::new(pages)), remaining)
-            })
-            .map_err(|error| error.into_error(invalid))?;
+        Ok(ColumnBuilder::new(&descriptor))
+    }
+
+    /// Appends the values of a column in a row group, at most `most` and one more.
+    fn read_group(
+        &self,
+        source: &Source,
+        column: usize,
+        group: &RowGroupMetaData,
+        to: &mut ColumnBuilder,
+        most: usize,
+    ) -> Result<()> {
+        let pages = Pages::new(Arc::clone(&self.input.file), group.column(self.leaves[column]));
+        guarded(|| to.read(get_column_reader(self.leaf(column), Box::new(pages)), most)).map_err(
+            |error| error.into_error(|what| source.invalid_cell(FileLocation::Whole, column, what)),
+        )?;
+        self.input.check_unchanged()
+    }
+
+    /// Returns an error unless a column has a value for each row.
+    fn check_len(&self, source: &Source, column: usize, read: &ColumnBuilder, num_rows: usize) -> Result<()> {
+        if read.len() == num_rows {
+            return Ok(());
         }
-        if builder.len() != self.num_rows {
-            return Err(invalid(format!("it has {} values in {} rows", builder.len(), self.num_rows)));
-        }
-        Ok(builder.finish())
+        let what = format!("it has {} values in {num_rows} rows", read.len());
+        Err(source.invalid_cell(FileLocation::Whole, column, what))
     }
 
     /// Reads the numbers of a column.
@@ -121,194 +194,108 @@ impl Parquet {
         numbers.map_err(|(location, what)| source.invalid_cell(location, column, what))
     }
 
-    /// Returns the columns of the points of a GeoParquet file; `None` for other files.
-    pub(super) fn points(&self, source: &Source) -> Result<Option<PlaceColumns>> {
-        let Some(primary) = self.primary(source)? else {
-            return match self.typed_geometries() {
-                Some(Typed { column, crs: Some(crs), .. }) if !geo::is_lon_lat(&crs) => {
-                    Err(source.invalid_cell(FileLocation::Whole, column, geo::wrong_crs(&crs)))
-                }
-                typed => Ok(typed.map(|typed| PlaceColumns::Points(typed.column))),
-            };
-        };
-        Ok(Some(match primary.lon_lat().map_err(|error| of_metadata(source, error))? {
-            Encoding::Wkb => PlaceColumns::Points(find(source, &primary.name)?),
-            Encoding::Point => {
-                let [lon, lat] = point_fields(source, &primary.name)?;
-                PlaceColumns::LonLat { lon, lat }
-            }
-        }))
-    }
-
-    /// Returns the columns of the boxes of a GeoParquet file; `None` for other files.
-    pub(super) fn boxes(&self, source: &Source) -> Result<Option<BoxColumns>> {
-        let spherical = |column: usize| {
-            let what = "its edges are not straight lines, so they may leave the bounding boxes of its geometries; expected planar edges";
-            source.invalid_cell(FileLocation::Whole, column, what)
-        };
-        let Some(primary) = self.primary(source)? else {
-            return match self.typed_geometries() {
-                Some(Typed { column, is_spherical: true, .. }) => Err(spherical(column)),
-                typed => Ok(typed.map(|typed| BoxColumns::Geometries(typed.column))),
-            };
-        };
-        let invalid = |error| of_metadata(source, error);
-        if let Some([x0, y0, x1, y1]) = primary.covering().map_err(invalid)? {
-            let find = |path: &str| find(source, path);
-            return Ok(Some(BoxColumns::Covering([find(&x0)?, find(&y0)?, find(&x1)?, find(&y1)?])));
-        }
-        match primary.encoding("geometries as WKB, or points as 'point'").map_err(invalid)? {
-            Encoding::Wkb => match find(source, &primary.name)? {
-                column if primary.is_spherical() => Err(spherical(column)),
-                column => Ok(Some(BoxColumns::Geometries(column))),
-            },
-            Encoding::Point => {
-                let [x, y] = point_fields(source, &primary.name)?;
-                Ok(Some(BoxColumns::Corners([x, y, x, y])))
+    /// Reads the coordinates of a column. A null that `may_be_missing` is NaN.
+    pub(super) fn coordinates(
+        &self,
+        source: &Source,
+        column: usize,
+        check: Check,
+        may_be_missing: bool,
+    ) -> Result<Vec<f64>> {
+        let invalid = |(location, what)| source.invalid_cell(location, column, what);
+        let values = self.values(source, column)?;
+        let coordinates = values.coordinates(may_be_missing).map_err(invalid)?;
+        for (row, &value) in coordinates.iter().enumerate() {
+            if !value.is_nan() {
+                check(value).map_err(|what| invalid((FileLocation::Row(row as u64), what)))?;
             }
         }
+        Ok(coordinates)
     }
 
-    /// Returns the column of geometries in well-known binary of a GeoParquet file, and the reference system of the file; `None` is
-    /// longitudes and latitudes.
-    pub(super) fn geometry_column(&self, source: &Source) -> (Option<usize>, Option<Value>) {
-        match (self.primary(source), self.typed_geometries()) {
-            (Ok(Some(primary)), _) => {
-                let is_wkb = primary.encoding("") == Ok(Encoding::Wkb);
-                let column = if is_wkb { find(source, &primary.name).ok() } else { None };
-                (column, primary.crs().cloned())
-            }
-            (Ok(None), Some(typed)) => {
-                let is_lon_lat = typed.crs.is_none_or(|crs| geo::is_lon_lat(&crs));
-                // The names of other systems in Parquet's own types are no names in GeoParquet metadata.
-                (Some(typed.column), if is_lon_lat { None } else { Some(Value::Null) })
-            }
-            _ => (None, Some(Value::Null)),
-        }
-    }
-
-    /// Returns the name of the reference system of a GeoParquet file; `None` if it is unknown.
-    pub(super) fn reference_system(&self, source: &Source) -> Option<String> {
-        match self.primary(source).ok()? {
-            Some(primary) => primary.crs_name(),
-            None => match self.typed_geometries()?.crs {
-                Some(crs) if !geo::is_lon_lat(&crs) => Some(crs),
-                _ => Some(geo::LON_LAT.to_owned()),
-            },
-        }
-    }
-
-    /// Returns the primary geometry column of GeoParquet metadata, if there are any.
-    fn primary(&self, source: &Source) -> Result<Option<Primary>> {
-        let pairs = self.metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        let text = pairs.filter(|pair| pair.key == geo::KEY).find_map(|pair| pair.value.as_deref());
-        text.map(Primary::new).transpose().map_err(|error| of_metadata(source, error))
-    }
-
-    /// Returns the first column with Parquet's own type `GEOMETRY` or `GEOGRAPHY`, if there is one.
-    fn typed_geometries(&self) -> Option<Typed> {
-        (0..self.leaves.len()).find_map(|column| match self.leaf(column).logical_type_ref()? {
-            LogicalType::Geometry(of) => Some(Typed { column, crs: of.crs.clone(), is_spherical: false }),
-            LogicalType::Geography(of) => Some(Typed { column, crs: of.crs.clone(), is_spherical: true }),
-            _ => None,
+    /// Reads the points in a column of well-known binary. A null or an empty point that `may_be_missing` is NaN.
+    pub(super) fn points(
+        &self,
+        source: &Source,
+        column: usize,
+        checks: [Check; 2],
+        may_be_missing: bool,
+    ) -> Result<Vec<[f64; 2]>> {
+        self.geometries(source, column, "points", |bytes| match bytes.map(wkb::point).transpose()? {
+            Some(Some([x, y])) => Ok([checks[0](x)?, checks[1](y)?]),
+            _ if may_be_missing => Ok([f64::NAN; 2]),
+            Some(None) => Err("an empty point".to_owned()),
+            None => Err("null; expected a point".to_owned()),
         })
     }
 
-    pub(super) fn places(&self, source: &Source, columns: PlaceColumns) -> Result<Vec<LonLat>> {
-        let invalid = |row: usize, column: usize, what: String| {
-            source.invalid_cell(FileLocation::Row(row as u64), column, what)
-        };
-        let mut places = memory::vec_with_capacity(self.num_rows, "places of a table")?;
-        match columns {
-            PlaceColumns::Points(column) => {
-                let values = self.values(source, column)?;
-                for row in 0..self.num_rows {
-                    let place = values
-                        .bytes(row, ["a point", "points"])
-                        .and_then(wkb::point)
-                        .and_then(|[lon, lat]| Ok(LonLat::new(longitude(lon)?, latitude(lat)?)));
-                    places.push(place.map_err(|what| invalid(row, column, what))?);
-                }
+    /// Reads the bounding boxes of the geometries in a column; `None` for an empty geometry. A null that `may_be_missing` is a box of NaN.
+    pub(super) fn bounds(
+        &self,
+        source: &Source,
+        column: usize,
+        may_be_missing: bool,
+    ) -> Result<Vec<Option<[[f64; 2]; 2]>>> {
+        self.geometries(source, column, "geometries", |bytes| match bytes {
+            Some(bytes) => wkb::bounds(bytes),
+            None if may_be_missing => Ok(Some([[f64::NAN; 2]; 2])),
+            None => Err("null; expected a geometry".to_owned()),
+        })
+    }
+
+    /// Decodes the bytes of each row, `None` for a null, row group by row group; `expected` names what they encode.
+    fn geometries<T>(
+        &self,
+        source: &Source,
+        column: usize,
+        expected: &str,
+        decode: impl Fn(Option<&[u8]>) -> Result<T, String>,
+    ) -> Result<Vec<T>> {
+        let mut all = memory::vec_with_capacity(self.num_rows, "geometries of a table")?;
+        self.each_group(source, column, |first, num_rows, read| {
+            let values = read()?;
+            for row in 0..num_rows {
+                let decoded = values.bytes(row, expected).and_then(&decode);
+                let location = FileLocation::Row((first + row) as u64);
+                all.push(decoded.map_err(|what| source.invalid_cell(location, column, what))?);
             }
-            PlaceColumns::LonLat { lon, lat } => {
-                let degrees = |column: usize, check: fn(f64) -> Result<f64, String>| {
-                    let degrees = self.numbers(source, column)?.into_floats();
-                    for (row, &value) in degrees.iter().enumerate() {
-                        check(value).map_err(|what| invalid(row, column, what))?;
-                    }
-                    Ok::<_, Error>(degrees)
-                };
-                let (lon, lat) = (degrees(lon, longitude)?, degrees(lat, latitude)?);
-                places.extend(lon.into_iter().zip(lat).map(|(lon, lat)| LonLat::new(lon, lat)));
-            }
+            Ok(())
+        })?;
+        if all.len() == self.num_rows {
+            return Ok(all);
         }
-        Ok(places)
+        let what = format!("it has {} values in {} rows", all.len(), self.num_rows);
+        Err(source.invalid_cell(FileLocation::Whole, column, what))
     }
-
-    /// Reads the bounding boxes of the geometries in a column; `None` for an empty geometry.
-    pub(super) fn bounds(&self, source: &Source, column: usize) -> Result<Vec<Option<[[f64; 2]; 2]>>> {
-        let mut all = memory::vec_with_capacity(self.num_rows, "boxes of a table")?;
-        let values = self.values(source, column)?;
-        for row in 0..self.num_rows {
-            let bounds = values.bytes(row, ["a geometry", "geometries"]).and_then(wkb::bounds);
-            let invalid = |what| source.invalid_cell(FileLocation::Row(row as u64), column, what);
-            all.push(bounds.map_err(invalid)?);
-        }
-        Ok(all)
-    }
-}
-
-/// A column with Parquet's own type of geometries.
-struct Typed {
-    column: usize,
-    crs: Option<String>,
-    is_spherical: bool,
-}
-
-/// Returns the column that GeoParquet metadata name.
-fn find(source: &Source, name: &str) -> Result<usize> {
-    source.columns.iter().position(|column| column == name).ok_or_else(|| {
-        let what = format!("its geo metadata name the column '{name}', which does not exist");
-        source.invalid(FileLocation::Whole, None, what)
-    })
-}
-
-/// Returns the fields x and y of a column of points.
-fn point_fields(source: &Source, name: &str) -> Result<[usize; 2]> {
-    let field = |axis: &str| source.columns.iter().position(|column| *column == format!("{name}.{axis}"));
-    match [field("x"), field("y")] {
-        [Some(x), Some(y)] => Ok([x, y]),
-        _ => {
-            let what = "it has points without the fields x and y";
-            Err(source.invalid(FileLocation::Whole, Some(name), what))
-        }
-    }
-}
-
-fn of_metadata(source: &Source, (column, what): MetadataError) -> Error {
-    source.invalid(FileLocation::Whole, column.as_deref(), what)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Column, Numbers, ParquetWriter, Table, Values};
-    use super::*;
+    use super::super::{Column, Numbers, ParquetWriter, PointColumns, Table, Values, geo};
+    use crate::Error;
     use crate::io::{Geometries, PairTable, Pairs};
-    use std::fs;
-    use std::path::PathBuf;
+    use crate::point::LonLat;
+    use std::fs::{self, File};
+    use std::path::{Path, PathBuf};
     use tempfile::TempDir;
 
     /// Writes a file in a new folder.
     fn written(columns: &[(&str, Values)], metadata: Option<&str>) -> (TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.parquet");
-        let num_rows = columns.first().map_or(0, |(_, values)| values.len());
-        let named = columns.iter().map(|(name, values)| Column { name: (*name).into(), values, rows: None });
+        let named = columns.iter().map(|(name, values)| Column {
+            name: (*name).into(),
+            values,
+            rows: None,
+            may_have_nulls: true,
+        });
         let named = named.collect::<Vec<_>>();
         let metadata = metadata.map(|text| ("geo".to_owned(), text.to_owned()));
         let mut file = File::create(&path).unwrap();
         let mut writer = ParquetWriter::new(&path, &mut file, &named, metadata).unwrap();
-        writer.write(num_rows, &named).unwrap();
+        let mut group = writer.group().unwrap();
+        named.iter().for_each(|column| group.write(column).unwrap());
+        group.finish().unwrap();
         writer.finish().unwrap();
         (folder, path)
     }
@@ -348,12 +335,12 @@ mod tests {
         let table = Table::read(&path).unwrap();
         assert_eq!((table.len(), table.columns().join(" ")), (3, "id Lon LAT name some".to_owned()));
         let columns = table.place_columns(None, None).unwrap();
-        assert_eq!(columns, PlaceColumns::LonLat { lon: 1, lat: 2 });
+        assert_eq!(columns, PointColumns::Coordinates([1, 2]));
         assert_eq!(table.places(columns).unwrap()[1], LonLat::new(2.5, -2.0));
         assert_eq!(table.numbers(0).unwrap(), Numbers::Integers(vec![3, -4, 5]));
         assert_eq!(table.numbers(1).unwrap(), Numbers::Floats(vec![1.5, 2.5, 3.5]));
         assert_eq!(table.texts(3).unwrap(), ["a", "b, \"c\"", "ü"]);
-        assert_eq!(table.rows().unwrap().row(1), ["-4", "2.5", "-2", "b, \"c\"", ""]);
+        assert_eq!(table.row(1).unwrap(), ["-4", "2.5", "-2", "b, \"c\"", ""]);
         let error = |column| table.numbers(column).unwrap_err().to_string();
         assert!(
             error(3).ends_with("t.parquet: column 'name': it has text; expected numbers"),
@@ -371,13 +358,17 @@ mod tests {
         let text = points_in("at");
         // Metadata take precedence over column names.
         let columns = [("lon", Values::floats(vec![0.0; 2])), ("lat", Values::floats(vec![0.0; 2]))];
-        let columns = [columns[0].clone(), columns[1].clone(), ("at", Values::points(&places))];
+        let columns = [
+            columns[0].clone(),
+            columns[1].clone(),
+            ("at", Values::points(places.iter().map(|place| [place.lon, place.lat]))),
+        ];
         let (_folder, path) = written(&columns, Some(&text));
         let table = Table::read(&path).unwrap();
-        assert_eq!(table.place_columns(None, None).unwrap(), PlaceColumns::Points(2));
-        assert_eq!(table.places(PlaceColumns::Points(2)).unwrap(), places);
+        assert_eq!(table.place_columns(None, None).unwrap(), PointColumns::Geometries(2));
+        assert_eq!(table.places(PointColumns::Geometries(2)).unwrap(), places);
         let named = table.place_columns(Some("lon"), None).unwrap();
-        assert_eq!(named, PlaceColumns::LonLat { lon: 0, lat: 1 });
+        assert_eq!(named, PointColumns::Coordinates([0, 1]));
         assert_eq!(crate::io::read_lonlat(&path).unwrap().points, places);
     }
 
@@ -409,7 +400,7 @@ mod tests {
 
     #[test]
     fn invalid_geometries() {
-        let points = || Values::points(&[LonLat::new(1.0, 2.0), LonLat::new(3.0, 400.0)]);
+        let points = || Values::points([[1.0, 2.0], [3.0, 400.0]].into_iter());
         let with = |text: &str| {
             let text = format!("{{\"primary_column\": \"g\", \"columns\": {{\"g\": {{{text}}}}}}}");
             cell_error(&[("g", points())], Some(&text))
@@ -473,26 +464,25 @@ mod tests {
         let table = pairs(&left, &right, &path("out.parquet"));
         let names = "left_row right_row distance_m score left.code left.n left.x right.t right.e geometry";
         assert_eq!(table.columns().join(" "), names);
-        let rows = table.rows().unwrap();
         // Codes are not numbers, and missing values are null.
-        assert_eq!(rows.row(0)[..9], ["1", "0", "0.5", "7", "+8", "", "2.5", "b", ""]);
-        assert_eq!(rows.row(1)[..9], ["0", "0", "1.25", "8", "007", "1", "", "b", ""]);
-        assert_eq!(rows.row(2)[..9], ["1", "1", "1000000", "9", "+8", "", "2.5", "c\nd", ""]);
+        assert_eq!(table.row(0).unwrap()[..9], ["1", "0", "0.5", "7", "+8", "", "2.5", "b", ""]);
+        assert_eq!(table.row(1).unwrap()[..9], ["0", "0", "1.25", "8", "007", "1", "", "b", ""]);
+        assert_eq!(table.row(2).unwrap()[..9], ["1", "1", "1000000", "9", "+8", "", "2.5", "c\nd", ""]);
         assert_eq!(table.numbers(0).unwrap(), Numbers::Integers(vec![1, 0, 1]));
         let columns = table.place_columns(None, None).unwrap();
         assert_eq!(table.places(columns).unwrap(), [LonLat::new(5.0, 6.0); 3]);
         // Types and geometries are kept.
         let again = pairs(&table, &right, &path("again.geoparquet"));
         assert_eq!(again.columns()[4 + 9], "left.geometry");
-        assert_eq!(again.rows().unwrap().row(1)[4..13], rows.row(0)[..9]);
+        assert_eq!(again.row(1).unwrap()[4..13], table.row(0).unwrap()[..9]);
     }
 
     #[test]
     fn changed_bytes_never_panic() {
-        let places = [LonLat::new(1.0, 2.0), LonLat::new(3.0, 4.0)];
+        let points = [[1.0, 2.0], [3.0, 4.0]];
         let nulls = [true, false].into_iter();
         let columns = [
-            ("g", Values::points(&places)),
+            ("g", Values::points(points.into_iter())),
             ("n", Values::integers(vec![5]).with_nulls(nulls)),
             ("t", texts(&["a", "a"])),
         ];

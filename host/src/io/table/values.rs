@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use super::decode_error::DecodeError;
 use super::{Numbers, finite, wkb};
-use crate::error::FileLocation;
+use crate::error::{FileLocation, Result};
 use crate::memory;
-use crate::point::LonLat;
 
 /// The number of values read at a time.
 const BATCH: usize = 1 << 16;
@@ -42,6 +41,45 @@ pub(super) enum Data {
     Doubles(Vec<f64>),
     Bytes(Vec<ByteArray>),
     Fixed(Vec<FixedLenByteArray>),
+}
+
+impl Data {
+    /// Returns no values of this type.
+    fn empty(&self) -> Self {
+        match self {
+            Self::Bools(_) => Self::Bools(Vec::new()),
+            Self::Int32s(_) => Self::Int32s(Vec::new()),
+            Self::Int64s(_) => Self::Int64s(Vec::new()),
+            Self::Int96s(_) => Self::Int96s(Vec::new()),
+            Self::Floats(_) => Self::Floats(Vec::new()),
+            Self::Doubles(_) => Self::Doubles(Vec::new()),
+            Self::Bytes(_) => Self::Bytes(Vec::new()),
+            Self::Fixed(_) => Self::Fixed(Vec::new()),
+        }
+    }
+
+    /// Appends some values of equal type.
+    fn append(&mut self, from: &Self, indices: &[usize]) -> Result<()> {
+        // A clone of bytes would keep the whole page in memory.
+        let bytes = |bytes: &ByteArray| ByteArray::from(bytes.data().to_vec());
+        match (self, from) {
+            (Self::Bools(to), Self::Bools(from)) => append(to, from, indices, Clone::clone),
+            (Self::Int32s(to), Self::Int32s(from)) => append(to, from, indices, Clone::clone),
+            (Self::Int64s(to), Self::Int64s(from)) => append(to, from, indices, Clone::clone),
+            (Self::Int96s(to), Self::Int96s(from)) => append(to, from, indices, Clone::clone),
+            (Self::Floats(to), Self::Floats(from)) => append(to, from, indices, Clone::clone),
+            (Self::Doubles(to), Self::Doubles(from)) => append(to, from, indices, Clone::clone),
+            (Self::Bytes(to), Self::Bytes(from)) => append(to, from, indices, bytes),
+            (Self::Fixed(to), Self::Fixed(from)) => append(to, from, indices, |fixed| bytes(fixed).into()),
+            _ => unreachable!("columns of equal type"),
+        }
+    }
+}
+
+fn append<T>(to: &mut Vec<T>, from: &[T], indices: &[usize], copy: impl Fn(&T) -> T) -> Result<()> {
+    memory::reserve_more(to, indices.len(), "values of a column")?;
+    to.extend(indices.iter().map(|&index| copy(&from[index])));
+    Ok(())
 }
 
 /// The logical type of values, as far as numbers and text depend on it.
@@ -78,20 +116,26 @@ impl Values {
     }
 
     /// Creates a column of points in well-known binary.
-    pub(crate) fn points(places: &[LonLat]) -> Self {
-        let values =
-            places.iter().map(|place| ByteArray::from(wkb::to_wkb([place.lon, place.lat]))).collect();
+    pub(crate) fn points(points: impl Iterator<Item = [f64; 2]>) -> Self {
+        let values = points.map(|point| ByteArray::from(wkb::to_wkb(point))).collect();
         Self::new(Physical::BYTE_ARRAY, None, Data::Bytes(values))
     }
 
     /// Creates a column of boxes as polygons in well-known binary.
-    pub(crate) fn boxes(boxes: &[[[f64; 2]; 2]]) -> Self {
-        let values = boxes.iter().map(|&bounds| ByteArray::from(wkb::box_to_wkb(bounds))).collect();
+    pub(crate) fn boxes(boxes: impl Iterator<Item = [[f64; 2]; 2]>) -> Self {
+        let values = boxes.map(|bounds| ByteArray::from(wkb::box_to_wkb(bounds))).collect();
         Self::new(Physical::BYTE_ARRAY, None, Data::Bytes(values))
     }
 
+    /// Copies the values of these rows.
+    pub(super) fn select(&self, rows: &[u32]) -> Result<Self> {
+        let mut selected = ColumnBuilder::like(self);
+        selected.append(self, rows.iter().map(|&row| row as usize))?;
+        Ok(selected.finish())
+    }
+
     /// Inserts nulls in the rows without a value.
-    pub(super) fn with_nulls(mut self, has_value: impl Iterator<Item = bool>) -> Self {
+    pub(crate) fn with_nulls(mut self, has_value: impl Iterator<Item = bool>) -> Self {
         let mut indices = ValueIndices::default();
         has_value.for_each(|has_value| indices.push(has_value));
         self.value_indices = indices.finish();
@@ -105,7 +149,6 @@ impl Values {
     }
 
     /// Returns the number of rows.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let num_values = match &self.data {
             Data::Bools(all) => all.len(),
@@ -150,15 +193,10 @@ impl Values {
         }
     }
 
-    /// Returns the Parquet type of a column with this name and any of these values.
-    pub(super) fn type_in_file(&self, name: &str) -> Result<Type, ParquetError> {
+    /// Returns the Parquet type of a column with this name and such values, with or without nulls.
+    pub(super) fn type_in_file(&self, name: &str, may_have_nulls: bool) -> Result<Type, ParquetError> {
+        let repetition = if may_have_nulls { Repetition::OPTIONAL } else { Repetition::REQUIRED };
         let info = self.parquet_type.get_basic_info();
-        let has_nulls = info.has_repetition() && info.repetition() == Repetition::OPTIONAL;
-        let repetition = if has_nulls || self.value_indices.is_some() {
-            Repetition::OPTIONAL
-        } else {
-            Repetition::REQUIRED
-        };
         let mut builder = Type::primitive_type_builder(name, self.parquet_type.get_physical_type())
             .with_repetition(repetition)
             .with_converted_type(info.converted_type())
@@ -179,16 +217,36 @@ impl Values {
 
     /// Returns the numbers of all rows. A null is an error.
     pub(super) fn numbers(&self) -> Result<Numbers, CellError> {
-        if let Some(row) =
-            self.value_indices.as_ref().and_then(|indices| indices.iter().position(|&index| index == NULL))
+        match self.value_indices.as_ref().and_then(|indices| indices.iter().position(|&index| index == NULL))
         {
-            return Err((FileLocation::Row(row as u64), "null; expected a number".into()));
+            Some(row) => Err((FileLocation::Row(row as u64), "null; expected a number".into())),
+            None => self.present_numbers(),
         }
+    }
+
+    /// Returns the numbers of all rows. A null is an error, or NaN if it `may_be_missing`.
+    pub(super) fn coordinates(&self, may_be_missing: bool) -> Result<Vec<f64>, CellError> {
+        match &self.value_indices {
+            Some(_) if may_be_missing => {
+                let numbers = self.present_numbers()?.into_floats();
+                let number = |row| self.value_index(row).map_or(f64::NAN, |index| numbers[index]);
+                Ok((0..self.len()).map(number).collect())
+            }
+            _ => Ok(self.numbers()?.into_floats()),
+        }
+    }
+
+    /// Returns the numbers of the rows without a null.
+    fn present_numbers(&self) -> Result<Numbers, CellError> {
+        let row_of = |index: usize| match &self.value_indices {
+            Some(indices) => indices.iter().position(|&other| other as usize == index).unwrap_or(index),
+            None => index,
+        };
         let floats = |floats: Vec<f64>| {
-            let first = floats.iter().enumerate().find_map(|(row, &value)| Some((row, finite(value).err()?)));
+            let first = floats.iter().enumerate().find_map(|(i, &value)| Some((i, finite(value).err()?)));
             match first {
                 None => Ok(Numbers::Floats(floats)),
-                Some((row, what)) => Err((FileLocation::Row(row as u64), what)),
+                Some((index, what)) => Err((FileLocation::Row(row_of(index) as u64), what)),
             }
         };
         match (&self.data, self.meaning()) {
@@ -217,13 +275,11 @@ impl Values {
         }
     }
 
-    /// Returns the bytes of a row. The error is the reason why there are none; `expected` is what they encode, in singular and plural.
-    pub(super) fn bytes(&self, row: usize, expected: [&str; 2]) -> Result<&[u8], String> {
-        let [one, many] = expected;
-        match (&self.data, self.value_index(row)) {
-            (_, None) => Err(format!("null; expected {one}")),
-            (Data::Bytes(all), Some(index)) => Ok(all[index].data()),
-            _ => Err(format!("it has {}; expected {many} as bytes", self.type_name())),
+    /// Returns the bytes of a row; `None` for a null. The error is the reason why there are none; `expected` names what they encode.
+    pub(super) fn bytes(&self, row: usize, expected: &str) -> Result<Option<&[u8]>, String> {
+        match &self.data {
+            Data::Bytes(all) => Ok(self.value_index(row).map(|index| all[index].data())),
+            _ => Err(format!("it has {}; expected {expected} as bytes", self.type_name())),
         }
     }
 
@@ -367,6 +423,25 @@ impl ColumnBuilder {
         Self { parquet_type: column.self_type_ptr(), data, rows }
     }
 
+    /// Returns a builder of a column of the type of `values`.
+    fn like(values: &Values) -> Self {
+        let rows = Rows { value_indices: ValueIndices::default(), max_level: 1, len: 0 };
+        Self { parquet_type: Arc::clone(&values.parquet_type), data: values.data.empty(), rows }
+    }
+
+    /// Appends some rows of a column of equal type.
+    pub(super) fn append(&mut self, from: &Values, rows: impl ExactSizeIterator<Item = usize>) -> Result<()> {
+        let mut indices = memory::vec_with_capacity(rows.len(), "values of a column")?;
+        memory::reserve_more(&mut self.rows.value_indices.indices, rows.len(), "values of a column")?;
+        for row in rows {
+            let index = from.value_index(row);
+            self.rows.value_indices.push(index.is_some());
+            self.rows.len += 1;
+            indices.extend(index);
+        }
+        self.data.append(&from.data, &indices)
+    }
+
     /// Returns the number of rows so far.
     pub(super) fn len(&self) -> usize {
         self.rows.len
@@ -460,7 +535,7 @@ mod tests {
         let large = typed(Physical::INT64, LogicalType::integer(64, false), Data::Int64s(vec![-1]));
         assert_eq!(large.text(0), u64::MAX.to_string());
         assert_eq!(large.numbers().ok(), Some(Numbers::Floats(vec![u64::MAX as f64])));
-        assert_eq!(Values::points(&[LonLat::new(0.0, 0.0)]).text(0), format!("0101{}", "0".repeat(38)));
+        assert_eq!(Values::points([[0.0; 2]].into_iter()).text(0), format!("0101{}", "0".repeat(38)));
         let texts = Values::texts(["a".to_owned(), "ü".to_owned()].into_iter());
         let texts = texts.with_nulls([true, false, true].into_iter());
         assert_eq!([0, 1, 2].map(|row| texts.text(row)), ["a", "", "ü"]);

@@ -21,9 +21,9 @@ pub(super) fn to_wkb([x, y]: [f64; 2]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes x and y of a point in well-known binary, ISO or EWKB. Heights and measures are ignored. The error is the reason
-/// why the bytes are not a point.
-pub(super) fn point(bytes: &[u8]) -> Result<[f64; 2], String> {
+/// Decodes x and y of a point in well-known binary, ISO or EWKB; `None` for an empty point. Heights and measures are ignored. The error is
+/// the reason why the bytes are not a point.
+pub(super) fn point(bytes: &[u8]) -> Result<Option<[f64; 2]>, String> {
     let broken = || broken(bytes);
     let ((order, geometry_type), rest) = header(bytes).ok_or_else(broken)?;
     // Dimensions are in thousands (ISO), or in the highest bits (EWKB).
@@ -57,8 +57,8 @@ pub(super) fn point(bytes: &[u8]) -> Result<[f64; 2], String> {
         if order == BIG_ENDIAN { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
     };
     match [number(0), number(1)] {
-        [x, y] if x.is_nan() && y.is_nan() => Err("an empty point".into()),
-        found => Ok(found),
+        [x, y] if x.is_nan() && y.is_nan() => Ok(None),
+        found => Ok(Some(found)),
     }
 }
 
@@ -181,17 +181,17 @@ mod tests {
     fn points_in_well_known_binary() {
         let bytes = to_wkb([18.5, -59.25]);
         assert_eq!(bytes.len(), 21);
-        assert_eq!(point(&bytes), Ok([18.5, -59.25]));
+        assert_eq!(point(&bytes), Ok(Some([18.5, -59.25])));
         let mut big = vec![0, 0, 0, 0, 1];
         big.extend([1.5_f64.to_be_bytes(), 2.5_f64.to_be_bytes()].concat());
-        assert_eq!(point(&big), Ok([1.5, 2.5]));
+        assert_eq!(point(&big), Ok(Some([1.5, 2.5])));
         // With a height, a measure, and both.
         for (of, more) in [(1001_u32, 1), (2001, 1), (3001, 2), (0x8000_0001, 1), (0xC000_0001, 2)] {
             let mut high = bytes.clone();
             high[1..5].copy_from_slice(&of.to_le_bytes());
             assert!(point(&high).unwrap_err().contains("not well-known binary"), "{of}");
             high.extend(vec![0; 8 * more]);
-            assert_eq!(point(&high), Ok([18.5, -59.25]), "{of}");
+            assert_eq!(point(&high), Ok(Some([18.5, -59.25])), "{of}");
         }
     }
 
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(of(1006), "several polygons; expected a point");
         assert_eq!(of(17), "a geometry of an unknown type; expected a point");
         assert!(of(u32::MAX).contains("expected a point") && of(0).contains("expected a point"));
-        assert_eq!(point(&to_wkb([f64::NAN; 2])), Err("an empty point".into()));
+        assert_eq!(point(&to_wkb([f64::NAN; 2])), Ok(None));
         assert!(point(&[7; 21]).is_err());
     }
 

@@ -6,25 +6,24 @@ use parquet::data_type::DataType;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 use std::io::{self, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::NO_ROW;
 use super::values::{Data, Values};
 use crate::error::{Error, Result};
-
-/// The rows of a row group, which readers can read separately.
-const ROWS_OF_GROUP: usize = 1 << 20;
 
 /// A column of a file.
 pub(crate) struct Column<'a> {
     pub(crate) name: String,
     pub(crate) values: &'a Values,
-    /// The rows of `values` to write; `None` for all rows in order.
+    /// The rows of `values` to write, [`NO_ROW`] for a null; `None` for all rows in order.
     pub(crate) rows: Option<&'a [u32]>,
+    /// True if any row group may have nulls in this column.
+    pub(crate) may_have_nulls: bool,
 }
 
 /// Writes a Parquet file row group by row group, compressed with Snappy.
@@ -44,7 +43,9 @@ impl<'w> ParquetWriter<'w> {
         columns: &[Column<'_>],
         metadata: Option<(String, String)>,
     ) -> Result<Self> {
-        let types = columns.iter().map(|column| column.values.type_in_file(&column.name).map(Arc::new));
+        let types = columns
+            .iter()
+            .map(|column| column.values.type_in_file(&column.name, column.may_have_nulls).map(Arc::new));
         let schema = types
             .collect::<Result<_, _>>()
             .and_then(|types| Type::group_type_builder("schema").with_fields(types).build());
@@ -58,27 +59,16 @@ impl<'w> ParquetWriter<'w> {
         Ok(Self { path: path.into(), writer: writer.map_err(|error| write_error(path, error))? })
     }
 
-    /// Writes `num_rows` rows of the columns, which must be those of the file.
+    /// Begins a row group, which readers can read separately.
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(crate) fn write(&mut self, num_rows: usize, columns: &[Column<'_>]) -> Result<()> {
-        for first in (0..num_rows).step_by(ROWS_OF_GROUP) {
-            self.write_group(first..num_rows.min(first + ROWS_OF_GROUP), columns)
-                .map_err(|error| write_error(&self.path, error))?;
-        }
-        Ok(())
-    }
-
-    fn write_group(&mut self, rows: Range<usize>, columns: &[Column<'_>]) -> Result<(), ParquetError> {
-        let mut group = self.writer.next_row_group()?;
-        for column in columns {
-            let Some(mut to) = group.next_column()? else { break };
-            column.write(rows.clone(), to.untyped())?;
-            to.close()?;
-        }
-        group.close()?;
-        Ok(())
+    pub(crate) fn group(&mut self) -> Result<GroupWriter<'_, 'w>> {
+        let path = &self.path;
+        Ok(GroupWriter {
+            path,
+            group: self.writer.next_row_group().map_err(|error| write_error(path, error))?,
+        })
     }
 
     /// Completes the file.
@@ -88,6 +78,36 @@ impl<'w> ParquetWriter<'w> {
     pub(crate) fn finish(self) -> Result<()> {
         let Self { path, writer } = self;
         writer.close().map(drop).map_err(|error| write_error(&path, error))
+    }
+}
+
+/// Writes a row group, column by column in the order of the file.
+pub(crate) struct GroupWriter<'p, 'w> {
+    path: &'p Path,
+    group: SerializedRowGroupWriter<'p, &'w mut (dyn Write + Send)>,
+}
+
+impl GroupWriter<'_, '_> {
+    /// Writes the next column.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn write(&mut self, column: &Column<'_>) -> Result<()> {
+        let written = self.group.next_column().and_then(|to| {
+            // Cannot be missing: the columns are those of the file.
+            let Some(mut to) = to else { return Ok(()) };
+            column.write(to.untyped())?;
+            to.close()
+        });
+        written.map_err(|error| write_error(self.path, error))
+    }
+
+    /// Completes the row group.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn finish(self) -> Result<()> {
+        self.group.close().map(drop).map_err(|error| write_error(self.path, error))
     }
 }
 
@@ -103,18 +123,16 @@ fn write_error(path: &Path, error: ParquetError) -> Error {
 }
 
 impl Column<'_> {
-    fn write(&self, rows: Range<usize>, to: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
+    fn write(&self, to: &mut ColumnWriter<'_>) -> Result<(), ParquetError> {
         match (to, &self.values.data) {
-            (ColumnWriter::BoolColumnWriter(to), Data::Bools(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::Int32ColumnWriter(to), Data::Int32s(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::Int64ColumnWriter(to), Data::Int64s(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::Int96ColumnWriter(to), Data::Int96s(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::FloatColumnWriter(to), Data::Floats(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::DoubleColumnWriter(to), Data::Doubles(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::ByteArrayColumnWriter(to), Data::Bytes(all)) => self.write_values(rows, all, to),
-            (ColumnWriter::FixedLenByteArrayColumnWriter(to), Data::Fixed(all)) => {
-                self.write_values(rows, all, to)
-            }
+            (ColumnWriter::BoolColumnWriter(to), Data::Bools(all)) => self.write_values(all, to),
+            (ColumnWriter::Int32ColumnWriter(to), Data::Int32s(all)) => self.write_values(all, to),
+            (ColumnWriter::Int64ColumnWriter(to), Data::Int64s(all)) => self.write_values(all, to),
+            (ColumnWriter::Int96ColumnWriter(to), Data::Int96s(all)) => self.write_values(all, to),
+            (ColumnWriter::FloatColumnWriter(to), Data::Floats(all)) => self.write_values(all, to),
+            (ColumnWriter::DoubleColumnWriter(to), Data::Doubles(all)) => self.write_values(all, to),
+            (ColumnWriter::ByteArrayColumnWriter(to), Data::Bytes(all)) => self.write_values(all, to),
+            (ColumnWriter::FixedLenByteArrayColumnWriter(to), Data::Fixed(all)) => self.write_values(all, to),
             // Cannot happen: the column's type was derived from its data.
             _ => Err(ParquetError::General(format!("the type of column '{}'", self.name))),
         }
@@ -122,13 +140,14 @@ impl Column<'_> {
 
     fn write_values<T: DataType>(
         &self,
-        rows: Range<usize>,
         all: &[T::T],
         to: &mut ColumnWriterImpl<'_, T>,
     ) -> Result<(), ParquetError> {
-        let indices = rows.map(|row| {
-            let row = self.rows.map_or(row, |rows| rows[row] as usize);
-            self.values.value_index(row)
+        let num_rows = self.rows.map_or(self.values.len(), <[u32]>::len);
+        let indices = (0..num_rows).map(|row| match self.rows.map(|rows| rows[row]) {
+            Some(NO_ROW) => None,
+            Some(row) => self.values.value_index(row as usize),
+            None => self.values.value_index(row),
         });
         let (mut values, mut levels) = (Vec::with_capacity(indices.len()), Vec::with_capacity(indices.len()));
         for index in indices {

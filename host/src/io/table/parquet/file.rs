@@ -1,8 +1,9 @@
-//! Positional reads of a file, which several threads can do concurrently.
+//! Positional reads of a Parquet file, which several threads can do concurrently.
 
 use std::fs::File;
 use std::io;
 
+use super::super::input::read_exact_at;
 use super::DecodeError;
 use crate::memory;
 
@@ -14,21 +15,4 @@ pub(super) fn read_at(file: &File, at: u64, len: usize, label: &'static str) -> 
         _ => DecodeError::File(error.to_string()),
     })?;
     Ok(bytes)
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let got = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        (bytes, at) = (&mut bytes[got..], at + got as u64);
-    }
-    Ok(())
 }
