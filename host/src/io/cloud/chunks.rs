@@ -1,7 +1,6 @@
 //! The chunks of a file: parts with some points each that can be read without the others.
 
-use super::file::FileOf;
-use super::octree;
+use super::errors::FileOf;
 use super::records::Layout;
 use crate::error::Result;
 use crate::io::guarded::guarded;
@@ -34,8 +33,6 @@ pub(super) struct Chunk {
 pub(super) struct Chunks {
     /// In the order of the file.
     pub(super) all: Vec<Chunk>,
-    /// The same chunks as nodes of an octree, if the file is a COPC file.
-    pub(super) of_octree: Option<Vec<Chunk>>,
     /// How the points are compressed.
     compression: Option<LazVlr>,
 }
@@ -70,7 +67,7 @@ impl Chunks {
                     bounds: None,
                 }
             });
-            return Ok(Self { all: all.collect(), of_octree: None, compression: None });
+            return Ok(Self { all: all.collect(), compression: None });
         }
         let compression = header.laz_vlr().map_err(|error| of.las(error))?;
         if compression.items().is_empty() || compression.items_size() != layout.len as u64 {
@@ -80,8 +77,7 @@ impl Chunks {
             );
         }
         let all = compressed(file, of, &compression, begin, num_points, num_bytes)?;
-        let of_octree = octree::chunks(file, of, header, num_bytes)?;
-        Ok(Self { all, of_octree, compression: Some(compression) })
+        Ok(Self { all, compression: Some(compression) })
     }
 
     /// Returns the records of a chunk's bytes. The error is the reason why they cannot be decompressed.

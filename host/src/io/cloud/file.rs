@@ -1,14 +1,16 @@
 //! A LAS, LAZ or COPC file: what its header says, checked against the file before anything relies on it.
 
 use super::chunks::{Chunk, Chunks};
+use super::errors::FileOf;
 use super::lattice::Lattice;
+use super::octree;
 use super::records::Layout;
 use super::system::ReferenceSystem;
-use crate::error::{Error, FileLocation, Result};
+use crate::error::{Error, Result};
 use crate::io::guarded::guarded;
 use las::Header;
 use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// The first bytes of a file.
@@ -23,6 +25,8 @@ pub struct CloudFile {
     pub(super) header: Header,
     pub(super) layout: Layout,
     pub(super) chunks: Chunks,
+    /// The chunks as nodes of an octree, if this is a COPC file.
+    pub(super) octree: Option<Vec<Chunk>>,
     lattice: Lattice,
     system: Option<ReferenceSystem>,
 }
@@ -34,7 +38,7 @@ impl CloudFile {
         let file = File::open(path).map_err(|source| of.io(source))?;
         let num_bytes = file.metadata().map_err(|source| of.io(source))?.len();
         let mut file = BufReader::new(file);
-        let header = of.header(&mut file, num_bytes)?;
+        let header = read_header(of, &mut file, num_bytes)?;
         let format = header.point_format();
         let layout = Layout {
             format: format.to_u8().map_err(|error| of.las(error))? & 0x3F,
@@ -55,7 +59,8 @@ impl CloudFile {
         }
         let system = ReferenceSystem::of(&header).map_err(|what| of.invalid(what))?;
         let chunks = Chunks::of(&mut file, of, &header, layout, num_bytes)?;
-        Ok(Self { path: path.into(), header, layout, chunks, lattice, system })
+        let octree = octree::chunks(&mut file, of, &header, num_bytes)?;
+        Ok(Self { path: path.into(), header, layout, chunks, octree, lattice, system })
     }
 
     /// Returns true if a file begins as a LAS, LAZ or COPC file does.
@@ -92,7 +97,7 @@ impl CloudFile {
 
     /// Returns the number of levels of the octree of a COPC file.
     pub fn num_levels(&self) -> Option<u32> {
-        let levels = self.chunks.of_octree.as_ref()?.iter().filter_map(|chunk| chunk.level);
+        let levels = self.octree.as_ref()?.iter().filter_map(|chunk| chunk.level);
         Some(levels.max().map_or(0, |deepest| deepest + 1))
     }
 
@@ -144,58 +149,23 @@ impl CloudFile {
     }
 }
 
-/// A file that is being read, which errors name.
-#[derive(Clone, Copy)]
-pub(super) struct FileOf<'a> {
-    pub(super) path: &'a Path,
-}
-
-impl FileOf<'_> {
-    pub(super) fn invalid(self, what: impl Into<String>) -> Error {
-        let (path, what) = (self.path.into(), what.into());
-        Error::InvalidFile { path, location: FileLocation::Whole, column: None, what }
-    }
-
-    fn at_point(self, index: u64, what: impl Into<String>) -> Error {
-        let (path, what) = (self.path.into(), what.into());
-        Error::InvalidFile { path, location: FileLocation::Item { what: "point", index }, column: None, what }
-    }
-
-    pub(super) fn io(self, source: std::io::Error) -> Error {
-        match source.kind() {
-            // Offsets beyond any file are invalid input.
-            ErrorKind::UnexpectedEof | ErrorKind::InvalidInput => {
-                self.invalid("cut short: the file ends before its header says")
-            }
-            _ => Error::Io { path: self.path.into(), source },
+/// Reads the header and the records that describe the points. The lengths of records are checked before they are read.
+fn read_header(of: FileOf<'_>, file: &mut BufReader<File>, num_bytes: u64) -> Result<Header> {
+    let raw = las::raw::Header::read_from(&mut *file).map_err(|error| of.las(error))?;
+    if let Some(extended) = raw.evlr {
+        let begin = extended.start_of_first_evlr;
+        let mut length = [0; 8];
+        file.seek(SeekFrom::Start(begin.saturating_add(20)))
+            .and_then(|_| file.read_exact(&mut length))
+            .map_err(|source| of.io(source))?;
+        let end = begin.saturating_add(EXTENDED_HEADER).saturating_add(u64::from_le_bytes(length));
+        if end > num_bytes {
+            return Err(
+                of.invalid(format!("the extended record at byte {begin} ends at byte {end} of {num_bytes}"))
+            );
         }
     }
-
-    pub(super) fn las(self, error: las::Error) -> Error {
-        match error {
-            las::Error::Io(source) => self.io(source),
-            error => self.invalid(error.to_string()),
-        }
-    }
-
-    /// Reads the header and the records that describe the points. The lengths of records are checked before they are read.
-    fn header(self, file: &mut BufReader<File>, num_bytes: u64) -> Result<Header> {
-        let raw = las::raw::Header::read_from(&mut *file).map_err(|error| self.las(error))?;
-        if let Some(extended) = raw.evlr {
-            let begin = extended.start_of_first_evlr;
-            let mut length = [0; 8];
-            file.seek(SeekFrom::Start(begin.saturating_add(20)))
-                .and_then(|_| file.read_exact(&mut length))
-                .map_err(|source| self.io(source))?;
-            let end = begin.saturating_add(EXTENDED_HEADER).saturating_add(u64::from_le_bytes(length));
-            if end > num_bytes {
-                return Err(self.invalid(format!(
-                    "the extended record at byte {begin} ends at byte {end} of {num_bytes}"
-                )));
-            }
-        }
-        file.rewind().map_err(|source| self.io(source))?;
-        let header = guarded(|| Ok::<_, &str>(Header::new(&mut *file))).map_err(|what| self.invalid(what))?;
-        header.map_err(|error| self.las(error))
-    }
+    file.rewind().map_err(|source| of.io(source))?;
+    let header = guarded(|| Ok::<_, &str>(Header::new(&mut *file))).map_err(|what| of.invalid(what))?;
+    header.map_err(|error| of.las(error))
 }

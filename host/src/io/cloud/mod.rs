@@ -1,6 +1,7 @@
 //! Point clouds of laser scanners: LAS, LAZ and COPC files.
 
 mod chunks;
+mod errors;
 mod file;
 mod filter;
 mod lattice;
@@ -190,7 +191,7 @@ impl CloudFiles {
     /// Returns the chunks of a file that may have points which the filter accepts.
     fn chosen<'a>(&self, file: &'a CloudFile) -> Result<Vec<&'a Chunk>> {
         let levels = self.filter.chosen_levels();
-        let Some(nodes) = &file.chunks.of_octree else {
+        let Some(nodes) = &file.octree else {
             return match levels {
                 Some(_) => Err(file
                     .invalid("it has no levels, since it is no COPC file; leave out the choice of levels")),

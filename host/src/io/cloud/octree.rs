@@ -1,7 +1,7 @@
 //! The octree of a COPC file (Hobu 2021, *COPC: cloud optimized point cloud specification* 1.0): nodes with a chunk of points each.
 
 use super::chunks::Chunk;
-use super::file::FileOf;
+use super::errors::FileOf;
 use crate::error::Result;
 use las::Header;
 use las::copc::VoxelKey;
@@ -30,6 +30,9 @@ pub(super) fn chunks(
     else {
         return Ok(None);
     };
+    if !header.point_format().is_compressed {
+        return Err(of.invalid("it describes an octree (COPC), and its points are not compressed"));
+    }
     let number = |at: usize| record.data[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let mut pages = vec![ROOT_PAGE.map(number)];
     let (mut seen, mut chunks) = (HashSet::new(), Vec::new());
