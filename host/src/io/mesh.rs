@@ -38,6 +38,29 @@ pub fn read_mesh(path: impl AsRef<Path>) -> Result<Mesh> {
     read_bytes(path, &bytes)
 }
 
+/// Reads the points of a PLY file: the `x`, `y` and `z` of its element `vertex`, of any number type, exact as `f64`. Faces are ignored. Needs
+/// the feature `mesh`.
+///
+/// Takes the bytes of the file while it is read, and 24 bytes a point.
+///
+/// # Errors
+/// [`Error::Io`] if the file cannot be read; [`Error::InvalidFile`], with the line or the vertex if known, for a file that is no PLY file, is cut
+/// short, or has a coordinate that is not finite; [`Error::OutOfMemory`].
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("scan.ply");
+/// let header = "ply\nformat ascii 1.0\nelement vertex 2\nproperty double x\nproperty double y\nproperty float z\nend_header\n";
+/// std::fs::write(&path, format!("{header}500000.25 0 1\n500001.5 0 2\n"))?;
+/// assert_eq!(kauri::io::read_ply_points(&path)?, [[500_000.25, 0.0, 1.0], [500_001.5, 0.0, 2.0]]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn read_ply_points(path: impl AsRef<Path>) -> Result<Vec<[f64; 3]>> {
+    let path = path.as_ref();
+    let bytes = std::fs::read(path).map_err(|source| Error::Io { path: path.into(), source })?;
+    ply::read_points(MeshFile { path, bytes: &bytes })
+}
+
 fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh> {
     let file = MeshFile { path, bytes };
     if bytes.is_empty() {

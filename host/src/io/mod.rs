@@ -9,6 +9,7 @@
 //! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the rows of a batch of pairs, and tables of up to 64 MiB |
 //! | read point clouds: LAS, LAZ and COPC files (feature `las`) | [`CloudFiles::read`] | 12 bytes for each point, and its attributes |
 //! | read point clouds larger than memory | [`CloudFiles::for_each_chunk`] | some chunks for each thread |
+//! | read the points of a PLY file (feature `mesh`) | [`read_ply_points`] | the file, and 24 bytes for each point |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
 //! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
 //! | load an index | [`KdTree::load`](crate::KdTree::load), `read_from` | the file, up to three times its size for a stream |
@@ -76,6 +77,6 @@ pub use cloud::{
 };
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
-pub use mesh::read_mesh;
+pub use mesh::{read_mesh, read_ply_points};
 pub use pairs::{Geometries, PairTable, Pairs, TakePairs};
 pub use table::{BoxColumns, NO_ROW, Numbers, PointColumns, Present, Table};

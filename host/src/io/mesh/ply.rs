@@ -4,7 +4,7 @@ mod items;
 mod payload;
 
 use ply_rs_bw::parser::{Parser, Reader};
-use ply_rs_bw::ply::{Header, PropertyType, ScalarType};
+use ply_rs_bw::ply::{ElementDef, Header, PropertyType, ScalarType};
 
 use self::items::{Face, Skipped, Vertex};
 use self::payload::{Payload, after, short};
@@ -19,13 +19,44 @@ const FACE: &str = "face";
 const AXES: [&str; 3] = ["x", "y", "z"];
 const CORNERS: [&str; 2] = ["vertex_indices", "vertex_index"];
 
-pub(super) fn read(file: MeshFile<'_>) -> Result<Mesh> {
+/// Reads the header of a file.
+fn header(file: MeshFile<'_>) -> Result<(Header, Payload<'_>)> {
     let mut reader = Reader::new(file.bytes);
     let header = Parser::<Skipped>::new().read_header(&mut reader);
     let line = reader.line() as u64;
     let header = header.map_err(|error| file.invalid(FileLocation::Line(line), short(&error)))?;
+    let payload = Payload { file, encoding: header.encoding, bytes: reader.into_inner(), line };
+    Ok((header, payload))
+}
+
+/// Reads the positions of the vertices; what follows them is not read.
+pub(super) fn read_points(file: MeshFile<'_>) -> Result<Vec<[f64; 3]>> {
+    let (header, mut payload) = header(file)?;
+    check_vertices(&header, file)?;
+    let mut points = Vec::new();
+    for element in header.elements.values() {
+        payload.check_size(element)?;
+        if element.name != VERTEX {
+            payload.each(element, "item", |_, Skipped| Ok(()))?;
+            continue;
+        }
+        memory::reserve(&mut points, element.count, "points of a file")?;
+        payload.each(element, VERTEX, |location, Vertex(position)| {
+            if let Some(axis) = position.iter().position(|at| !at.is_finite()) {
+                let what = format!("{} on axis {axis}: coordinates must be finite", position[axis]);
+                return Err(file.invalid(location, what));
+            }
+            points.push(position);
+            Ok(())
+        })?;
+        break;
+    }
+    Ok(points)
+}
+
+pub(super) fn read(file: MeshFile<'_>) -> Result<Mesh> {
+    let (header, mut payload) = header(file)?;
     let num_vertices = check_header(&header, file)?;
-    let mut payload = Payload { file, encoding: header.encoding, bytes: reader.into_inner(), line };
 
     let (mut vertices, mut triangles) = (Vec::new(), Vec::new());
     let mut first_vertex = FileLocation::Whole;
@@ -36,7 +67,7 @@ pub(super) fn read(file: MeshFile<'_>) -> Result<Mesh> {
                 first_vertex = payload.location(VERTEX, 0);
                 memory::reserve(&mut vertices, element.count, "vertices of a mesh")?;
                 payload.each(element, VERTEX, |_, Vertex(position)| {
-                    vertices.push(position);
+                    vertices.push(position.map(|at| at as f32));
                     Ok(())
                 })?;
             }
@@ -64,20 +95,28 @@ pub(super) fn read(file: MeshFile<'_>) -> Result<Mesh> {
     })
 }
 
-/// Checks that the header has the elements and properties of a mesh. Returns the number of vertices.
-fn check_header(header: &Header, file: MeshFile<'_>) -> Result<usize> {
-    let invalid = |what: String| file.invalid(FileLocation::Whole, what);
-    let element = |name: &str| {
-        let missing = || invalid(format!("no element '{name}' in the header"));
-        header.elements.get(name).ok_or_else(missing)
-    };
-    let (vertex, face) = (element(VERTEX)?, element(FACE)?);
+/// Checks that the header has vertices with three coordinates, and returns their element.
+fn check_vertices<'a>(header: &'a Header, file: MeshFile<'_>) -> Result<&'a ElementDef> {
+    let vertex = element(header, VERTEX, file)?;
     for axis in AXES {
         let property = vertex.properties.get(axis).map(|property| &property.data_type);
         if !matches!(property, Some(PropertyType::Scalar(_))) {
-            return Err(invalid(format!("no number '{axis}' in the element '{VERTEX}' of the header")));
+            let what = format!("no number '{axis}' in the element '{VERTEX}' of the header");
+            return Err(file.invalid(FileLocation::Whole, what));
         }
     }
+    Ok(vertex)
+}
+
+fn element<'a>(header: &'a Header, name: &str, file: MeshFile<'_>) -> Result<&'a ElementDef> {
+    let missing = || file.invalid(FileLocation::Whole, format!("no element '{name}' in the header"));
+    header.elements.get(name).ok_or_else(missing)
+}
+
+/// Checks that the header has the elements and properties of a mesh. Returns the number of vertices.
+fn check_header(header: &Header, file: MeshFile<'_>) -> Result<usize> {
+    let invalid = |what: String| file.invalid(FileLocation::Whole, what);
+    let (vertex, face) = (check_vertices(header, file)?, element(header, FACE, file)?);
     let is_list = |property: &PropertyType| match property {
         PropertyType::List(_, item) => !matches!(item, ScalarType::Float | ScalarType::Double),
         PropertyType::Scalar(_) => false,
@@ -154,6 +193,27 @@ mod tests {
         }
         let none = text().replace("face 3", "face 0").replace("vertex_indices", "vertex_index");
         assert!(super::super::read_bytes("t.ply".as_ref(), none.as_bytes()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn points_are_read_without_faces() {
+        let read = |bytes: &[u8]| super::read_points(super::MeshFile { path: "t.ply".as_ref(), bytes });
+        let points = VERTICES.map(|(x, y, _, z)| [x, y.into(), z.into()]);
+        let without_faces = &text()[..text().find("9 2 0.5").unwrap()];
+        for bytes in [text().into_bytes(), little(), big(), without_faces.as_bytes().to_vec()] {
+            assert_eq!(read(&bytes).unwrap(), points);
+            (0..bytes.len() - 40).for_each(|len| {
+                let _ = read(&bytes[..len]);
+            });
+        }
+        let refused =
+            |from: &str, to: &str| read(text().replacen(from, to, 1).as_bytes()).unwrap_err().to_string();
+        assert_eq!(refused("1.5 2 7", "1.5 1e99 7"), "t.ply:18: inf on axis 1: coordinates must be finite");
+        assert_eq!(refused("element vertex", "element point"), "t.ply: no element 'vertex' in the header");
+        assert_eq!(
+            refused("short z", "short w"),
+            "t.ply: no number 'z' in the element 'vertex' of the header"
+        );
     }
 
     #[test]

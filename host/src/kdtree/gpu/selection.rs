@@ -197,12 +197,11 @@ fn no_ids<'a>() -> Slice<'a, u32> {
     empty_view::<u32>().read_only()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sim"))]
 mod tests {
     use super::*;
 
     /// Brackets of one point miss nearly every pivot, and a capacity of one position overflows. Such runs are split again.
-    #[cfg(feature = "sim")]
     #[test]
     fn brackets_that_miss() {
         use crate::device::{Buffer, Layout, SimOptions, Stream, Workspace};

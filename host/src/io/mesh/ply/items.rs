@@ -13,7 +13,8 @@ impl PropertyAccess for Skipped {
     }
 }
 
-pub(super) struct Vertex(pub(super) [f32; 3]);
+/// The position of a vertex. All number types of PLY are exact as `f64`.
+pub(super) struct Vertex(pub(super) [f64; 3]);
 
 impl PropertyAccess for Vertex {
     fn new() -> Self {
@@ -24,8 +25,17 @@ impl PropertyAccess for Vertex {
         let Some(axis) = AXES.iter().position(|axis| *axis == name) else {
             return PropertyAccessResult::Ignored;
         };
-        let Some(value) = property.to_f32_lossy() else { return PropertyAccessResult::UnsupportedType };
-        self.0[axis] = value;
+        self.0[axis] = match property {
+            Property::Char(value) => value.into(),
+            Property::UChar(value) => value.into(),
+            Property::Short(value) => value.into(),
+            Property::UShort(value) => value.into(),
+            Property::Int(value) => value.into(),
+            Property::UInt(value) => value.into(),
+            Property::Float(value) => value.into(),
+            Property::Double(value) => value,
+            _ => return PropertyAccessResult::UnsupportedType,
+        };
         PropertyAccessResult::Set
     }
 }
