@@ -4,9 +4,11 @@ use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 
+use super::decode_error::DecodeError;
+
 /// Returns the result of `read`, or the error of an invalid file if it panics. The checks before the decoder should prevent
 /// panics. A panic prints nothing. A program that is compiled with `panic = "abort"` ends there.
-pub(super) fn guarded<T, E: From<&'static str>>(read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, DecodeError>) -> Result<T, DecodeError> {
     let result = silently(|| catch_unwind(AssertUnwindSafe(read)));
     result.unwrap_or_else(|_| Err("its bytes are broken".into()))
 }
@@ -46,8 +48,8 @@ mod tests {
 
     #[test]
     fn panics_of_the_decoder_are_errors_of_the_file() {
-        let failed = guarded::<(), String>(|| panic!("the decoder does not expect this")).unwrap_err();
-        assert_eq!(failed, "its bytes are broken");
+        let failed = guarded::<()>(|| panic!("the decoder does not expect this")).unwrap_err();
+        assert_eq!(failed.to_string(), "its bytes are broken");
         assert!(!IS_SILENT.get());
     }
 }

@@ -60,6 +60,8 @@
 #[cfg(feature = "las")]
 mod cloud;
 #[cfg(any(feature = "las", feature = "parquet"))]
+mod decode_error;
+#[cfg(any(feature = "las", feature = "parquet"))]
 mod guarded;
 mod lonlat;
 #[cfg(feature = "mesh")]

@@ -3,6 +3,7 @@
 use super::errors::FileOf;
 use super::records::Layout;
 use crate::error::Result;
+use crate::io::decode_error::DecodeError;
 use crate::io::guarded::guarded;
 use crate::memory;
 use las::Header;
@@ -21,11 +22,8 @@ pub(super) struct Chunk {
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) num_points: u64,
-    /// The index of its first point in the file; of a chunk of an octree, among the points of the octree's chunks.
+    /// The number of points in the chunks before it.
     pub(super) first: u64,
-    /// The level and the box of a node of an octree.
-    pub(super) level: Option<u32>,
-    pub(super) bounds: Option<[[f64; 3]; 2]>,
 }
 
 /// The chunks of a file.
@@ -58,23 +56,16 @@ impl Chunks {
             let all = (0..num_points).step_by(PLAIN_CHUNK as usize).map(|first| {
                 let in_chunk = PLAIN_CHUNK.min(num_points - first);
                 let [offset, bytes] = [first, in_chunk].map(|points| points * layout.len as u64);
-                Chunk {
-                    offset: begin + offset,
-                    bytes,
-                    num_points: in_chunk,
-                    first,
-                    level: None,
-                    bounds: None,
-                }
+                Chunk { offset: begin + offset, bytes, num_points: in_chunk, first }
             });
             return Ok(Self { all: all.collect(), compression: None });
         }
         let compression = header.laz_vlr().map_err(|error| of.las(error))?;
         if compression.items().is_empty() || compression.items_size() != layout.len as u64 {
             let (packed, len) = (compression.items_size(), layout.len);
-            return Err(
-                of.invalid(format!("compressed records have {packed} bytes, those of the header {len}"))
-            );
+            return Err(of.invalid(format!(
+                "its compression is for records of {packed} bytes, and the header declares {len}"
+            )));
         }
         let all = compressed(file, of, &compression, begin, num_points, num_bytes)?;
         Ok(Self { all, compression: Some(compression) })
@@ -86,7 +77,7 @@ impl Chunks {
         bytes: Vec<u8>,
         chunk: &Chunk,
         layout: Layout,
-    ) -> Result<Vec<u8>, String> {
+    ) -> Result<Vec<u8>, DecodeError> {
         let Some(compression) = &self.compression else { return Ok(bytes) };
         let items = compression.items();
         let is_layered = items[0].version() >= 3;
@@ -109,8 +100,7 @@ impl Chunks {
             while left > 0 {
                 let (begin, num) = (records.len(), left.min(PLAIN_CHUNK));
                 let more = num as usize * layout.len;
-                memory::reserve_more(&mut records, more, "points of a file")
-                    .map_err(|error| error.to_string())?;
+                memory::reserve_more(&mut records, more, "points of a file")?;
                 records.resize(begin + more, 0);
                 decompressor.decompress_many(&mut records[begin..]).map_err(|error| error.to_string())?;
                 left -= num;
@@ -150,7 +140,7 @@ fn compressed(
     if num_points == 0 {
         return Ok(Vec::new());
     }
-    // A table is at least as long as its number of chunks divided by the best compression; each chunk has at least one byte of points.
+    // The decoder allocates as many chunks as the table declares. Each has at least a point and a byte.
     let table = table_offset(file, begin).map_err(io)?;
     let mut head = [0; 8];
     file.seek(SeekFrom::Start(table)).and_then(|_| file.read_exact(&mut head)).map_err(io)?;
@@ -162,9 +152,10 @@ fn compressed(
     }
     file.seek(SeekFrom::Start(begin)).map_err(io)?;
     let table_of =
-        guarded(|| ChunkTable::read_from(&mut *file, compression).map_err(|error| error.to_string()));
-    let table_of =
-        table_of.map_err(|what| of.invalid(format!("its table of chunks cannot be read: {what}")))?;
+        guarded(|| Ok(ChunkTable::read_from(&mut *file, compression).map_err(|error| error.to_string())?));
+    let table_of = table_of.map_err(|error| {
+        error.into_error(|what| of.invalid(format!("its table of chunks cannot be read: {what}")))
+    })?;
     let mut chunks = memory::vec_with_capacity(table_of.len(), "chunks of a file")?;
     let (mut offset, mut first) = (begin + 8, 0_u64);
     for (i, entry) in table_of.as_ref().iter().enumerate() {
@@ -177,7 +168,7 @@ fn compressed(
             )));
         }
         if in_chunk > 0 {
-            chunks.push(Chunk { offset, bytes, num_points: in_chunk, first, level: None, bounds: None });
+            chunks.push(Chunk { offset, bytes, num_points: in_chunk, first });
         }
         (offset, first) = (end, first + in_chunk);
     }

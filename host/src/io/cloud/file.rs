@@ -3,7 +3,7 @@
 use super::chunks::{Chunk, Chunks};
 use super::errors::FileOf;
 use super::lattice::Lattice;
-use super::octree;
+use super::octree::{self, Node};
 use super::records::Layout;
 use super::system::ReferenceSystem;
 use crate::error::{Error, Result};
@@ -22,11 +22,11 @@ const EXTENDED_HEADER: u64 = 60;
 #[derive(Clone, Debug)]
 pub struct CloudFile {
     path: PathBuf,
-    pub(super) header: Header,
+    header: Header,
     pub(super) layout: Layout,
     pub(super) chunks: Chunks,
-    /// The chunks as nodes of an octree, if this is a COPC file.
-    pub(super) octree: Option<Vec<Chunk>>,
+    /// The nodes of the octree, if this is a COPC file. Their chunks are those above.
+    pub(super) octree: Option<Vec<Node>>,
     lattice: Lattice,
     system: Option<ReferenceSystem>,
 }
@@ -41,6 +41,7 @@ impl CloudFile {
         let header = read_header(of, &mut file, num_bytes)?;
         let format = header.point_format();
         let layout = Layout {
+            // The highest bits say that the points are compressed.
             format: format.to_u8().map_err(|error| of.las(error))? & 0x3F,
             len: format.len().into(),
         };
@@ -59,7 +60,7 @@ impl CloudFile {
         }
         let system = ReferenceSystem::of(&header).map_err(|what| of.invalid(what))?;
         let chunks = Chunks::of(&mut file, of, &header, layout, num_bytes)?;
-        let octree = octree::chunks(&mut file, of, &header, num_bytes)?;
+        let octree = octree::nodes(&mut file, of, &header, num_bytes)?;
         Ok(Self { path: path.into(), header, layout, chunks, octree, lattice, system })
     }
 
@@ -97,7 +98,7 @@ impl CloudFile {
 
     /// Returns the number of levels of the octree of a COPC file.
     pub fn num_levels(&self) -> Option<u32> {
-        let levels = self.octree.as_ref()?.iter().filter_map(|chunk| chunk.level);
+        let levels = self.octree.as_ref()?.iter().map(|node| node.level);
         Some(levels.max().map_or(0, |deepest| deepest + 1))
     }
 
@@ -129,13 +130,9 @@ impl CloudFile {
         let mut file = File::open(&self.path).map_err(|source| of.io(source))?;
         let read = file.seek(SeekFrom::Start(chunk.offset)).and_then(|_| file.read_exact(&mut bytes));
         read.map_err(|source| of.io(source))?;
-        match self.chunks.decompress(bytes, chunk, self.layout) {
-            Ok(records) => Ok(records),
-            Err(what) => {
-                Err(of
-                    .at_point(chunk.first, format!("the compressed points from here on are broken: {what}")))
-            }
-        }
+        let broken =
+            |what| of.at_point(chunk.first, format!("the compressed points from here on are broken: {what}"));
+        self.chunks.decompress(bytes, chunk, self.layout).map_err(|error| error.into_error(broken))
     }
 
     /// Returns the error of a point.
@@ -166,6 +163,6 @@ fn read_header(of: FileOf<'_>, file: &mut BufReader<File>, num_bytes: u64) -> Re
         }
     }
     file.rewind().map_err(|source| of.io(source))?;
-    let header = guarded(|| Ok::<_, &str>(Header::new(&mut *file))).map_err(|what| of.invalid(what))?;
-    header.map_err(|error| of.las(error))
+    let header = guarded(|| Ok(Header::new(&mut *file)));
+    header.map_err(|error| error.into_error(|what| of.invalid(what)))?.map_err(|error| of.las(error))
 }

@@ -19,6 +19,7 @@ use crate::error::{Error, FileLocation, Result, check_count};
 use crate::memory;
 use crate::point::MAX_POINTS;
 use chunks::Chunk;
+use octree::Node;
 use rayon::prelude::*;
 use records::Record;
 use std::ops::ControlFlow;
@@ -29,7 +30,7 @@ const CHUNKS_PER_THREAD: usize = 2;
 
 /// One or several files as one point cloud: LAS 1.0 to 1.4, LAZ, COPC. Needs the feature `las`.
 ///
-/// The points of the first file come first, those of a file in its order. Coordinates are the integers of the file on a [`Lattice`]; files
+/// Points are in the order of the files, and within a file in its order. Coordinates are the integers of the file on a [`Lattice`]; files
 /// after the first are moved to the lattice of the first by whole steps. All CPU threads decompress.
 ///
 /// ```no_run
@@ -137,7 +138,7 @@ impl CloudFiles {
         self.files.iter().map(CloudFile::num_points).sum()
     }
 
-    /// Reads all points. Takes 12 bytes a point and the bytes of its attributes.
+    /// Reads all points. Takes 12 bytes a point and the bytes of its attributes, and while they are read up to three times that.
     ///
     /// # Errors
     /// The errors of [`for_each_chunk`](Self::for_each_chunk); [`Error::TooManyItems`] beyond 2^32 - 2 points; [`Error::OutOfMemory`].
@@ -198,11 +199,10 @@ impl CloudFiles {
                 None => Ok(file.chunks.all.iter().collect()),
             };
         };
-        let is_chosen = |chunk: &&Chunk| {
-            levels.is_none_or(|levels| chunk.level.is_some_and(|level| levels.contains(&level)))
-                && chunk.bounds.is_none_or(|bounds| self.filter.may_be_in(bounds))
+        let is_chosen = |node: &&Node| {
+            levels.is_none_or(|levels| levels.contains(&node.level)) && self.filter.may_be_in(node.bounds)
         };
-        Ok(nodes.iter().filter(is_chosen).collect())
+        Ok(nodes.iter().filter(is_chosen).map(|node| &node.chunk).collect())
     }
 
     fn read_chunk(&self, file: &CloudFile, chunk: &Chunk, attributes: &Attributes) -> Result<CloudChunk> {

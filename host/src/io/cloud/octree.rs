@@ -5,7 +5,6 @@ use super::errors::FileOf;
 use crate::error::Result;
 use las::Header;
 use las::copc::VoxelKey;
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
@@ -18,13 +17,21 @@ const IS_PAGE: i32 = -1;
 /// The deepest level whose cells have numbers.
 const MAX_LEVEL: i32 = 30;
 
-/// Returns the chunks of the octree's nodes in the order of the file, or `None` if the file is no COPC file. Each page is read once.
-pub(super) fn chunks(
+/// A node of an octree.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) chunk: Chunk,
+    pub(super) level: u32,
+    pub(super) bounds: [[f64; 3]; 2],
+}
+
+/// Returns the nodes of the octree that have points, in the order of the file, or `None` if the file is no COPC file.
+pub(super) fn nodes(
     file: &mut BufReader<File>,
     of: FileOf<'_>,
     header: &Header,
     num_bytes: u64,
-) -> Result<Option<Vec<Chunk>>> {
+) -> Result<Option<Vec<Node>>> {
     let (Some(info), Some(record)) =
         (header.copc_info_vlr(), header.vlrs().iter().find(|record| record.is_copc_info()))
     else {
@@ -35,13 +42,15 @@ pub(super) fn chunks(
     }
     let number = |at: usize| record.data[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let mut pages = vec![ROOT_PAGE.map(number)];
-    let (mut seen, mut chunks) = (HashSet::new(), Vec::new());
+    let (mut nodes, mut bytes_left) = (Vec::new(), num_bytes);
     while let Some([offset, len]) = pages.pop() {
-        if !seen.insert(offset) || offset.saturating_add(len) > num_bytes {
+        // Pages that refer to each other exceed the file at last.
+        if len > bytes_left || offset.saturating_add(len) > num_bytes {
             return Err(of.invalid(format!(
                 "the page of the octree at byte {offset} occurs twice or ends after the file"
             )));
         }
+        bytes_left -= len;
         let mut page = crate::memory::filled(len as usize, 0, "page of an octree")?;
         file.seek(SeekFrom::Start(offset))
             .and_then(|_| file.read_exact(&mut page))
@@ -58,8 +67,8 @@ pub(super) fn chunks(
                 {
                     let bounds = key.bounds(&info);
                     let bounds = [bounds.min, bounds.max].map(|corner| [corner.x, corner.y, corner.z]);
-                    let (level, num_points) = (Some(key.l as u32), num_points as u64);
-                    chunks.push(Chunk { offset, bytes, num_points, first: 0, level, bounds: Some(bounds) });
+                    let chunk = Chunk { offset, bytes, num_points: num_points as u64, first: 0 };
+                    nodes.push(Node { chunk, level: key.l as u32, bounds });
                 }
                 (num_points, _) => {
                     return Err(of.invalid(format!(
@@ -69,15 +78,20 @@ pub(super) fn chunks(
             }
         }
     }
-    chunks.sort_unstable_by_key(|chunk| chunk.offset);
-    let mut first = 0_u64;
-    for chunk in &mut chunks {
+    nodes.sort_unstable_by_key(|node| node.chunk.offset);
+    let (mut first, mut end) = (0_u64, 0);
+    for Node { chunk, .. } in &mut nodes {
+        if chunk.offset < end {
+            return Err(
+                of.invalid(format!("two nodes of the octree share the points at byte {}", chunk.offset))
+            );
+        }
         chunk.first = first;
-        first += chunk.num_points;
+        (first, end) = (first + chunk.num_points, chunk.offset + chunk.bytes);
     }
     if first != header.number_of_points() {
         let declared = header.number_of_points();
         return Err(of.invalid(format!("its octree has {first} points, and the header declares {declared}")));
     }
-    Ok(Some(chunks))
+    Ok(Some(nodes))
 }

@@ -25,7 +25,7 @@ fn header(format: u8, compressed: bool, lattice: Lattice) -> Header {
     builder.into_header().unwrap()
 }
 
-/// Returns points whose coordinates are those of `point_of`, with the fields of a format.
+/// Returns points with the coordinates of `point_of` and the fields of a format.
 fn points(num: usize, format: u8, lattice: Lattice) -> Vec<Point> {
     let format = Format::new(format).unwrap();
     let mut random = Random::of(1, 0);
@@ -184,7 +184,7 @@ fn several_files_are_one_cloud() {
     let folder = folder();
     file(&folder, "tile-1.las", 1, 1000);
     file(&folder, "tile-2.laz", 3, 500);
-    // The same positions on a lattice whose origin is elsewhere.
+    // The same positions on a lattice with another offset.
     let other = Lattice { offset: [1200.0, -500.0, 1.0], ..LATTICE };
     write(&folder.path().join("tile-3.las"), header(6, false, other), &points(300, 6, LATTICE));
     let files = CloudFiles::open(&[folder.path().join("tile-*.la?")]).unwrap();
@@ -412,6 +412,22 @@ fn octrees_are_read_by_level_and_box() {
     assert!(!inside.is_empty());
     assert_eq!(read(CloudFilter::default().bounds(bounds)), inside);
     assert_eq!(files.files()[0].chunks.all.len(), 9);
+    // A page that refers to itself, and a node with the points of another: entries of 32 bytes, with the offset at byte 16.
+    let bytes = std::fs::read(&path).unwrap();
+    let pages = bytes.len() - 10 * 32;
+    let with = |entry: usize, of: usize, len: usize| {
+        let mut changed = bytes.clone();
+        changed.copy_within(pages + of..pages + of + len, pages + entry * 32 + 16);
+        std::fs::write(&path, changed).unwrap();
+        message(std::slice::from_ref(&path))
+    };
+    let node = |of: usize| of * 32 + 16;
+    assert!(with(3, node(2), 12).contains("two nodes of the octree share the points"));
+    let mut changed = bytes.clone();
+    let root = (pages as u64).to_le_bytes();
+    changed[pages + node(1)..][..8].copy_from_slice(&root);
+    std::fs::write(&path, changed).unwrap();
+    assert!(message(std::slice::from_ref(&path)).contains("occurs twice or ends after the file"));
 }
 
 #[test]

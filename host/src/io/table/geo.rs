@@ -62,7 +62,7 @@ impl GeometryColumn {
         self.description.as_ref().map_or(&Value::Null, |description| &description[name])
     }
 
-    /// Checks that the coordinates are longitudes and latitudes, which those of a column without a description may be.
+    /// Checks that the coordinates are longitudes and latitudes. Those of a column without metadata may be.
     pub(super) fn check_lon_lat(&self) -> Result<(), MetadataError> {
         match self.crs() {
             None => Ok(()),

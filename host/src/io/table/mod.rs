@@ -3,8 +3,6 @@
 mod boxes;
 mod csv;
 #[cfg(feature = "parquet")]
-mod decode_error;
-#[cfg(feature = "parquet")]
 mod geo;
 mod input;
 #[cfg(feature = "parquet")]

@@ -26,11 +26,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use self::pages::Pages;
-use super::decode_error::DecodeError;
 use super::input::Input;
 use super::values::{ColumnBuilder, Values};
 use super::{Check, Numbers, Source, wkb};
 use crate::error::{FileLocation, Result};
+use crate::io::decode_error::DecodeError;
 use crate::io::guarded::guarded;
 use crate::memory;
 
@@ -54,6 +54,11 @@ impl fmt::Debug for Parquet {
     }
 }
 
+/// Returns the message of a file that the decoder cannot read.
+fn unreadable(what: String) -> String {
+    format!("the Parquet file cannot be read: {what}")
+}
+
 impl Parquet {
     /// Reads the footer of a file. Adds the names of its columns to `source`.
     pub(super) fn new(source: &mut Source, input: &Input) -> Result<Self> {
@@ -65,7 +70,7 @@ impl Parquet {
             footer::check_metadata(&metadata, len)?;
             Ok(metadata)
         });
-        let metadata = metadata.map_err(|failure: DecodeError| failure.into_error(invalid))?;
+        let metadata = metadata.map_err(|error| error.into_error(|what| invalid(unreadable(what))))?;
         let about = metadata.file_metadata();
         // Row ids are 32-bit, and the number in a broken file is arbitrary.
         let num_rows = u32::try_from(about.num_rows()).map_err(|_| {
@@ -174,7 +179,9 @@ impl Parquet {
     ) -> Result<()> {
         let pages = Pages::new(Arc::clone(&self.input.file), group.column(self.leaves[column]));
         guarded(|| to.read(get_column_reader(self.leaf(column), Box::new(pages)), most)).map_err(
-            |error| error.into_error(|what| source.invalid_cell(FileLocation::Whole, column, what)),
+            |error| {
+                error.into_error(|what| source.invalid_cell(FileLocation::Whole, column, unreadable(what)))
+            },
         )?;
         self.input.check_unchanged()
     }

@@ -8,9 +8,9 @@ use parquet::record::Field;
 use parquet::schema::types::{ColumnDescPtr, Type, TypePtr};
 use std::sync::Arc;
 
-use super::decode_error::DecodeError;
 use super::{Numbers, finite, wkb};
 use crate::error::{FileLocation, Result};
+use crate::io::decode_error::DecodeError;
 use crate::memory;
 
 /// The number of values read at a time.

@@ -47,7 +47,7 @@ impl<C: Coord> BoxSets<'_, C> {
     }
 }
 
-/// Returns the number of right boxes that are tested together. More spill registers.
+/// Returns the number of right boxes that are tested together. With twice as many, some instances spill registers.
 const fn group<C, const D: usize>() -> usize {
     if D < MAX_DIMS && size_of::<C>() == 4 { 8 } else { 4 }
 }
@@ -197,7 +197,7 @@ impl<C: Coord, const D: usize> BoxTile<'_, C, D> {
     }
 }
 
-/// Counts or writes the pairs of a tile of left boxes, one per thread, with a tile of as many right boxes. Blocks of one left tile are
+/// Counts or writes the pairs of [`JOIN_THREADS`] left boxes, one per thread, with as many right boxes. Blocks with the same left boxes are
 /// adjacent. Counts are 0 before.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]

@@ -1,9 +1,10 @@
-//! The error of decoding a Parquet file.
+//! The error of decoding a file by another crate.
 
 use crate::error::Error;
+#[cfg(feature = "parquet")]
 use parquet::errors::ParquetError;
 
-/// An error of decoding a column or a footer.
+/// An error of decoding a part of a file.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum DecodeError {
     /// The file is invalid.
@@ -15,10 +16,10 @@ pub(super) enum DecodeError {
 }
 
 impl DecodeError {
-    /// Converts to the library's error; `invalid_file` constructs the error of an invalid file.
+    /// Converts to the library's error; `invalid_file` constructs the error of an invalid file from the reason.
     pub(super) fn into_error(self, invalid_file: impl FnOnce(String) -> Error) -> Error {
         match self {
-            Self::File(what) => invalid_file(format!("the Parquet file cannot be read: {what}")),
+            Self::File(what) => invalid_file(what),
             Self::Other(error) => error,
         }
     }
@@ -36,6 +37,7 @@ impl From<&str> for DecodeError {
     }
 }
 
+#[cfg(feature = "parquet")]
 impl From<ParquetError> for DecodeError {
     fn from(error: ParquetError) -> Self {
         match error {
@@ -47,13 +49,14 @@ impl From<ParquetError> for DecodeError {
     }
 }
 
+#[cfg(feature = "parquet")]
 impl From<DecodeError> for ParquetError {
     fn from(error: DecodeError) -> Self {
         Self::External(Box::new(error))
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "parquet"))]
 mod tests {
     use super::*;
 
