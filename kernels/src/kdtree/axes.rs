@@ -80,12 +80,17 @@ impl<C: Coord, const D: usize> Cell<C, D> {
         self
     }
 
+    #[inline(always)]
+    fn width(&self, axis: usize) -> C::Distance {
+        self.high[axis].widen() - self.low[axis].widen()
+    }
+
     /// Returns the widest axis.
     #[inline(always)]
     pub fn widest(&self, dims: usize) -> usize {
-        let (mut widest, mut width) = (0, self.high[0] - self.low[0]);
+        let (mut widest, mut width) = (0, self.width(0));
         for axis in 1..D {
-            let other = self.high[axis] - self.low[axis];
+            let other = self.width(axis);
             if axis < dims && other > width {
                 (widest, width) = (axis, other);
             }

@@ -34,11 +34,11 @@ impl<const D: usize> Frame<D> {
             largest = f64::max(largest, f64::max(low[axis].abs(), high[axis].abs()));
         }
         // With a smaller unit, unit numbers would have more bits than the significand of an `f64`.
-        let least_unit = (exponent(largest) - 52).max(-1021);
+        let least_unit = Ord::max(exponent(largest) - 52, -1021);
         // The first side that may contain the box; aligned to units, the box may need the next.
-        let mut side = exponent(extent).max(least_unit);
+        let mut side = Ord::max(exponent(extent), least_unit);
         loop {
-            let unit = (side - max_levels as i32).max(least_unit);
+            let unit = Ord::max(side - max_levels as i32, least_unit);
             let frame = Self { per_length: power(-unit), origin: [0; D], levels: (side - unit) as u32 };
             let origin = frame.unit_numbers(low);
             let last = frame.unit_numbers(high);
@@ -183,7 +183,7 @@ fn unit_number(x: f64, units: f64) -> i64 {
 
 /// Returns the exponent of a number's highest bit; for subnormal numbers, that of the least normal number.
 fn exponent(x: f64) -> i32 {
-    ((x.to_bits() >> 52 & 0x7FF) as i32 - 1023).max(-1022)
+    Ord::max((x.to_bits() >> 52 & 0x7FF) as i32 - 1023, -1022)
 }
 
 /// Returns 2^`exponent`, which must be a normal number.

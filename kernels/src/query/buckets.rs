@@ -162,11 +162,11 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
 
     /// Loads the points from slot `first` on, a multiple of [`GROUP`]; the last group may end in padding.
     #[inline(always)]
-    pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C; D]; GROUP] {
+    pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C::Distance; D]; GROUP] {
         if D < MAX_DIMS {
             return load_group(self.coords, first);
         }
-        let mut points = [[C::ZERO; D]; GROUP];
+        let mut points = [[C::Distance::ZERO; D]; GROUP];
         for i in 0..GROUP {
             points[i] = self.point(first + i);
         }
@@ -175,7 +175,7 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
 
     /// Loads the point of slot `i`; coordinates beyond the dimensions are 0.
     #[inline(always)]
-    pub unsafe fn point<const D: usize>(&self, i: usize) -> [C; D] {
+    pub unsafe fn point<const D: usize>(&self, i: usize) -> [C::Distance; D] {
         load_point(self.coords, i, self.dims)
     }
 }
@@ -185,13 +185,13 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
 pub(super) unsafe fn load_group<C: Coord, const D: usize>(
     coords: Slice<'_, C>,
     first: usize,
-) -> [[C; D]; GROUP] {
-    let mut points = [[C::ZERO; D]; GROUP];
+) -> [[C::Distance; D]; GROUP] {
+    let mut points = [[C::Distance::ZERO; D]; GROUP];
     let mut i = 0;
     while i < GROUP * D {
         let loaded = load_16(coords, first * D + i);
         for e in 0..C::PER_16 {
-            points[(i + e) / D][(i + e) % D] = loaded[e];
+            points[(i + e) / D][(i + e) % D] = loaded[e].widen();
         }
         i += C::PER_16;
     }
