@@ -12,7 +12,7 @@ use crate::error::{Error, Result, check_count, check_len};
 use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu::{self, GpuTree};
 use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
-use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
+use crate::point::{Dispatch, DistanceOf, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
 use crate::query::backend::{DeviceNearest, DeviceQueryBackend};
 use crate::query::on_device::{DeviceQueries, PreparedQuery};
 use crate::query::options::{QueryOptions, ValidatedOptions};
@@ -20,7 +20,7 @@ use crate::stats::Stats;
 
 impl<P: Point> KdTree<P> {
     /// Builds a tree over points in device memory. `coords` has the coordinates that [`Point::coordinates`] returns, one point after
-    /// another: the array itself for arrays of floats, `f64` for arrays of integers.
+    /// another: the array itself for arrays of floats and of `i32`, `f64` for arrays of `i64`.
     ///
     /// The host does not check the coordinates. If one is not finite or is too large, queries may miss points, and nothing worse happens.
     /// The tree is complete when the stream has done the work.
@@ -101,7 +101,7 @@ impl<P: Point> KdTree<P> {
         k: usize,
         prepared: &PreparedQuery<P>,
         ids: &mut Buffer<u32>,
-        dist2: &mut Buffer<P::Coord>,
+        dist2: &mut Buffer<DistanceOf<P>>,
     ) -> Result<()> {
         let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
         tree.nearest_on(DeviceNearest { stream, workspace, queries, k, options, ids, dist2 })

@@ -1,6 +1,6 @@
 //! A union of indexes over disjoint sets of points, queried as one: the parts of a tree over several devices.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::borrow::Cow;
 
 use crate::error::Result;
@@ -25,7 +25,7 @@ pub(crate) struct UnionIndex<C> {
     pub(crate) coords_by_id: Box<dyn Fn() -> Result<Vec<C>> + Send + Sync>,
 }
 
-impl<C: Coord> UnionIndex<C> {
+impl<C: Float> UnionIndex<C> {
     /// Runs a query on all indexes concurrently.
     fn each<R: Send>(&self, run: impl Fn(&dyn QueryBackend<C>) -> Result<R> + Sync) -> Result<Vec<R>> {
         each(&self.indexes, |index| run(&**index))
@@ -55,7 +55,7 @@ impl<C: Coord> UnionIndex<C> {
 }
 
 /// Concatenates the results of several indexes row by row.
-fn concatenated<C: Coord>(results: &[RangeResult<C>], num_rows: usize, total: u64) -> Result<RangeResult<C>> {
+fn concatenated<C: Float>(results: &[RangeResult<C>], num_rows: usize, total: u64) -> Result<RangeResult<C>> {
     let len = usize::try_from(total).unwrap_or(usize::MAX);
     let mut offsets = memory::vec_with_capacity(num_rows + 1, "offsets of rows")?;
     offsets.extend((0..=num_rows).map(|row| results.iter().map(|found| found.offsets[row]).sum::<u64>()));
@@ -76,7 +76,7 @@ fn concatenated<C: Coord>(results: &[RangeResult<C>], num_rows: usize, total: u6
 }
 
 /// Merges the rows of all indexes that start at an entry, sorted by (distance, id).
-fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2: &mut [C]) {
+fn merge<C: Float>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2: &mut [C]) {
     let mut next = [0; MAX_INDEXES];
     for (to_id, to_dist2) in ids.iter_mut().zip(dist2) {
         let rank =
@@ -91,7 +91,7 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
 /// Maximum number of indexes in a union.
 pub(crate) const MAX_INDEXES: usize = 15;
 
-impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
+impl<C: Float> QueryBackend<C> for UnionIndex<C> {
     fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
         let self_coords = queries.self_coords(self)?;
         let queries = queries.with_self_coords(&self_coords);

@@ -37,6 +37,8 @@ pub(crate) trait Stored: Sized {
     const KIND: &'static str;
     /// The type of its points.
     type Point: Point;
+    /// The type of the coordinates that it stores.
+    type Coord: Coord;
 
     /// Passes the contents of the file to `write`.
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>;
@@ -88,7 +90,7 @@ impl Contents<'_> {
 
 fn expected<I: Stored>() -> Expected {
     const { assert!(is_name(I::KIND, 16) && is_name(I::Point::NAME, 16), "names are ASCII of at most 16 bytes") };
-    let (name, coord) = (I::Point::NAME.into(), <I::Point as Point>::Coord::NAME.into());
+    let (name, coord) = (I::Point::NAME.into(), I::Coord::NAME.into());
     Expected { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
 }
 
@@ -165,7 +167,7 @@ pub struct IndexInfo {
     pub kind: String,
     /// The name of the type of the points ([`Point::NAME`]).
     pub point_type: String,
-    /// The type of the coordinates inside the index, `f32` or `f64`.
+    /// The type of the coordinates inside the index, `f32`, `f64` or `i32`.
     pub coordinate_type: String,
     /// The number of coordinates of a point.
     pub dims: u32,
@@ -178,7 +180,7 @@ pub struct IndexInfo {
 }
 
 impl IndexInfo {
-    /// Returns the type of the points as text, for example "i32 as 2 x f64".
+    /// Returns the type of the points as text, for example "i64 as 2 x f64".
     pub fn points(&self) -> String {
         format!("{} as {} x {}", self.point_type, self.dims, self.coordinate_type)
     }

@@ -17,7 +17,7 @@ const WARPS: usize = THREADS / 32;
 /// Reduces points of `dims` coordinates, at most `D`, into `keys`: per axis the least key, initialized to all ones, then
 /// per axis the greatest key, initialized to 0. -0.0 counts as 0.0; NaN is ignored.
 #[kernel(family = "primitives-moves", block = THREADS, shared = BoundsSmem<C, D>)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     coords: Slice<C>,
     dims: u32,
@@ -30,7 +30,7 @@ pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
 
 /// Converts keys to coordinates; keys that no coordinate was reduced into become [`Coord::EMPTY`]. A thread per key.
 #[kernel(family = "primitives-moves", block = 32)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn primitives_bounds_finish<C: Coord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
     let i = thread::thread_idx_x() as usize;
     if i < corners.len() {

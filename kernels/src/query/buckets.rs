@@ -200,7 +200,7 @@ pub(super) unsafe fn load_group<C: Coord, const D: usize>(
 
 /// Writes the box of each bucket to its parent's boxes, and the bucket's least id; one thread per bucket.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_bucket_boxes<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -237,7 +237,7 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
 /// Writes the boxes of the nodes on levels `root_level..end_level` to their parents, and their least ids; one block per node of level
 /// `root_level`. The boxes and least ids of level `end_level` are already written.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_inner_boxes<C: Coord>(
     boxes: SliceMut<C>,
     least_ids: SliceMut<u32>,
@@ -277,7 +277,7 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 
 /// Writes the split plane of each node above the buckets, in level order; one thread per node.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_splits<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -297,7 +297,7 @@ pub unsafe fn query_splits<C: Coord>(
 
 /// Writes the start bucket of each query, and the number of the query; one thread per query.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_buckets<C: Coord>(
     splits: Slice<C>,
     axes: Axes<'_>,

@@ -117,7 +117,7 @@ fn worst<C: Float>(bound: C) -> C::Ranked {
 
 /// Writes the nearest point of each query within the queries' bound; one lane per query.
 #[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
@@ -130,7 +130,7 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C
 )]
 #[instances(C = [f32], D = [2, 3, 4], K = [8, 16], B = [8])]
 #[instances(C = [f32], D = [2, 3, 4], K = [32], B = [16])]
-#[instances(C = [f64], D = [2, 3], K = [8], B = [8])]
+#[instances(C = [f64, i32], D = [2, 3], K = [8], B = [8])]
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
     nearest: Nearest<'_, C>,
 ) {
@@ -143,8 +143,8 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
 
 /// Writes the `k` nearest points of each query, up to `32 * T`; one warp per query.
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<<C as Coord>::Distance>(), T), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [8, 2, 3], T = [4, 8])]
-#[instances(C = [f64], D = [8, 2, 3], T = [1])]
+#[instances(C = [f32, f64, i32], D = [8, 2, 3], T = [4, 8])]
+#[instances(C = [f64, i32], D = [8, 2, 3], T = [1])]
 #[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
 pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(nearest: Nearest<'_, C>) {
@@ -155,7 +155,7 @@ pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(near
 
 /// Writes the `k` nearest points of each query for any `k`; one lane per query.
 #[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);

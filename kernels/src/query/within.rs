@@ -13,7 +13,7 @@ use cuda_std::prelude::*;
 
 /// Counts the points within the queries' bound of each query; one lane per query.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_count_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
@@ -38,7 +38,7 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
 /// Writes the ids of the points within the queries' bound of each query from its offset on, and their distances unless `result_dist2` is
 /// empty; one lane per query. Points beyond the capacity of the result are not written.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_emit_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
@@ -56,7 +56,7 @@ pub unsafe fn query_emit_within<C: Coord, const D: usize>(
 
 /// Counts the points in each box, borders included; one lane per box. A box is its least and then its greatest corner.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,
@@ -74,7 +74,7 @@ pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
 /// Writes the ids of the points in each box from the box's offset on; one lane per box. Points beyond the capacity of the result are not
 /// written.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,

@@ -4,7 +4,7 @@
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::KdTree;
-use crate::point::Point;
+use crate::point::{DistanceOf, Point};
 use crate::query::backend::{DeviceRange, DeviceRows};
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use kauri_kernels::thread::coord::Coord;
@@ -56,7 +56,7 @@ impl<P: Point> KdTree<P> {
         prepared: &PreparedQuery<P>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<P::Coord>>,
+        dist2: Option<&mut Buffer<DistanceOf<P>>>,
     ) -> Result<()> {
         let query = DeviceRangeQuery::Within(&prepared.options, queries);
         let rows = DeviceRows { offsets, ids, dist2 };
@@ -77,7 +77,7 @@ impl<P: Point> KdTree<P> {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, P::Coord>,
         prepared: &PreparedQuery<P>,
-    ) -> Result<DeviceWithin<P::Coord>> {
+    ) -> Result<DeviceWithin<DistanceOf<P>>> {
         let query = DeviceRangeQuery::Within(&prepared.options, queries);
         self.prepared_tree(prepared)?.find_all_on(DeviceRange { stream, workspace, query })
     }
@@ -138,7 +138,7 @@ where
         workspace: &mut Workspace,
         boxes: &Buffer<C>,
         prepared: &PreparedQuery<[C; D]>,
-    ) -> Result<DeviceWithin<C>> {
+    ) -> Result<DeviceWithin<C::Distance>> {
         let query = DeviceRangeQuery::InBoxes(&prepared.options, boxes);
         self.prepared_tree(prepared)?.find_all_on(DeviceRange { stream, workspace, query })
     }
