@@ -4,6 +4,7 @@ use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar, SpatialIndex};
+use kauri_tests::oracle::DistanceOf;
 
 /// Generates points in a cube of side 8, some of them equal.
 pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
@@ -18,7 +19,7 @@ fn same<P: Point>(
     queries: &[P],
     ks: &[usize],
     options: &QueryOptions<P>,
-    radius: P::Coord,
+    radius: DistanceOf<P>,
 ) {
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default());

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn boxes_are_those_of_the_points_of_subtrees() {
-        for n in [0, 1, 31, 32, 33, 63, 64, 100, 200, 1000] {
+        for n in [0_usize, 1, 31, 32, 33, 63, 64, 100, 200, 1000] {
             let points: Vec<_> =
                 (0..n).map(|i| [(i * 7919 % 101) as f32, -((i * 104729 % 97) as f32)]).collect();
             let mut ids: Vec<_> = (0..n).map(|i| ((i * 37 + 5) % n.max(1)) as u32).collect();
