@@ -253,7 +253,7 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
 }
 
 /// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs the
-/// `match` for the coordinate type that `coords` contains, `f32` or `f64`.
+/// `match` for the coordinate type that `coords` contains.
 fn build(
     device: &Device,
     coords: Coords<'_>,

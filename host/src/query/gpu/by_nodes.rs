@@ -13,7 +13,7 @@ use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::MAX_DIMS;
 
 /// True if the options choose a node-by-node traversal and it can answer the queries: for the nearest of all points of a left-balanced
-/// tree under the Euclidean norm.
+/// tree of floats under the Euclidean norm.
 pub(super) fn can_answer<C: Coord>(
     tree: &BucketIndex<C>,
     options: &DeviceOptions<C::Distance>,
@@ -29,6 +29,8 @@ pub(super) fn can_answer<C: Coord>(
         && queries.first_excluded.is_none()
         && tree.bucket_len == 0
         && matches!(tree.locator, Locator::Planes(_))
+        // There are no kernels for integers.
+        && C::NAME == C::Distance::NAME
 }
 
 /// Launches the traversal of the options.
