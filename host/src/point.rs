@@ -6,6 +6,7 @@ mod dims;
 #[cfg(feature = "mint")]
 mod mint;
 mod scalar;
+mod source;
 
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
@@ -20,6 +21,9 @@ pub(crate) use dims::{with_dims, with_kernel_dims};
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;
+#[cfg(feature = "io")]
+pub(crate) use source::read_chunks;
+pub use source::{PointChunk, PointSource, VisitPoints};
 
 use crate::error::{Error, Result, check_count};
 use crate::parallel;

@@ -7,12 +7,14 @@ mod filter;
 mod lattice;
 mod octree;
 mod records;
+mod source;
 mod system;
 
 pub use file::CloudFile;
 pub use filter::{CloudFilter, Returns};
 pub use lattice::Lattice;
 pub use records::{AttributeValues, Attributes};
+pub use source::CloudPoints;
 pub use system::ReferenceSystem;
 
 use crate::error::{Error, FileLocation, Result, check_count};
@@ -81,6 +83,8 @@ pub struct CloudChunk {
     pub attributes: AttributeValues,
     /// The number of points of the files that have been read for this chunk, with those that the filter left out.
     pub num_read: u64,
+    /// The bytes of the files that have been read for this chunk.
+    pub bytes: u64,
 }
 
 impl CloudFiles {
@@ -189,6 +193,16 @@ impl CloudFiles {
         Ok(())
     }
 
+    /// Returns the points as a source in chunks.
+    pub fn points(&self) -> CloudPoints<'_, 3> {
+        CloudPoints { files: self }
+    }
+
+    /// Returns x and y of the points as a source in chunks.
+    pub fn plane(&self) -> CloudPoints<'_, 2> {
+        CloudPoints { files: self }
+    }
+
     /// Returns the chunks of a file that may have points which the filter accepts.
     fn chosen<'a>(&self, file: &'a CloudFile) -> Result<Vec<&'a Chunk>> {
         let levels = self.filter.chosen_levels();
@@ -203,6 +217,12 @@ impl CloudFiles {
             levels.is_none_or(|levels| levels.contains(&node.level)) && self.filter.may_be_in(node.bounds)
         };
         Ok(nodes.iter().filter(is_chosen).map(|node| &node.chunk).collect())
+    }
+
+    /// Returns the number of points in all of these chunks.
+    fn num_chosen_points(&self) -> Result<u64> {
+        let of_file = |file| Ok(self.chosen(file)?.iter().map(|chunk| chunk.num_points).sum::<u64>());
+        self.files.iter().map(of_file).sum()
     }
 
     fn read_chunk(&self, file: &CloudFile, chunk: &Chunk, attributes: &Attributes) -> Result<CloudChunk> {
@@ -232,7 +252,7 @@ impl CloudFiles {
             points.push(point);
             values.push(record, attributes);
         }
-        Ok(CloudChunk { points, attributes: values, num_read: chunk.num_points })
+        Ok(CloudChunk { points, attributes: values, num_read: chunk.num_points, bytes: chunk.bytes })
     }
 }
 
