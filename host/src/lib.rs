@@ -51,8 +51,8 @@ pub use join::{BoxJoin, DistanceJoin, KnnJoin, TopKBoxJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions};
 pub use memory::MemoryPlan;
 pub use point::{
-    Cartesian, Coordinate, EARTH_RADIUS_M, LonLat, MAX_DIMS, MAX_POINTS, Point, PointChunk, PointSource,
-    Scalar, VisitPoints,
+    Cartesian, Coordinate, EARTH_RADIUS_M, Lattice, LonLat, MAX_DIMS, MAX_POINTS, Point, PointChunk,
+    PointSource, Scalar, VisitPoints,
 };
 pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};

@@ -3,6 +3,7 @@
 mod checked;
 mod coordinate;
 mod dims;
+mod lattice;
 #[cfg(feature = "mint")]
 mod mint;
 mod scalar;
@@ -18,6 +19,7 @@ pub(crate) use checked::{checked_coordinates, dims};
 pub use coordinate::Coordinate;
 pub(crate) use coordinate::{Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate};
 pub(crate) use dims::{with_dims, with_kernel_dims};
+pub use lattice::Lattice;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;

@@ -75,8 +75,8 @@ pub use crate::stored::{
 };
 #[cfg(feature = "las")]
 pub use cloud::{
-    AttributeValues, Attributes, CloudChunk, CloudFile, CloudFiles, CloudFilter, CloudPoints, Lattice,
-    PointCloud, ReferenceSystem, Returns,
+    AttributeValues, Attributes, CloudChunk, CloudFile, CloudFiles, CloudFilter, CloudPoints, PointCloud,
+    ReferenceSystem, Returns,
 };
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]

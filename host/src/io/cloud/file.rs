@@ -2,12 +2,12 @@
 
 use super::chunks::{Chunk, Chunks};
 use super::errors::FileOf;
-use super::lattice::Lattice;
 use super::octree::{self, Node};
 use super::records::Layout;
 use super::system::ReferenceSystem;
 use crate::error::{Error, Result};
 use crate::io::guarded::guarded;
+use crate::point::Lattice;
 use las::Header;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};

@@ -4,7 +4,6 @@ mod chunks;
 mod errors;
 mod file;
 mod filter;
-mod lattice;
 mod octree;
 mod records;
 mod source;
@@ -12,14 +11,13 @@ mod system;
 
 pub use file::CloudFile;
 pub use filter::{CloudFilter, Returns};
-pub use lattice::Lattice;
 pub use records::{AttributeValues, Attributes};
 pub use source::CloudPoints;
 pub use system::ReferenceSystem;
 
 use crate::error::{Error, FileLocation, Result, check_count};
 use crate::memory;
-use crate::point::MAX_POINTS;
+use crate::point::{Lattice, MAX_POINTS};
 use chunks::Chunk;
 use octree::Node;
 use rayon::prelude::*;
