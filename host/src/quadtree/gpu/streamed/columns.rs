@@ -38,8 +38,8 @@ impl<'a, T: DeviceCopy + Pod + Send + Sync> InputColumn<'a, T> {
     }
 
     /// Copies the first `len` items.
-    pub(super) fn to_vec(&self, len: usize) -> Result<Vec<T>> {
-        match *self {
+    pub(super) fn to_vec(self, len: usize) -> Result<Vec<T>> {
+        match self {
             Self::Memory(items) => memory::copy(&items[..len], LABEL),
             #[cfg(feature = "io")]
             Self::File(part) => {
