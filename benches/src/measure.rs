@@ -5,6 +5,8 @@ use crate::library::record_launches;
 use kauri::Result;
 use kauri::device::{Event, Stream};
 use serde::Serialize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Number of runs of a measurement.
@@ -135,6 +137,32 @@ impl Effort {
     }
 }
 
+/// Runs work, and returns the most bytes of memory that the process had allocated meanwhile, without the pages of files; 0 if the system
+/// does not tell.
+pub fn peak_of_memory<T>(work: impl FnOnce() -> T) -> (T, u64) {
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut most = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                most = most.max(allocated().unwrap_or(0));
+                thread::sleep(Duration::from_millis(5));
+            }
+            most
+        });
+        let result = work();
+        is_done.store(true, Ordering::Relaxed);
+        (result, watch.join().unwrap_or(0))
+    })
+}
+
+/// Returns the bytes of memory of the process without the pages of files, if the system reports them.
+fn allocated() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +173,17 @@ mod tests {
         let timing = Timing::of("wall", &runs);
         assert_eq!((timing.runs, timing.median_ms, timing.min_ms, timing.max_ms), (5, 3.0, 1.0, 5.0));
         assert!((timing.spread - 2.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn memory_in_use_is_seen() {
+        let work = || {
+            let bytes = vec![1_u8; 64 << 20];
+            thread::sleep(Duration::from_millis(50));
+            bytes.len() as u64
+        };
+        let (bytes, most) = peak_of_memory(work);
+        assert!(most >= bytes || allocated().is_none(), "{most}");
     }
 
     #[test]

@@ -29,11 +29,11 @@ fn main() -> Result<()> {
     println!("on {device}: {}", device.reason());
 
     let scan = Lidar::with_density(num_points, 0.5, 4);
-    let file = scan.scale_offset();
+    let lattice = scan.lattice();
     let mut ground: Vec<Point> = Vec::new();
     for point in scan.points(0..scan.len())?.into_iter().filter(|point| point.class == LidarClass::Ground) {
         let [x, y, height] = point.position;
-        ground.push((file.to_integers([x, y])?, height));
+        ground.push((lattice.nearest([x, y])?, height));
     }
     let (used, checked): (Vec<_>, Vec<_>) = ground.iter().enumerate().partition(|(i, _)| i % CHECKED > 0);
     let [used, checked]: [Vec<Point>; 2] =

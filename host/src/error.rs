@@ -238,14 +238,14 @@ pub enum Error {
     #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]
     NotOnGpu,
     /// The progress callback stopped the call.
-    #[error("stopped in phase '{phase}': {done} of {total} done")]
+    #[error("stopped in phase '{phase}': {done}{} done", .total.map_or_else(String::new, |total| format!(" of {total}")))]
     Stopped {
         /// The phase.
         phase: &'static str,
-        /// The work done in this phase.
+        /// The rows or points done in this phase.
         done: u64,
-        /// The total work of this phase.
-        total: u64,
+        /// The rows or points of the whole phase, if their number is known.
+        total: Option<u64>,
     },
 
     // Devices and drivers.
@@ -543,6 +543,17 @@ impl Error {
         } else {
             Self::NonFinite { what, index, axis, value }
         }
+    }
+
+    /// Returns the error of an invalid point with its index among all points, `before` of which precede those that were checked.
+    pub(crate) fn behind(mut self, before: u64) -> Self {
+        if let Self::NonFinite { index, .. }
+        | Self::CoordinateTooLarge { index, .. }
+        | Self::InvalidLonLat { index, .. } = &mut self
+        {
+            *index += before;
+        }
+        self
     }
 
     /// Returns the error of a node of an invalid index.

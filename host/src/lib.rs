@@ -50,7 +50,10 @@ pub use error::{Error, FileLocation, Result};
 pub use join::{BoxJoin, DistanceJoin, KnnJoin, TopKBoxJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions};
 pub use memory::MemoryPlan;
-pub use point::{Cartesian, Coordinate, EARTH_RADIUS_M, LonLat, MAX_DIMS, MAX_POINTS, Point, Scalar};
+pub use point::{
+    Cartesian, Coordinate, EARTH_RADIUS_M, Lattice, LonLat, MAX_DIMS, MAX_POINTS, Point, PointChunk,
+    PointSource, Scalar, VisitPoints,
+};
 pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
 pub use query::{Neighbor, Neighbors, QueryOptions, SpatialIndex};

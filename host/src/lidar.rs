@@ -11,9 +11,10 @@
 //! - woods, whose crowns let some pulses through to the ground;
 //! - classes of the LAS format (ASPRS 2019).
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::noise::Noise;
 use crate::parallel::{self, TASK_ITEMS};
+use crate::point::Lattice;
 use crate::primitives::generate::splitmix64;
 use crate::random::Random;
 use std::ops::Range;
@@ -135,9 +136,9 @@ impl Lidar {
         [[ORIGIN[0], ORIGIN[1]], [ORIGIN[0] + self.side, ORIGIN[1] + self.side]]
     }
 
-    /// Returns the integer coordinates of a LAS file of this scan: centimeters from the low corner of its [`bounds`](Self::bounds).
-    pub fn scale_offset(&self) -> ScaleOffset {
-        ScaleOffset { scale: [SCALE; 3], offset: ORIGIN }
+    /// Returns the lattice of a LAS file of this scan: centimeters from the low corner of its [`bounds`](Self::bounds).
+    pub fn lattice(&self) -> Lattice {
+        Lattice { scale: [SCALE; 3], offset: ORIGIN }
     }
 
     /// Generates a range of points, in the order of acquisition, on all threads.
@@ -290,69 +291,6 @@ impl Lidar {
     }
 }
 
-/// The conversion between positions in meters and the 32-bit integers of LAS files: integers are steps of `scale` from `offset`.
-///
-/// A tree over the integers is exact.
-///
-/// ```
-/// use kauri::lidar::Lidar;
-/// use kauri::quadtree::{Quadtree, QuadtreeOptions};
-/// use kauri::Device;
-/// let scan = Lidar::new(1000, 1);
-/// let file = scan.scale_offset();
-/// let mut points: Vec<[i32; 2]> = Vec::new();
-/// for point in scan.points(0..1000)? {
-///     let [x, y, _] = file.to_integers(point.position)?;
-///     points.push([x, y]);
-/// }
-/// let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
-///
-/// // The cell, in meters, of the leaf that contains the first point.
-/// let leaf = tree.leaf_of(&points[..1])?[0];
-/// let [low, high] = tree.bounds(leaf)?.map(|corner| file.to_meters(corner));
-/// let point = file.to_meters(points[0]);
-/// assert!((0..2).all(|axis| low[axis] <= point[axis] && point[axis] < high[axis]));
-/// # Ok::<(), kauri::Error>(())
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ScaleOffset {
-    /// Step on each axis, in meters.
-    pub scale: [f64; 3],
-    /// The position of the integers 0, in meters.
-    pub offset: [f64; 3],
-}
-
-impl ScaleOffset {
-    /// Returns the integers nearest to a position in meters. A position may have x and y only.
-    ///
-    /// # Errors
-    /// [`Error::LasOverflow`] for the first axis on which the integer would exceed 32 bits, or the position is NaN.
-    pub fn to_integers<const D: usize>(&self, position: [f64; D]) -> Result<[i32; D]> {
-        const { assert!(D <= 3, "LAS files have three coordinates") };
-        let mut integers = [0; D];
-        for axis in 0..D {
-            let steps = ((position[axis] - self.offset[axis]) / self.scale[axis]).round();
-            // The negated comparison refuses NaN as well.
-            if !(steps >= i32::MIN.into() && steps <= i32::MAX.into()) {
-                return Err(Error::LasOverflow { axis, value: position[axis] });
-            }
-            integers[axis] = steps as i32;
-        }
-        Ok(integers)
-    }
-
-    /// Returns the position of integers in meters. The integers are [`i32`], or whole [`f64`] as the corners of cells, which may exceed
-    /// 32 bits. There may be x and y only.
-    pub fn to_meters<T: Into<f64>, const D: usize>(&self, integers: [T; D]) -> [f64; D] {
-        const { assert!(D <= 3, "LAS files have three coordinates") };
-        let mut axis = 0..D;
-        integers.map(|steps| {
-            let axis = axis.next().unwrap_or_default();
-            steps.into() * self.scale[axis] + self.offset[axis]
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,27 +360,5 @@ mod tests {
             let parts: Vec<LidarPoint> = parts;
             assert!(parts == whole, "{threads} threads, {part} points each");
         }
-    }
-
-    #[test]
-    fn integers_are_the_nearest_or_an_error() {
-        let scan = Lidar::new(1000, 7);
-        let file = scan.scale_offset();
-        for point in scan.points(0..1000).unwrap() {
-            let meters = file.to_meters(file.to_integers(point.position).unwrap());
-            assert!((0..3).all(|axis| (meters[axis] - point.position[axis]).abs() <= 0.5 * SCALE + 1e-9));
-        }
-        let meter = ScaleOffset { scale: [1.0; 3], offset: [0.0, -10.0, 0.0] };
-        let ends = [i32::MIN, i32::MAX];
-        assert_eq!(meter.to_integers(meter.to_meters(ends)).unwrap(), ends);
-        assert_eq!(meter.to_meters([2.0_f64.powi(32), 0.0]), [2.0_f64.powi(32), -10.0]);
-        for (position, of) in [([0.0, 2.0_f64.powi(31) - 10.0], 1), ([-2.0_f64.powi(31) - 1.0, 0.0], 0)] {
-            let error = meter.to_integers(position).unwrap_err();
-            assert!(matches!(error, Error::LasOverflow { axis, .. } if axis == of), "{error}");
-        }
-        for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-            assert!(meter.to_integers([value]).is_err());
-        }
-        assert!(ScaleOffset { scale: [0.0; 3], ..meter }.to_integers([0.0]).is_err());
     }
 }

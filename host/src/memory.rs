@@ -2,6 +2,8 @@
 
 #[cfg(feature = "io")]
 pub(crate) mod bytes;
+#[cfg(feature = "io")]
+pub(crate) mod file_part;
 mod items;
 mod parts;
 

@@ -197,6 +197,31 @@ pub(crate) fn concat<T: Send>(
     all
 }
 
+/// Joins parts in order. Each part is freed once it is copied.
+#[cfg(feature = "las")]
+pub(crate) fn joined<T: Copy + Send>(parts: Vec<Vec<T>>, label: &'static str) -> Result<Vec<T>> {
+    let len = parts.iter().map(Vec::len).sum();
+    let mut all = memory::vec_with_capacity(len, label)?;
+    let to = Parts::new(&mut all.spare_capacity_mut()[..len]);
+    let mut end = 0;
+    let placed: Vec<_> = parts
+        .into_iter()
+        .map(|part| {
+            (end, {
+                end += part.len();
+                part
+            })
+        })
+        .collect();
+    map_into(placed, |(begin, part): (usize, Vec<T>)| {
+        // SAFETY: the parts follow each other.
+        unsafe { to.part(begin..begin + part.len()) }.write_copy_of_slice(&part);
+    });
+    // SAFETY: the lengths of the parts, all of which are written, add up to `len`.
+    unsafe { all.set_len(len) };
+    Ok(all)
+}
+
 /// Returns the results of `task` for each range of `step` numbers below `len`, combined in order; `None` if there are none.
 pub(crate) fn reduce<T: Send>(
     len: usize,

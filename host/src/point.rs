@@ -3,9 +3,11 @@
 mod checked;
 mod coordinate;
 mod dims;
+mod lattice;
 #[cfg(feature = "mint")]
 mod mint;
 mod scalar;
+mod source;
 
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
@@ -19,9 +21,13 @@ pub(crate) use coordinate::{
     Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate, with_float,
 };
 pub(crate) use dims::{with_dims, with_kernel_dims};
+pub use lattice::Lattice;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
 pub(crate) use scalar::first_unusable;
+#[cfg(feature = "io")]
+pub(crate) use source::read_chunks;
+pub use source::{PointChunk, PointSource, VisitPoints};
 
 use crate::error::{Error, Result, check_count};
 use crate::parallel;

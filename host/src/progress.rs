@@ -15,8 +15,9 @@ use std::ops::ControlFlow;
 ///     seen.push((step.phase, step.done, step.total));
 ///     if step.done < 100 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
 /// };
-/// assert!(progress.report(Step { phase: "rows", done: 50, total: 200 }).is_continue());
-/// assert!(progress.report(Step { phase: "rows", done: 100, total: 200 }).is_break());
+/// let step = Step { phase: "rows", done: 50, total: Some(200), bytes: 400 };
+/// assert!(progress.report(step).is_continue());
+/// assert!(progress.report(Step { done: 100, bytes: 800, ..step }).is_break());
 /// ```
 pub trait Progress {
     /// Reports a step, on the thread of the call: at the start of a phase with nothing done, and after each advance.
@@ -27,17 +28,19 @@ pub trait Progress {
 /// The progress of a long call, which [`Progress`] receives.
 ///
 /// ```
-/// let step = kauri::Step { phase: "rows", done: 50, total: 200 };
-/// assert_eq!(100 * step.done / step.total, 25);
+/// let step = kauri::Step { phase: "points", done: 50, total: Some(200), bytes: 600 };
+/// assert_eq!(step.total.map(|total| 100 * step.done / total), Some(25));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The name of the current phase. Phases follow each other.
     pub phase: &'static str,
-    /// The work done in this phase.
+    /// The rows or points done in this phase.
     pub done: u64,
-    /// The total work of this phase.
-    pub total: u64,
+    /// The rows or points of the whole phase, if their number is known before its end.
+    pub total: Option<u64>,
+    /// The bytes of what is done: the rows delivered, the points copied or read from files.
+    pub bytes: u64,
 }
 
 impl<F: FnMut(Step) -> ControlFlow<()>> Progress for F {

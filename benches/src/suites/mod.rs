@@ -1,5 +1,6 @@
 //! The suites, by topic. The constant `SUITES` of each file lists the suites of its topic by name.
 
+pub mod clouds;
 pub mod first_call;
 pub mod join;
 pub mod kdtree;
@@ -33,7 +34,7 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
-    let indexes = kdtree::SUITES.into_iter().chain(quadtree::SUITES).chain(sah::SUITES);
+    let indexes = kdtree::SUITES.into_iter().chain(quadtree::SUITES).chain(sah::SUITES).chain(clouds::SUITES);
     indexes.chain(first_call::SUITES).chain(join::SUITES).chain(primitives::SUITES)
 }
 

@@ -76,7 +76,8 @@ impl<'a, 'p> Delivery<'a, 'p> {
     }
 
     fn report(&mut self) -> ControlFlow<()> {
-        let step = Step { phase: "rows", done: self.delivered.rows, total: self.num_rows };
+        let Delivered { rows: done, bytes, .. } = self.delivered;
+        let step = Step { phase: "rows", done, total: Some(self.num_rows), bytes };
         match &mut self.batches.progress {
             Some(progress) => progress.report(step),
             None => ControlFlow::Continue(()),

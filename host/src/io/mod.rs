@@ -9,6 +9,7 @@
 //! | write the pairs of a join as CSV or Parquet | [`PairTable`] | the rows of a batch of pairs, and tables of up to 64 MiB |
 //! | read point clouds: LAS, LAZ and COPC files (feature `las`) | [`CloudFiles::read`] | 12 bytes for each point, and its attributes |
 //! | read point clouds larger than memory | [`CloudFiles::for_each_chunk`] | some chunks for each thread |
+//! | build a quadtree of a cloud larger than memory | [`CellTree::build_to_file`](crate::quadtree::CellTree::build_to_file) | the nodes of the tree |
 //! | read the points of a PLY file (feature `mesh`) | [`read_ply_points`] | the file, and 24 bytes for each point |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
 //! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
@@ -74,7 +75,7 @@ pub use crate::stored::{
 };
 #[cfg(feature = "las")]
 pub use cloud::{
-    AttributeValues, Attributes, CloudChunk, CloudFile, CloudFiles, CloudFilter, Lattice, PointCloud,
+    AttributeValues, Attributes, CloudChunk, CloudFile, CloudFiles, CloudFilter, CloudPoints, PointCloud,
     ReferenceSystem, Returns,
 };
 pub use lonlat::{LonLatTable, read_lonlat};

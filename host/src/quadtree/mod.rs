@@ -43,6 +43,8 @@ mod node;
 pub(crate) mod options;
 #[cfg(feature = "io")]
 mod stored;
+#[cfg(feature = "io")]
+mod to_file;
 mod tree;
 
 pub use dims::CartesianPoint;

@@ -8,9 +8,11 @@ use crate::quadtree::build::Trees;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
 use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
+use crate::quadtree::options::QuadtreeOptions;
 use crate::quadtree::tree::CellTree;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Stored, files_of_index};
+use kauri_kernels::quadtree::node::Node;
 
 /// Reads the tree of a file, and brings it to the device.
 fn load(
@@ -30,6 +32,28 @@ fn load(
     }))
 }
 
+/// The tags of the sections of points, which are the first two.
+pub(super) const COORDS: &str = "coords";
+pub(super) const IDS: &str = "ids";
+
+/// Returns the sections behind those of points.
+pub(super) fn sections_of_nodes<'a>(
+    nodes: &'a [Node],
+    frame: &'a [u64],
+    options: &'a [u32; 2],
+) -> [(&'static str, &'a [u8]); 3] {
+    [
+        ("nodes", bytemuck::cast_slice(nodes)),
+        ("frame", bytemuck::cast_slice(frame)),
+        ("options", bytemuck::cast_slice(options)),
+    ]
+}
+
+/// Returns the options that a file keeps.
+pub(super) fn options_in_file(options: &QuadtreeOptions) -> [u32; 2] {
+    [options.leaf_points, options.max_depth]
+}
+
 impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
     const KIND: &'static str = "quadtree";
     type Point = P;
@@ -40,17 +64,12 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
         // The coordinates of a buffer were not checked by the build.
         check_each_coordinate(&coords, D, "point", |place| ids[place].into())?;
         let Outline { frame, options, .. } = self.outline();
-        write(&Contents {
-            num_points: ids.len(),
-            num_nodes: nodes.len(),
-            sections: &[
-                ("coords", bytemuck::cast_slice(&coords)),
-                ("ids", bytemuck::cast_slice(&ids)),
-                ("nodes", bytemuck::cast_slice(&nodes)),
-                ("frame", bytemuck::cast_slice(frame)),
-                ("options", bytemuck::cast_slice(&[options.leaf_points, options.max_depth])),
-            ],
-        })
+        let options = options_in_file(options);
+        let [nodes_section, frame, options] = sections_of_nodes(&nodes, frame, &options);
+        let (coords, num_points) = (bytemuck::cast_slice(&coords), ids.len());
+        let ids = bytemuck::cast_slice(&ids);
+        let sections = &[(COORDS, coords), (IDS, ids), nodes_section, frame, options];
+        write(&Contents { num_points, num_nodes: nodes.len(), sections })
     }
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {

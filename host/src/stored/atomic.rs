@@ -1,6 +1,6 @@
 //! Atomic writes: a file is replaced completely or not at all.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -52,25 +52,62 @@ pub fn write_atomically_or<E: From<Error>>(
     }
 }
 
+/// [`write_atomically_or`] for a `write` that chooses the position of each write. Pipes and files in `/dev` are refused.
+pub(crate) fn write_in_place(path: &Path, write: impl FnOnce(&File) -> Result<()>) -> Result<()> {
+    let mut failed = None;
+    let replaced = match target(path) {
+        Ok(Target::Replaced(target)) => replace(&target, |file| {
+            write(file).map_err(|error| {
+                failed = Some(error);
+                io::ErrorKind::Other.into()
+            })
+        }),
+        Ok(Target::Appended) => Err(io::ErrorKind::NotSeekable.into()),
+        Err(error) => Err(error),
+    };
+    match failed {
+        Some(error) => Err(error),
+        None => replaced.map_err(|source| Error::Io { path: path.into(), source }),
+    }
+}
+
 fn write_file(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> Result<()> {
-    let result = match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-        // `/dev/stdout` can refer to a regular file, which other programs have open and must not lose.
-        Ok(metadata) if !metadata.is_file() || path.starts_with("/dev") => {
-            fs::File::options().append(true).open(path).and_then(|file| write_all(file, write).map(drop))
+    let result = match target(path) {
+        Ok(Target::Appended) => {
+            File::options().append(true).open(path).and_then(|file| write_all(&file, write))
         }
-        _ => replace(&fs::canonicalize(path).unwrap_or_else(|_| path.into()), write),
+        Ok(Target::Replaced(target)) => replace(&target, |file| write_all(file, write)),
+        Err(error) => Err(error),
     };
     result.map_err(|source| Error::Io { path: path.into(), source })
 }
 
-fn replace(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
+/// How a path is written.
+enum Target {
+    /// Bytes are appended.
+    Appended,
+    /// The file at this path is replaced.
+    Replaced(PathBuf),
+}
+
+fn target(path: &Path) -> io::Result<Target> {
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
+        // `/dev/stdout` can refer to a regular file, which other programs have open and must not lose.
+        Ok(metadata) if !metadata.is_file() || path.starts_with("/dev") => Ok(Target::Appended),
+        _ => Ok(Target::Replaced(fs::canonicalize(path).unwrap_or_else(|_| path.into()))),
+    }
+}
+
+/// Returns the folder of a file.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+fn replace(path: &Path, write: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+    let folder = folder_of(path);
     // Checked separately, since errors of the temporary file would name it instead of `path`.
-    fs::metadata(&folder)?;
+    fs::metadata(folder)?;
     let mut builder = tempfile::Builder::new();
     builder.prefix(".kauri-");
     #[cfg(unix)]
@@ -79,22 +116,19 @@ fn replace(path: &Path, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Resul
         // The permissions of any new file, less the umask; temporary files are private by default.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
-    let mut file =
-        unfinished::begin(|| builder.tempfile_in(&folder)).map_err(|error| io::Error::from(error.kind()))?;
-    let written = write_all(file.as_file_mut(), write).and_then(|file| file.sync_all());
+    let file =
+        unfinished::begin(|| builder.tempfile_in(folder)).map_err(|error| io::Error::from(error.kind()))?;
+    let written = write(file.as_file()).and_then(|()| file.as_file().sync_all());
     unfinished::end(file, |file| match written {
         Ok(()) => file.persist(path).map(drop).map_err(|error| error.error),
         Err(error) => Err(error),
     })
 }
 
-fn write_all<W: Write + Send>(
-    file: W,
-    write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>,
-) -> io::Result<W> {
+fn write_all(file: &File, write: impl FnOnce(&mut (dyn Write + Send)) -> io::Result<()>) -> io::Result<()> {
     let mut buffered = BufWriter::with_capacity(1 << 16, file);
     write(&mut buffered)?;
-    buffered.into_inner().map_err(io::IntoInnerError::into_error)
+    buffered.into_inner().map(drop).map_err(io::IntoInnerError::into_error)
 }
 
 #[cfg(test)]

@@ -1,5 +1,9 @@
 //! Checksums of headers and sections. Those of sections are computed in parallel.
 
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::memory::file_part::FilePart;
 use crate::parallel::Ranges;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,6 +19,16 @@ pub(super) fn short(bytes: &[u8]) -> u64 {
 pub(super) fn of_pieces(bytes: &[u8]) -> u64 {
     let hashes = Ranges::new(bytes.len(), PIECE).map(|piece| xxh3_64(&bytes[piece]).to_le_bytes());
     xxh3_64(hashes.as_flattened())
+}
+
+/// Returns the [`of_pieces`] of `len` bytes of a file.
+pub(super) fn of_part(part: FilePart<'_>, len: usize) -> Result<u64> {
+    let hash = |piece: Range<usize>| {
+        let mut bytes = vec![0; piece.len()];
+        part.read(piece.start, &mut bytes).map(|()| xxh3_64(&bytes).to_le_bytes())
+    };
+    let hashes: Vec<[u8; 8]> = Ranges::new(len, PIECE).map(hash).into_iter().collect::<Result<_>>()?;
+    Ok(xxh3_64(hashes.as_flattened()))
 }
 
 #[cfg(test)]

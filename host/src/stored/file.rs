@@ -25,7 +25,7 @@ pub(crate) struct IndexFile {
 }
 
 /// The expected contents of a file.
-pub(super) struct Expected {
+pub(crate) struct Expected {
     pub(super) kind: &'static str,
     pub(super) points: PointType,
 }

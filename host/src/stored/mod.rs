@@ -10,6 +10,8 @@ mod file;
 mod header;
 mod unfinished;
 
+pub(crate) use atomic::folder_of;
+use atomic::write_in_place;
 pub use atomic::{write_atomically, write_atomically_or};
 pub(crate) use file::{IndexFile, Section};
 pub(crate) use header::PointType;
@@ -20,9 +22,12 @@ use std::path::Path;
 
 use crate::device::Device;
 use crate::error::{Error, Result};
+use crate::memory::file_part::FilePart;
 use crate::point::Point;
 use crate::stats::Stats;
-use file::{Expected, Opened};
+use errors::FileErrors;
+pub(crate) use file::Expected;
+use file::Opened;
 use header::{ALIGNMENT, ENTRY_BYTES, HEADER_BYTES, Header};
 use kauri_kernels::thread::coord::Coord;
 
@@ -56,15 +61,16 @@ pub(crate) struct Contents<'a> {
 }
 
 impl Contents<'_> {
-    fn header(&self, expected: Expected) -> Header {
-        let mut file_bytes = (HEADER_BYTES + ENTRY_BYTES * self.sections.len()) as u64;
-        let section = |&(tag, bytes): &(&str, &[u8])| {
+    /// Returns the header of a file with these sections, behind others that have been written.
+    fn header(&self, expected: Expected, mut sections: Vec<header::Section>) -> Header {
+        let front = HEADER_BYTES + ENTRY_BYTES * (sections.len() + self.sections.len());
+        let mut file_bytes = sections.last().map_or(front as u64, |last| last.offset + last.bytes);
+        sections.extend(self.sections.iter().map(|&(tag, bytes)| {
             let len = bytes.len() as u64;
             let (offset, end) = header::after(file_bytes, len).expect("sections in memory have a size");
             file_bytes = end;
             header::Section { tag: tag.into(), offset, bytes: len, checksum: checksum::of_pieces(bytes) }
-        };
-        let sections = self.sections.iter().map(section).collect();
+        }));
         Header {
             kind: expected.kind.into(),
             points: expected.points,
@@ -88,10 +94,18 @@ impl Contents<'_> {
     }
 }
 
-fn expected<I: Stored>() -> Expected {
-    const { assert!(is_name(I::KIND, 16) && is_name(I::Point::NAME, 16), "names are ASCII of at most 16 bytes") };
-    let (name, coord) = (I::Point::NAME.into(), I::Coord::NAME.into());
-    Expected { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
+impl Expected {
+    /// Returns what the files of an index contain.
+    pub(crate) fn of<I: Stored>() -> Self {
+        const {
+            assert!(
+                is_name(I::KIND, 16) && is_name(I::Point::NAME, 16),
+                "names are ASCII of at most 16 bytes"
+            );
+        }
+        let (name, coord) = (I::Point::NAME.into(), I::Coord::NAME.into());
+        Self { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
+    }
 }
 
 /// Returns true for a valid name in a file.
@@ -109,15 +123,50 @@ const fn is_name(name: &str, max: usize) -> bool {
 /// Writes a file atomically.
 pub(crate) fn save<I: Stored>(index: &I, path: &Path) -> Result<()> {
     index.contents(&mut |contents| {
-        let header = contents.header(expected::<I>());
+        let header = contents.header(Expected::of::<I>(), Vec::new());
         write_atomically(path, |writer| contents.write(&header, writer))
+    })
+}
+
+/// Writes a file of `num_sections` sections atomically, the first of which are too large for memory: `first` has their tags and bytes.
+/// `build` gets the place of each of them in the file, writes it there, and passes the other sections on.
+pub(crate) fn save_in_place(
+    path: &Path,
+    expected: Expected,
+    num_sections: usize,
+    first: &[(&'static str, u64)],
+    build: impl FnOnce(&[FilePart<'_>], &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>,
+) -> Result<()> {
+    write_in_place(path, |file| {
+        let part = |begin| FilePart { file, path, begin };
+        let (mut parts, mut end) = (Vec::new(), (HEADER_BYTES + ENTRY_BYTES * num_sections) as u64);
+        for &(_, len) in first {
+            let (offset, after) = header::after(end, len).ok_or_else(|| Error::host_memory(len, "a file"))?;
+            parts.push(part(offset));
+            end = after;
+        }
+        let mut expected = Some(expected);
+        build(&parts, &mut |contents| {
+            let mut written = Vec::new();
+            for (&part, &(tag, bytes)) in parts.iter().zip(first) {
+                let checksum = checksum::of_part(part, bytes as usize)?;
+                written.push(header::Section { tag: tag.into(), offset: part.begin, bytes, checksum });
+            }
+            let expected = expected.take().expect("sections are passed on once");
+            let header = contents.header(expected, written);
+            file.set_len(header.file_bytes).map_err(|error| FileErrors(path).io(error))?;
+            for (section, (_, bytes)) in header.sections[parts.len()..].iter().zip(contents.sections) {
+                part(section.offset).write(0, bytes)?;
+            }
+            part(0).write(0, &header.to_bytes())
+        })
     })
 }
 
 /// Writes the bytes of a file to a writer.
 pub(crate) fn write_to<I: Stored>(index: &I, writer: &mut dyn Write) -> Result<()> {
     index.contents(&mut |contents| {
-        let header = contents.header(expected::<I>());
+        let header = contents.header(Expected::of::<I>(), Vec::new());
         let written = contents.write(&header, writer);
         written.map_err(|source| Error::Io { path: Default::default(), source })
     })
@@ -125,12 +174,12 @@ pub(crate) fn write_to<I: Stored>(index: &I, writer: &mut dyn Write) -> Result<(
 
 /// Reads a file.
 pub(crate) fn load<I: Stored>(device: &Device, path: &Path) -> Result<I> {
-    opened(device, || IndexFile::load(path, &expected::<I>()))
+    opened(device, || IndexFile::load(path, &Expected::of::<I>()))
 }
 
 /// Reads the bytes of a file from a reader.
 pub(crate) fn read_from<I: Stored>(device: &Device, reader: &mut dyn Read) -> Result<I> {
-    opened(device, || IndexFile::read(Path::new(""), reader, None, &expected::<I>()))
+    opened(device, || IndexFile::read(Path::new(""), reader, None, &Expected::of::<I>()))
 }
 
 /// Maps a file.
@@ -140,7 +189,7 @@ pub(crate) fn read_from<I: Stored>(device: &Device, reader: &mut dyn Read) -> Re
 pub(crate) unsafe fn map<I: Stored>(device: &Device, path: &Path) -> Result<I> {
     let file = Opened::new(path)?;
     // SAFETY: passed on to the caller.
-    let index = opened(device, || unsafe { IndexFile::map(&file, &expected::<I>()) })?;
+    let index = opened(device, || unsafe { IndexFile::map(&file, &Expected::of::<I>()) })?;
     file.check_unchanged()?;
     Ok(index)
 }

@@ -359,12 +359,14 @@ fn progress_is_reported_and_may_stop_a_call() {
         let tree = build(&device, &points);
         let mut steps = Vec::new();
         let mut batches = Batches::new().rows(4).progress(|step: Step| {
-            steps.push(step);
+            steps.push((step.phase, step.done, step.total, step.bytes));
             Continue(())
         });
         tree.within_batches(&points, 1.0, &options, &mut batches, |_| Continue(())).unwrap();
         drop(batches);
-        let expected = [0, 4, 8, 10].map(|done| Step { phase: "rows", done, total: 10 });
+        // Points of a line have two neighbors within 1, those at the ends one: an id and an `f32` for each of them and the point itself.
+        let items = [(0, 0), (4, 11), (8, 23), (10, 28)];
+        let expected = items.map(|(done, items)| ("rows", done, Some(10), 8 * items));
         assert_eq!(steps, expected, "on {device}");
 
         for end in [0, 4, 10] {

@@ -2,11 +2,14 @@
 
 use crate::command_line_case::Case;
 use kauri::io::{Attributes, CloudFiles, CloudFilter};
-use kauri::{DistanceJoin, KdTree, KdTreeOptions, Octree, QuadtreeOptions, SpatialIndex};
+use kauri::{
+    Device, DistanceJoin, KdTree, KdTreeOptions, Octree, Quadtree, QuadtreeOptions, SpatialIndex, Step,
+};
 use kauri_tests::devices_for;
 use kauri_tests::generate::Random;
 use las::point::{Classification, Format};
 use las::{Builder, Point, Transform, Vector, Writer};
+use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Writes points, each on whole hundredths, with the classes 2 and 5 in turn.
@@ -57,6 +60,38 @@ fn indexes_and_joins_of_files() {
         octree.verify().unwrap();
         assert_eq!(octree.len(), 600);
         assert_eq!(DistanceJoin::new(3.0).count(&device, &ground, &positions).unwrap(), num_pairs);
+    }
+}
+
+#[test]
+fn octrees_of_files_become_files() {
+    let case = Case { folder: tempfile::tempdir().unwrap() };
+    let mut random = Random::new(6);
+    let points: Vec<[i32; 3]> = (0..2000).map(|_| [0; 3].map(|_| random.below(500) as i32 - 250)).collect();
+    write(&case.path("a.las"), &points[..1200]);
+    write(&case.path("b.laz"), &points[1200..]);
+    let files = CloudFiles::open(&[case.path("a.las"), case.path("b.laz")]).unwrap();
+    let options = QuadtreeOptions::default().leaf_points(9);
+    Octree::build(&Device::cpu(), &points, &options).unwrap().save(case.path("saved")).unwrap();
+    let data_bytes = ["a.las", "b.laz"].map(|name| std::fs::metadata(case.path(name)).unwrap().len());
+    let ground = files.clone().filter(CloudFilter::default().classes([2]));
+    for device in devices_for(2000) {
+        let mut steps = Vec::new();
+        let mut progress = |step: Step| {
+            steps.push(step);
+            ControlFlow::Continue(())
+        };
+        Octree::build_to_file(&device, files.points(), case.path("built"), &options, &mut progress).unwrap();
+        assert!(std::fs::read(case.path("built")).unwrap() == std::fs::read(case.path("saved")).unwrap());
+        let read = steps.iter().rfind(|step| step.phase == "points").unwrap();
+        assert_eq!((read.done, read.total), (2000, Some(2000)));
+        // All of both files but their headers.
+        assert!(read.bytes < data_bytes.iter().sum() && read.bytes > 1200 * 28, "{read:?}");
+
+        let mut progress = |_| ControlFlow::Continue(());
+        Quadtree::build_to_file(&device, ground.plane(), case.path("ground"), &options, &mut progress)
+            .unwrap();
+        assert_eq!(Quadtree::<[i32; 2]>::load(&device, case.path("ground")).unwrap().len(), 1000);
     }
 }
 

@@ -39,6 +39,7 @@ mod properties;
 mod quadtree;
 mod quadtree_large;
 mod quadtree_plan;
+mod quadtree_to_file;
 mod readers;
 mod refusals;
 mod results;

@@ -26,6 +26,28 @@ pub(super) struct Chunk {
     pub(super) first: u64,
 }
 
+/// The bytes of a chunk and its records, which one thread reads chunk after chunk.
+#[derive(Default)]
+pub(super) struct Buffers {
+    pub(super) bytes: Buffer,
+    pub(super) records: Buffer,
+}
+
+/// Bytes to overwrite.
+#[derive(Default)]
+pub(super) struct Buffer(Vec<u8>);
+
+impl Buffer {
+    /// Returns the first bytes, with the values of earlier uses.
+    pub(super) fn first(&mut self, len: usize) -> Result<&mut [u8]> {
+        if let Some(more) = len.checked_sub(self.0.len()) {
+            memory::reserve_more(&mut self.0, more, "points of a file")?;
+            self.0.resize(len, 0);
+        }
+        Ok(&mut self.0[..len])
+    }
+}
+
 /// The chunks of a file.
 #[derive(Clone, Debug)]
 pub(super) struct Chunks {
@@ -72,20 +94,21 @@ impl Chunks {
     }
 
     /// Returns the records of a chunk's bytes. The error is the reason why they cannot be decompressed.
-    pub(super) fn decompress(
+    pub(super) fn decompress<'a>(
         &self,
-        bytes: Vec<u8>,
+        bytes: &'a [u8],
         chunk: &Chunk,
         layout: Layout,
-    ) -> Result<Vec<u8>, DecodeError> {
+        records: &'a mut Buffer,
+    ) -> Result<&'a [u8], DecodeError> {
         let Some(compression) = &self.compression else { return Ok(bytes) };
         let items = compression.items();
         let is_layered = items[0].version() >= 3;
         if is_layered {
-            check_layers(&bytes, chunk, layout)?;
+            check_layers(bytes, chunk, layout)?;
         }
         guarded(|| {
-            let bytes = Cursor::new(bytes.as_slice());
+            let bytes = Cursor::new(bytes);
             let (mut sequential, mut layered);
             let decompressor: &mut dyn RecordDecompressor<_> = if is_layered {
                 layered = LayeredPointRecordDecompressor::new(bytes);
@@ -96,16 +119,15 @@ impl Chunks {
             };
             decompressor.set_fields_from(items).map_err(|error| error.to_string())?;
             // A broken number of points costs no more memory than the points before the end of the bytes.
-            let (mut records, mut left) = (Vec::new(), chunk.num_points);
+            let (mut begin, mut left) = (0, chunk.num_points);
             while left > 0 {
-                let (begin, num) = (records.len(), left.min(PLAIN_CHUNK));
-                let more = num as usize * layout.len;
-                memory::reserve_more(&mut records, more, "points of a file")?;
-                records.resize(begin + more, 0);
-                decompressor.decompress_many(&mut records[begin..]).map_err(|error| error.to_string())?;
-                left -= num;
+                let num = left.min(PLAIN_CHUNK);
+                let end = begin + num as usize * layout.len;
+                let more = &mut records.first(end)?[begin..];
+                decompressor.decompress_many(more).map_err(|error| error.to_string())?;
+                (begin, left) = (end, left - num);
             }
-            Ok(records)
+            Ok(&records.0[..begin])
         })
     }
 }

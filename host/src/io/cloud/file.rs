@@ -1,13 +1,14 @@
 //! A LAS, LAZ or COPC file: what its header says, checked against the file before anything relies on it.
 
-use super::chunks::{Chunk, Chunks};
+use super::chunks::{Buffers, Chunk, Chunks};
 use super::errors::FileOf;
-use super::lattice::Lattice;
 use super::octree::{self, Node};
 use super::records::Layout;
 use super::system::ReferenceSystem;
 use crate::error::{Error, Result};
 use crate::io::guarded::guarded;
+use crate::memory::file_part::read_exact_at;
+use crate::point::Lattice;
 use las::Header;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
@@ -123,16 +124,16 @@ impl CloudFile {
         self.system.as_ref()
     }
 
-    /// Reads the records of a chunk.
-    pub(super) fn records(&self, chunk: &Chunk) -> Result<Vec<u8>> {
+    /// Reads the records of a chunk into the buffers.
+    pub(super) fn records<'a>(&self, chunk: &Chunk, buffers: &'a mut Buffers) -> Result<&'a [u8]> {
         let of = FileOf { path: &self.path };
-        let mut bytes = crate::memory::filled(chunk.bytes as usize, 0, "points of a file")?;
-        let mut file = File::open(&self.path).map_err(|source| of.io(source))?;
-        let read = file.seek(SeekFrom::Start(chunk.offset)).and_then(|_| file.read_exact(&mut bytes));
+        let bytes = buffers.bytes.first(chunk.bytes as usize)?;
+        let read = File::open(&self.path).and_then(|file| read_exact_at(&file, bytes, chunk.offset));
         read.map_err(|source| of.io(source))?;
         let broken =
             |what| of.at_point(chunk.first, format!("the compressed points from here on are broken: {what}"));
-        self.chunks.decompress(bytes, chunk, self.layout).map_err(|error| error.into_error(broken))
+        let records = self.chunks.decompress(bytes, chunk, self.layout, &mut buffers.records);
+        records.map_err(|error| error.into_error(broken))
     }
 
     /// Returns the error of a point.

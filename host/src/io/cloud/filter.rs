@@ -1,7 +1,7 @@
 //! Which points of a cloud are read.
 
-use super::lattice::Lattice;
 use super::records::Record;
+use crate::point::Lattice;
 use std::ops::RangeInclusive;
 
 /// The returns of a pulse that are read.

@@ -4,29 +4,33 @@ mod chunks;
 mod errors;
 mod file;
 mod filter;
-mod lattice;
 mod octree;
 mod records;
+mod source;
 mod system;
 
 pub use file::CloudFile;
 pub use filter::{CloudFilter, Returns};
-pub use lattice::Lattice;
 pub use records::{AttributeValues, Attributes};
+pub use source::CloudPoints;
 pub use system::ReferenceSystem;
 
 use crate::error::{Error, FileLocation, Result, check_count};
 use crate::memory;
-use crate::point::MAX_POINTS;
-use chunks::Chunk;
+use crate::parallel::joined;
+use crate::point::{Lattice, MAX_POINTS};
+use chunks::{Buffers, Chunk};
 use octree::Node;
 use rayon::prelude::*;
 use records::Record;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Chunks that each thread reads before their points are delivered.
 const CHUNKS_PER_THREAD: usize = 2;
+/// Chunks that each thread reads before the free memory is compared with the memory for all points so far.
+const CHUNKS_BETWEEN_CHECKS: usize = 16;
 
 /// One or several files as one point cloud: LAS 1.0 to 1.4, LAZ, COPC. Needs the feature `las`.
 ///
@@ -72,7 +76,7 @@ impl PointCloud {
 }
 
 /// Some points of a cloud. [`CloudFiles::for_each_chunk`] delivers it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CloudChunk {
     /// The points as coordinates on the lattice of the cloud.
@@ -81,6 +85,8 @@ pub struct CloudChunk {
     pub attributes: AttributeValues,
     /// The number of points of the files that have been read for this chunk, with those that the filter left out.
     pub num_read: u64,
+    /// The bytes of the files that have been read for this chunk.
+    pub bytes: u64,
 }
 
 impl CloudFiles {
@@ -138,22 +144,33 @@ impl CloudFiles {
         self.files.iter().map(CloudFile::num_points).sum()
     }
 
-    /// Reads all points. Takes 12 bytes a point and the bytes of its attributes, and while they are read up to three times that.
+    /// Reads all points. Takes 12 bytes a point and the bytes of its attributes, and while they are put in order up to twice that.
     ///
     /// # Errors
     /// The errors of [`for_each_chunk`](Self::for_each_chunk); [`Error::TooManyItems`] beyond 2^32 - 2 points; [`Error::OutOfMemory`].
     pub fn read(&self, attributes: &Attributes) -> Result<PointCloud> {
-        let (mut points, mut values) = (Vec::new(), AttributeValues::default());
-        self.for_each_chunk(attributes, |chunk| {
-            check_count("points", (points.len() + chunk.points.len()) as u64, MAX_POINTS)?;
-            memory::reserve_more(&mut points, chunk.points.len(), "points of a cloud")?;
-            values.reserve(chunk.points.len(), attributes)?;
-            points.extend_from_slice(&chunk.points);
-            values.append(&chunk.attributes);
-            Ok(ControlFlow::Continue(()))
-        })?;
-        let reference_system = self.reference_system().cloned();
-        Ok(PointCloud { points, attributes: values, lattice: self.lattice(), reference_system })
+        self.check(attributes)?;
+        let mut chosen = Vec::new();
+        for file in &self.files {
+            chosen.extend(self.chosen(file)?.into_iter().map(|chunk| (file, chunk)));
+        }
+        let (mut points, mut values, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for some in chosen.chunks(CHUNKS_BETWEEN_CHECKS * rayon::current_num_threads()) {
+            for chunk in self.read_chunks(some, attributes) {
+                let chunk = chunk?;
+                bytes += size_of_val(&*chunk.points) as u64;
+                points.push(chunk.points);
+                values.push(chunk.attributes);
+            }
+            memory::check(bytes, "points of a cloud")?;
+        }
+        check_count("points", points.iter().map(|points| points.len() as u64).sum(), MAX_POINTS)?;
+        Ok(PointCloud {
+            points: joined(points, "points of a cloud")?,
+            attributes: AttributeValues::joined(values)?,
+            lattice: self.lattice(),
+            reference_system: self.reference_system().cloned(),
+        })
     }
 
     /// Calls `visit` with the points in order, some at a time, until it breaks. The cloud may be larger than memory: a few chunks of each CPU
@@ -168,18 +185,11 @@ impl CloudFiles {
         attributes: &Attributes,
         mut visit: impl FnMut(CloudChunk) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        self.check(attributes)?;
         for file in &self.files {
-            if let Some(name) = attributes.missing(file.layout) {
-                let what = format!("points of format {} have no {name}", file.point_format());
-                return Err(file.invalid(what));
-            }
-        }
-        for file in &self.files {
-            let chosen = self.chosen(file)?;
+            let chosen: Vec<_> = self.chosen(file)?.into_iter().map(|chunk| (file, chunk)).collect();
             for some in chosen.chunks(CHUNKS_PER_THREAD * rayon::current_num_threads()) {
-                let read: Vec<Result<CloudChunk>> =
-                    some.par_iter().map(|chunk| self.read_chunk(file, chunk, attributes)).collect();
-                for chunk in read {
+                for chunk in self.read_chunks(some, attributes) {
                     if visit(chunk?)?.is_break() {
                         return Ok(());
                     }
@@ -187,6 +197,25 @@ impl CloudFiles {
             }
         }
         Ok(())
+    }
+
+    /// Checks that all files have these attributes.
+    fn check(&self, attributes: &Attributes) -> Result<()> {
+        let missing = |file: &CloudFile| {
+            let name = attributes.missing(file.layout)?;
+            Some(file.invalid(format!("points of format {} have no {name}", file.point_format())))
+        };
+        self.files.iter().find_map(missing).map_or(Ok(()), Err)
+    }
+
+    /// Returns the points as a source in chunks.
+    pub fn points(&self) -> CloudPoints<'_, 3> {
+        CloudPoints { files: self }
+    }
+
+    /// Returns x and y of the points as a source in chunks.
+    pub fn plane(&self) -> CloudPoints<'_, 2> {
+        CloudPoints { files: self }
     }
 
     /// Returns the chunks of a file that may have points which the filter accepts.
@@ -205,15 +234,46 @@ impl CloudFiles {
         Ok(nodes.iter().filter(is_chosen).map(|node| &node.chunk).collect())
     }
 
-    fn read_chunk(&self, file: &CloudFile, chunk: &Chunk, attributes: &Attributes) -> Result<CloudChunk> {
-        let records = file.records(chunk)?;
+    /// Returns the number of points in all of these chunks.
+    fn num_chosen_points(&self) -> Result<u64> {
+        let of_file = |file| Ok(self.chosen(file)?.iter().map(|chunk| chunk.num_points).sum::<u64>());
+        self.files.iter().map(of_file).sum()
+    }
+
+    /// Reads chunks on all threads. After the first error there may be others or empty chunks.
+    fn read_chunks(
+        &self,
+        chunks: &[(&CloudFile, &Chunk)],
+        attributes: &Attributes,
+    ) -> Vec<Result<CloudChunk>> {
+        let first_failed = AtomicUsize::new(usize::MAX);
+        let read = |buffers: &mut Buffers, (i, &(file, chunk)): (usize, &(&CloudFile, &Chunk))| {
+            if i > first_failed.load(Ordering::Relaxed) {
+                return Ok(CloudChunk::default());
+            }
+            let read = self.read_chunk(file, chunk, attributes, buffers);
+            read.inspect_err(|_| {
+                first_failed.fetch_min(i, Ordering::Relaxed);
+            })
+        };
+        chunks.par_iter().enumerate().map_init(Buffers::default, read).collect()
+    }
+
+    fn read_chunk(
+        &self,
+        file: &CloudFile,
+        chunk: &Chunk,
+        attributes: &Attributes,
+        buffers: &mut Buffers,
+    ) -> Result<CloudChunk> {
+        let records = file.records(chunk, buffers)?;
         let num = records.len() / file.layout.len;
         let (mut points, mut values) =
             (memory::vec_with_capacity(num, "points of a cloud")?, AttributeValues::default());
         values.reserve(num, attributes)?;
         let lattice = file.lattice();
         let shift = self.lattice().shift_of(&lattice).filter(|shift| *shift != [0; 3]);
-        for (i, record) in Record::of(file.layout, &records).enumerate() {
+        for (i, record) in Record::of(file.layout, records).enumerate() {
             if !self.filter.accepts(record, &lattice) {
                 continue;
             }
@@ -232,7 +292,7 @@ impl CloudFiles {
             points.push(point);
             values.push(record, attributes);
         }
-        Ok(CloudChunk { points, attributes: values, num_read: chunk.num_points })
+        Ok(CloudChunk { points, attributes: values, num_read: chunk.num_points, bytes: chunk.bytes })
     }
 }
 

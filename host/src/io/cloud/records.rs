@@ -2,6 +2,8 @@
 
 use crate::error::Result;
 use crate::memory;
+use crate::parallel::joined;
+use std::mem::take;
 
 /// The layout of the records of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,9 +172,13 @@ macro_rules! attributes {
                 $( if chosen.$name { self.$name.push(record.$name()); } )*
             }
 
-            /// Appends the attributes of other points. Memory is reserved.
-            pub(super) fn append(&mut self, other: &Self) {
-                $( self.$name.extend_from_slice(&other.$name); )*
+            /// Joins the attributes of points that follow each other.
+            pub(super) fn joined(mut parts: Vec<Self>) -> Result<Self> {
+                $(
+                    let values = parts.iter_mut().map(|part| take(&mut part.$name)).collect();
+                    let $name = joined(values, "attributes of points")?;
+                )*
+                Ok(Self { $( $name ),* })
             }
         }
     };

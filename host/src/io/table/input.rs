@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::error::{Error, FileLocation, Result};
+use crate::memory::file_part::read_exact_at;
 
 /// A file that stays open. Each read names its position, so several threads can read concurrently.
 #[derive(Clone, Debug)]
@@ -106,23 +107,4 @@ impl Seek for InputReader<'_> {
         self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
         Ok(self.at)
     }
-}
-
-/// Fills `bytes` from a position of a file.
-#[cfg(unix)]
-pub(super) fn read_exact_at(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, at)
-}
-
-/// Fills `bytes` from a position of a file.
-#[cfg(windows)]
-pub(super) fn read_exact_at(file: &File, mut bytes: &mut [u8], mut at: u64) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let got = std::os::windows::fs::FileExt::seek_read(file, bytes, at)?;
-        if got == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        (bytes, at) = (&mut bytes[got..], at + got as u64);
-    }
-    Ok(())
 }

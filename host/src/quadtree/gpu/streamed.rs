@@ -1,4 +1,4 @@
-//! Out-of-core builds: points and nodes stay in host memory, and the device works on parts of them.
+//! Out-of-core builds: points and nodes stay in host memory, or the points in files, and the device works on parts of them.
 //!
 //! 1. Count: the points stream through the device chunk by chunk, and are counted by the cells of an upper level. The counts give the nodes
 //!    above these cells. Nodes whose points fit on the device become roots.
@@ -14,6 +14,7 @@
 
 mod batch;
 mod chunks;
+pub(crate) mod columns;
 #[cfg(feature = "research")]
 mod cpu_top;
 mod lanes;
@@ -26,11 +27,12 @@ use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
 use crate::quadtree::frame::frame_of_bounds;
 use crate::quadtree::host::{HostTree, Levels};
-use crate::quadtree::node::OrderedPoints;
+use crate::quadtree::node::{OrderedPoints, Part};
 #[cfg(feature = "research")]
 use crate::quadtree::options::OutOfCore;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::stats::Stats;
+use columns::{InputColumn, OutputColumn};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
@@ -61,20 +63,23 @@ struct StreamedBuild<'a, C, const D: usize> {
     depth: u32,
     /// Device memory to use.
     bytes: u64,
+    /// Bytes of page-locked memory of a lane.
+    staged_bytes: u64,
     coords: PhantomData<C>,
 }
 
-/// Points in host memory. Without ids, the id of a point is its index.
+/// The points to build a tree over. Without ids, the id of a point is its index.
 #[derive(Clone, Copy)]
-struct InputPoints<'a, C> {
-    coords: &'a [C],
-    ids: Option<&'a [u32]>,
+pub(crate) struct InputPoints<'a, C> {
+    pub(crate) len: usize,
+    pub(crate) coords: InputColumn<'a, C>,
+    pub(crate) ids: Option<InputColumn<'a, u32>>,
 }
 
 /// The coordinates and ids of the tree, which several threads write.
-struct TreePoints<'a, C> {
-    coords: Parts<'a, C>,
-    ids: Parts<'a, u32>,
+pub(crate) struct TreePoints<'a, C> {
+    pub(crate) coords: OutputColumn<'a, C>,
+    pub(crate) ids: OutputColumn<'a, u32>,
 }
 
 /// Builds the tree over points in host memory.
@@ -87,22 +92,52 @@ pub(crate) fn build<C: Coord, const D: usize>(
 ) -> Result<HostTree<C>> {
     let frame =
         stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
-    // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
-    let free = gpu.free_memory()?;
-    let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
-    let depth = options.depth(&frame);
-    let build = StreamedBuild::<C, D> { gpu, options, frame, depth, bytes, coords: PhantomData };
-    let (levels, ordered) = match options.out_of_core {
-        #[cfg(feature = "research")]
-        OutOfCore::CpuTop => build.with_cpu_top(points, staged_bytes, progress, stats)?,
-        _ => {
-            let mut lanes = Lanes::new(LANES, staged_bytes, progress);
-            stats.phase("parts", || build.whole(&mut lanes, points))?
-        }
+    #[cfg(feature = "research")]
+    if options.out_of_core == OutOfCore::CpuTop {
+        let build = StreamedBuild::new(gpu, &frame, options)?;
+        let (levels, ordered) = build.with_cpu_top(points, progress, stats)?;
+        let part = stats.phase("nodes", || levels.into_part())?;
+        stats.temp_bytes = gpu.memory_use().peak_bytes;
+        return Ok(HostTree::new(&frame, options, part, ordered));
+    }
+    let n = points.len();
+    let mut ids = memory::vec_with_capacity(n, "ids of points")?;
+    let mut coords = memory::vec_with_capacity(n * D, "points in the order of a quadtree")?;
+    let input = InputPoints { len: n, coords: InputColumn::Memory(points.as_flattened()), ids: None };
+    let output = TreePoints {
+        coords: OutputColumn::Memory(Parts::new(&mut coords.spare_capacity_mut()[..n * D])),
+        ids: OutputColumn::Memory(Parts::new(&mut ids.spare_capacity_mut()[..n])),
     };
+    let part = build_nodes(gpu, input, &output, &frame, options, progress, stats)?;
+    // SAFETY: the build has written the points of all roots, which are all points.
+    unsafe {
+        ids.set_len(n);
+        coords.set_len(n * D);
+    }
+    Ok(HostTree::new(&frame, options, part, OrderedPoints { coords, ids }))
+}
+
+/// Builds the nodes of the tree over `input`, and writes its points in tree order to `output`, which has room for them.
+pub(crate) fn build_nodes<C: Coord, const D: usize>(
+    gpu: &Gpu,
+    input: InputPoints<'_, C>,
+    output: &TreePoints<'_, C>,
+    frame: &Frame<D>,
+    options: &QuadtreeOptions,
+    progress: &mut dyn Progress,
+    stats: &mut Stats,
+) -> Result<Part<D>> {
+    let build = StreamedBuild::<C, D>::new(gpu, frame, options)?;
+    let point_bytes = (D * size_of::<C>() + size_of::<u32>()) as u64;
+    let mut lanes = Lanes::new(LANES, build.staged_bytes, point_bytes, progress);
+    let levels = stats.phase("parts", || {
+        let node = Node { start: 0, end: input.len as u32, first_child: 0, level: 0 };
+        let root = Root { node, corner: [0; D], splits: build.splits(&node), cells: 0..1 };
+        build.build_subtree(&mut lanes, &root, input, output, build.max_points(LANES))
+    })?;
     let part = stats.phase("nodes", || levels.into_part())?;
     stats.temp_bytes = gpu.memory_use().peak_bytes;
-    Ok(HostTree::new(&frame, options, part, ordered))
+    Ok(part)
 }
 
 /// Returns an upper bound of the device memory of a build: the memory that is free, or what all points take at once.
@@ -113,28 +148,17 @@ pub(crate) fn temp_bytes(gpu: &Gpu, num_points: u64, in_core_bytes: u64) -> u64 
     gpu.free_memory().map_or(bytes, |free| bytes.min(free))
 }
 
-impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
-    /// Builds the tree over all points.
-    fn whole(&self, lanes: &mut Lanes<'_>, points: &[[C; D]]) -> Result<(Levels<D>, OrderedPoints<C>)> {
-        let n = points.len();
-        let mut ids = memory::vec_with_capacity(n, "ids of points")?;
-        let mut coords = memory::vec_with_capacity(n * D, "points in the order of a quadtree")?;
-        let output = TreePoints {
-            coords: Parts::new(&mut coords.spare_capacity_mut()[..n * D]),
-            ids: Parts::new(&mut ids.spare_capacity_mut()[..n]),
-        };
-        let node = Node { start: 0, end: n as u32, first_child: 0, level: 0 };
-        let root = Root { node, corner: [0; D], splits: self.splits(&node), cells: 0..1 };
-        let input = InputPoints { coords: points.as_flattened(), ids: None };
-        let levels = self.build_subtree(lanes, &root, input, &output, self.max_points(LANES))?;
-        // SAFETY: the build has written the points of all roots, which are all points.
-        unsafe {
-            ids.set_len(n);
-            coords.set_len(n * D);
-        }
-        Ok((levels, OrderedPoints { coords, ids }))
+impl<'a, C: Coord, const D: usize> StreamedBuild<'a, C, D> {
+    fn new(gpu: &'a Gpu, frame: &Frame<D>, options: &'a QuadtreeOptions) -> Result<Self> {
+        // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
+        let free = gpu.free_memory()?;
+        let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
+        let depth = options.depth(frame);
+        Ok(Self { gpu, options, frame: *frame, depth, bytes, staged_bytes, coords: PhantomData })
     }
+}
 
+impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     /// Builds the subtree of a node, whose points are in `input`. Returns its levels from the node itself on.
     fn build_subtree(
         &self,
@@ -206,9 +230,10 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         } else if let Some(root) = top.splitting_roots(batch).next() {
             // SAFETY: the points of the batch have been written, and nothing else uses them.
             let (coords, ids) = unsafe { output.points::<D>(&batch.points) };
-            let label = "points on their way through the device";
-            let (coords, ids) = (memory::copy(coords, label)?, memory::copy(ids, label)?);
-            let input = InputPoints { coords: &coords, ids: Some(&ids) };
+            let len = batch.points.len();
+            let (coords, ids) = (coords.to_vec(len * D)?, ids.to_vec(len)?);
+            let (coords, ids) = (InputColumn::Memory(&coords), InputColumn::Memory(&ids));
+            let input = InputPoints { len, coords, ids: Some(ids) };
             // At most half of the points at once: all of them may share the cells of many levels.
             let max_points = self.max_points(LANES).min(batch.points.len() / 2).max(MIN_POINTS);
             below = self.build_subtree(lanes, root, input, output, max_points)?.below_first();
@@ -237,16 +262,16 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     }
 }
 
-impl<'a, C: Copy> TreePoints<'a, C> {
+impl<'a, C: Coord> TreePoints<'a, C> {
     /// Returns coordinates and ids of a range.
     ///
     /// # Safety
     /// They have been written, and nothing writes them while they are in use.
-    unsafe fn points<const D: usize>(&self, range: &Range<usize>) -> (&'a [C], &'a [u32]) {
+    unsafe fn points<const D: usize>(
+        &self,
+        range: &Range<usize>,
+    ) -> (InputColumn<'a, C>, InputColumn<'a, u32>) {
         // SAFETY: the caller's promise.
-        unsafe {
-            let coords = self.coords.part(range.start * D..range.end * D);
-            (coords.assume_init_ref(), self.ids.part(range.clone()).assume_init_ref())
-        }
+        unsafe { (self.coords.input(range.start * D..range.end * D), self.ids.input(range.clone())) }
     }
 }

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use super::scan::{Return, Scan};
 use crate::Result;
-use kauri::lidar::{LidarClass, ScaleOffset};
+use kauri::Lattice;
+use kauri::lidar::LidarClass;
 use kauri::quadtree::{NO_NODE, Node, Quadtree};
 
 /// Points of a window, on average.
@@ -27,7 +28,7 @@ pub(super) struct Land<'a> {
     pub(super) window: [[f64; 2]; 2],
     /// Query at the window's center, if it is inside the tree.
     pub(super) place: Option<Place>,
-    file: ScaleOffset,
+    lattice: Lattice,
 }
 
 /// A square, in meters.
@@ -48,17 +49,17 @@ pub(super) struct Place {
 
 impl<'a> Land<'a> {
     pub(super) fn of(scan: &Scan, tree: &'a Quadtree<[i32; 2]>, leaf_points: u32) -> Result<Self> {
-        let file = scan.lidar.scale_offset();
+        let lattice = scan.lidar.lattice();
         let nodes = tree.nodes()?;
-        let [low, high] = tree.bounds(0)?.map(|corner| file.to_meters(corner));
+        let [low, high] = tree.bounds(0)?.map(|corner| lattice.position(corner));
         let cells = cells(&nodes, Cell { low, side: high[0] - low[0] });
         let points: Vec<_> =
-            tree.coords()?.as_chunks().0.iter().map(|&point| file.to_meters(point)).collect();
+            tree.coords()?.as_chunks().0.iter().map(|&point| lattice.position(point)).collect();
         let returns = tree.payloads_in_order(&scan.returns)?;
         let bounds = scan.lidar.bounds();
         let window = varied_window(bounds, &points, &returns);
         let mut land =
-            Self { tree, leaf_points, nodes, cells, points, returns, bounds, window, place: None, file };
+            Self { tree, leaf_points, nodes, cells, points, returns, bounds, window, place: None, lattice };
         land.place = land.place([0, 1].map(|axis| (window[0][axis] + window[1][axis]) / 2.0))?;
         Ok(land)
     }
@@ -75,8 +76,7 @@ impl<'a> Land<'a> {
 
     /// Returns the leaves that contain the positions; [`NO_NODE`] outside of all leaves.
     pub(super) fn leaves_at(&self, places: &[[f64; 2]]) -> Result<Vec<u32>> {
-        let places: kauri::Result<Vec<_>> =
-            places.iter().map(|&place| self.file.to_integers(place)).collect();
+        let places: kauri::Result<Vec<_>> = places.iter().map(|&place| self.lattice.nearest(place)).collect();
         Ok(self.tree.leaf_of(&places?)?)
     }
 
@@ -189,7 +189,7 @@ mod tests {
             let land = Land::of(&scan, &tree, 20).unwrap();
             assert_eq!(land.cells.len(), tree.num_nodes());
             for (node, cell) in (0..).zip(&land.cells) {
-                let [low, high] = tree.bounds(node).unwrap().map(|corner| land.file.to_meters(corner));
+                let [low, high] = tree.bounds(node).unwrap().map(|corner| land.lattice.position(corner));
                 for axis in 0..2 {
                     assert!((low[axis] - cell.low[axis]).abs() < 1e-6);
                     assert!((high[axis] - cell.low[axis] - cell.side).abs() < 1e-6);

@@ -27,13 +27,13 @@ pub(super) struct Return {
 impl Scan {
     /// Generates the points, part by part.
     pub(super) fn of(lidar: Lidar, steps: Steps) -> Result<Self> {
-        let (len, file) = (lidar.len() as usize, lidar.scale_offset());
+        let (len, lattice) = (lidar.len() as usize, lidar.lattice());
         let mut points = vec_with_capacity(len, "points of a scan")?;
         let mut returns = vec_with_capacity(len, "returns of a scan")?;
         steps.parts("scan", "points", len, PART, |part| {
             for point in lidar.points(part.start as u64..part.end as u64)? {
                 let [x, y, height] = point.position;
-                points.push(file.to_integers([x, y])?);
+                points.push(lattice.nearest([x, y])?);
                 returns.push(Return { height: height as f32, class: point.class });
             }
             Ok(())

@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::io;
 
-use super::super::input::read_exact_at;
 use super::DecodeError;
 use crate::memory;
+use crate::memory::file_part::read_exact_at;
 
 /// Reads `len` bytes at an offset.
 pub(super) fn read_at(file: &File, at: u64, len: usize, label: &'static str) -> Result<Vec<u8>, DecodeError> {

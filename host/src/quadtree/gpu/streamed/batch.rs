@@ -4,6 +4,7 @@ use crate::device::{Buffer, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::permute::gather_on;
 use crate::quadtree::gpu::build::{Build, NodeBuffers};
+use crate::quadtree::gpu::streamed::columns::FirstError;
 use crate::quadtree::gpu::streamed::lanes::Lane;
 use crate::quadtree::gpu::streamed::top::{Batch, TopNodes};
 use crate::quadtree::gpu::streamed::{StreamedBuild, TreePoints};
@@ -53,7 +54,8 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         }
         // SAFETY: the points of the batch have been written, and no other task uses them.
         let (coords, ids) = unsafe { output.points::<D>(&batch.points) };
-        let (coords, ids) = (lane.upload(coords, D)?, lane.upload(ids, 1)?);
+        let rows = 0..batch.points.len();
+        let (coords, ids) = (coords.upload(lane, rows.clone(), D)?, ids.upload(lane, rows, 1)?);
         let mut build = Build::new(&lane.stream, &coords, (&roots, &corners), &self.frame, self.options)?;
         // SAFETY: the buffers are owned here, and wait for the device before they are freed; the arrays that are downloaded have been
         // written, and no other task uses this range of the output.
@@ -67,14 +69,14 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             let NodeBuffers { nodes, cells } = build.nodes;
             let nodes = lane.download::<_, 1>(nodes.slice())?.into_flattened();
             let part = Part { nodes, corners: lane.download(cells.slice())? };
+            let failed = FirstError::default();
             lane.staging.download(&lane.stream, in_order.slice(), D, |first, items| {
-                let begin = (batch.points.start + first) * D;
-                output.coords.part(begin..begin + items.len()).write_copy_of_slice(items);
+                failed.keep(output.coords.write((batch.points.start + first) * D, items));
             })?;
             lane.staging.download(&lane.stream, ids_out.slice(), 1, |first, items| {
-                let begin = batch.points.start + first;
-                output.ids.part(begin..begin + items.len()).write_copy_of_slice(items);
+                failed.keep(output.ids.write(batch.points.start + first, items));
             })?;
+            failed.or(Ok(()))?;
             Ok(Levels::of_part(part, start).below_first())
         }
     }

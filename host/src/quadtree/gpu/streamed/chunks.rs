@@ -7,6 +7,7 @@ use crate::parallel::Ranges;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::planned::carve;
 use crate::primitives::radix_sort::{PairSort, SortBy};
+use crate::quadtree::gpu::streamed::columns::FirstError;
 use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes};
 use crate::quadtree::gpu::streamed::top::TopNodes;
 use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
@@ -42,10 +43,9 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         input: InputPoints<'_, C>,
         max_points: usize,
     ) -> Result<Vec<Chunk>> {
-        let (len, chunk) = (input.coords.len() / D, MAX_CHUNK.min(max_points));
-        let chunks: Vec<_> = Ranges::new(len, chunk).iter().collect();
+        let chunks: Vec<_> = Ranges::new(input.len, MAX_CHUNK.min(max_points)).iter().collect();
         let counts = lanes.run(self.gpu, "counts", &chunks, |lane, i| {
-            let coords = lane.upload(&input.coords[chunks[i].start * D..chunks[i].end * D], D)?;
+            let coords = input.coords.upload(lane, chunks[i].clone(), D)?;
             let frame = self.frame_on(&lane.stream)?;
             let num_cells = 1 << (D as u32 * num_levels);
             let mut counts = Buffer::<u32>::of_bytes(&lane.stream, num_cells, 0, "counts of cells")?;
@@ -106,8 +106,8 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         input: InputPoints<'_, C>,
         output: &TreePoints<'_, C>,
     ) -> Result<()> {
-        let coords = lane.upload(&input.coords[chunk.start * D..chunk.end * D], D)?;
-        let ids = input.ids.map(|ids| lane.upload(&ids[chunk.clone()], 1)).transpose()?;
+        let coords = input.coords.upload(lane, chunk.clone(), D)?;
+        let ids = input.ids.map(|ids| ids.upload(lane, chunk.clone(), 1)).transpose()?;
         let (gpu, stream) = (self.gpu, &lane.stream);
         let mut coords_out = Buffer::<C>::uninitialized(gpu, coords.len(), "points of batches")?;
         let num_ids = ids.as_ref().map_or(0, Buffer::len);
@@ -123,19 +123,19 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
                 gather_on(stream, ids.slice(), order, ids_out.slice_mut())?;
                 (sorted_ids, first_id) = (ids_out.slice(), 0);
             }
+            let failed = FirstError::default();
             lane.staging.download(stream, coords_out.slice(), D, |first, items| {
                 for_each_run(runs, first, items.len() / D, |to, from| {
-                    let to = output.coords.part(to.start * D..to.end * D);
-                    to.write_copy_of_slice(&items[from.start * D..from.end * D]);
+                    failed.keep(output.coords.write(to * D, &items[from.start * D..from.end * D]));
                 });
             })?;
             lane.staging.download(stream, sorted_ids, 1, |first, items| {
+                let ids: Vec<u32> = items.iter().map(|&id| id + first_id).collect();
                 for_each_run(runs, first, items.len(), |to, from| {
-                    for (to, &id) in output.ids.part(to).iter_mut().zip(&items[from]) {
-                        to.write(id + first_id);
-                    }
+                    failed.keep(output.ids.write(to, &ids[from]));
                 });
-            })
+            })?;
+            failed.or(Ok(()))
         }
     }
 
@@ -176,15 +176,15 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     }
 }
 
-/// Calls `visit` for each run among the points `first..first + len` of a chunk: with its range in the output, and its range among these
+/// Calls `visit` for each run among the points `first..first + len` of a chunk: with its begin in the output, and its range among these
 /// points.
-fn for_each_run(runs: &[Run], first: usize, len: usize, mut visit: impl FnMut(Range<usize>, Range<usize>)) {
+fn for_each_run(runs: &[Run], first: usize, len: usize, mut visit: impl FnMut(usize, Range<usize>)) {
     let (mut at, mut run) =
         (first, runs.partition_point(|run| run.begin as usize <= first).saturating_sub(1));
     while at < first + len {
         let end = runs.get(run + 1).map_or(usize::MAX, |next| next.begin as usize).min(first + len);
         let to = runs[run].target as usize + (at - runs[run].begin as usize);
-        visit(to..to + (end - at), at - first..end - first);
+        visit(to, at - first..end - first);
         (at, run) = (end, run + 1);
     }
 }

@@ -4,6 +4,7 @@ use crate::error::Result;
 use crate::memory::Parts;
 use crate::progress::Progress;
 use crate::quadtree::cpu;
+use crate::quadtree::gpu::streamed::columns::OutputColumn;
 use crate::quadtree::gpu::streamed::lanes::Lanes;
 use crate::quadtree::gpu::streamed::top::{Root, TopNodes};
 use crate::quadtree::gpu::streamed::{StreamedBuild, TreePoints};
@@ -18,7 +19,6 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     pub(super) fn with_cpu_top(
         &self,
         points: &[[C; D]],
-        staged_bytes: u64,
         progress: &mut dyn Progress,
         stats: &mut Stats,
     ) -> Result<(Levels<D>, OrderedPoints<C>)> {
@@ -31,8 +31,12 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         let batches = top.batches(0);
         // SAFETY: batches write initialized points.
         let (coords_out, ids_out) = unsafe { (as_uninit(&mut coords), as_uninit(&mut ids)) };
-        let output = TreePoints { coords: Parts::new(coords_out), ids: Parts::new(ids_out) };
-        let mut lanes = Lanes::new(1, staged_bytes, progress);
+        let output = TreePoints {
+            coords: OutputColumn::Memory(Parts::new(coords_out)),
+            ids: OutputColumn::Memory(Parts::new(ids_out)),
+        };
+        let point_bytes = (D * size_of::<C>() + size_of::<u32>()) as u64;
+        let mut lanes = Lanes::new(1, self.staged_bytes, point_bytes, progress);
         let levels = stats.phase("parts", || self.build_batches(&mut lanes, top, &batches, &output))?;
         Ok((levels, OrderedPoints { coords, ids }))
     }

@@ -8,17 +8,23 @@ use crate::threads::lock;
 use bytemuck::Pod;
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
+/// What points are in memory for, in errors.
+pub(super) const LABEL: &str = "points on their way through the device";
+
 /// Threads with a stream each, which take tasks one after another.
 pub(crate) struct Lanes<'a> {
     num: usize,
     /// Bytes of page-locked memory of a lane.
     staged_bytes: u64,
+    /// Bytes of a point, for progress.
+    point_bytes: u64,
     progress: &'a mut dyn Progress,
     /// Page-locked memory of lanes that have finished, kept because it is slow to allocate.
     idle: Mutex<Vec<Staging>>,
@@ -38,7 +44,18 @@ impl Lane {
         items: &[T],
         width: usize,
     ) -> Result<Buffer<T>> {
-        self.staging.upload_slice(items, width, "points on their way through the device")
+        self.staging.upload_slice(items, width, LABEL)
+    }
+
+    /// Copies rows of `width` items to the device, which `write` writes from a row on.
+    #[cfg(feature = "io")]
+    pub(crate) fn upload_by<T: DeviceCopy + Pod + Send>(
+        &mut self,
+        num_rows: usize,
+        width: usize,
+        write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
+    ) -> Result<Buffer<T>> {
+        self.staging.upload(num_rows, width, LABEL, write)
     }
 
     /// Copies rows of `W` items from the device after the lane's work so far.
@@ -65,8 +82,13 @@ impl Lane {
 }
 
 impl<'a> Lanes<'a> {
-    pub(crate) fn new(num: usize, staged_bytes: u64, progress: &'a mut dyn Progress) -> Self {
-        Self { num, staged_bytes, progress, idle: Mutex::default() }
+    pub(crate) fn new(
+        num: usize,
+        staged_bytes: u64,
+        point_bytes: u64,
+        progress: &'a mut dyn Progress,
+    ) -> Self {
+        Self { num, staged_bytes, point_bytes, progress, idle: Mutex::default() }
     }
 }
 
@@ -86,7 +108,7 @@ impl Lanes<'_> {
         work: impl Fn(&mut Lane, usize) -> Result<R> + Sync,
     ) -> Result<Vec<R>> {
         let total = tasks.iter().map(|task| task.len() as u64).sum();
-        let mut step = Step { phase, done: 0, total };
+        let mut step = Step { phase, done: 0, total: Some(total), bytes: 0 };
         let mut is_stopped = self.progress.report(step).is_break();
         let (staged_bytes, idle) = (self.staged_bytes, &self.idle);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(is_stopped));
@@ -123,6 +145,7 @@ impl Lanes<'_> {
             for (i, result) in finished {
                 results[i] = Some(result);
                 step.done += tasks[i].len() as u64;
+                step.bytes = step.done * self.point_bytes;
                 if !is_stopped && self.progress.report(step).is_break() {
                     is_stopped = true;
                     stop.store(true, Ordering::Relaxed);
@@ -135,7 +158,7 @@ impl Lanes<'_> {
             threads.into_iter().map(join).collect::<Vec<_>>().into_iter().collect::<Result<()>>()
         })?;
         if is_stopped && step.done < total {
-            return Err(Error::Stopped { phase, done: step.done, total });
+            return Err(Error::Stopped { phase, done: step.done, total: step.total });
         }
         Ok(results.into_iter().flatten().collect())
     }

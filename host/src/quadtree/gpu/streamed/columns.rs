@@ -1,0 +1,112 @@
+//! Where an out-of-core build keeps its points: in host memory or in a file.
+
+use crate::device::Buffer;
+use crate::error::{Error, Result};
+#[cfg(feature = "io")]
+use crate::memory::file_part::FilePart;
+use crate::memory::{self, Parts};
+use crate::quadtree::gpu::streamed::lanes::{LABEL, Lane};
+use bytemuck::Pod;
+use cust_core::DeviceCopy;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// Items to read.
+#[derive(Clone, Copy)]
+pub(crate) enum InputColumn<'a, T> {
+    Memory(&'a [T]),
+    #[cfg(feature = "io")]
+    File(FilePart<'a>),
+}
+
+impl<'a, T: DeviceCopy + Pod + Send + Sync> InputColumn<'a, T> {
+    /// Copies a range of rows of `width` items to the device.
+    pub(super) fn upload(&self, lane: &mut Lane, rows: Range<usize>, width: usize) -> Result<Buffer<T>> {
+        match *self {
+            Self::Memory(items) => lane.upload(&items[rows.start * width..rows.end * width], width),
+            #[cfg(feature = "io")]
+            Self::File(part) => {
+                let failed = FirstError::default();
+                let uploaded = lane.upload_by(rows.len(), width, |first, to| {
+                    let mut items = vec![T::zeroed(); to.len()];
+                    failed.keep(part.read((rows.start + first) * width, &mut items));
+                    to.write_copy_of_slice(&items);
+                });
+                failed.or(uploaded)
+            }
+        }
+    }
+
+    /// Copies the first `len` items.
+    pub(super) fn to_vec(self, len: usize) -> Result<Vec<T>> {
+        match self {
+            Self::Memory(items) => memory::copy(&items[..len], LABEL),
+            #[cfg(feature = "io")]
+            Self::File(part) => {
+                let mut items = memory::filled(len, T::zeroed(), LABEL)?;
+                part.read(0, &mut items)?;
+                Ok(items)
+            }
+        }
+    }
+}
+
+/// Items that several threads write.
+pub(crate) enum OutputColumn<'a, T> {
+    Memory(Parts<'a, T>),
+    #[cfg(feature = "io")]
+    File(FilePart<'a>),
+}
+
+impl<'a, T: Pod> OutputColumn<'a, T> {
+    /// Writes items from `first` on.
+    ///
+    /// # Safety
+    /// Nothing else reads or writes these items.
+    pub(super) unsafe fn write(&self, first: usize, items: &[T]) -> Result<()> {
+        match self {
+            Self::Memory(parts) => {
+                // SAFETY: the caller's promise.
+                unsafe { parts.part(first..first + items.len()) }.write_copy_of_slice(items);
+                Ok(())
+            }
+            #[cfg(feature = "io")]
+            Self::File(part) => part.write(first, items),
+        }
+    }
+
+    /// Returns a range of items to read.
+    ///
+    /// # Safety
+    /// They have been written, and nothing writes them while they are in use.
+    pub(super) unsafe fn input(&self, range: Range<usize>) -> InputColumn<'a, T> {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Memory(parts) => InputColumn::Memory(unsafe { parts.part(range).assume_init_ref() }),
+            #[cfg(feature = "io")]
+            Self::File(part) => {
+                let begin = part.begin + range.start as u64 * size_of::<T>() as u64;
+                InputColumn::File(FilePart { begin, ..*part })
+            }
+        }
+    }
+}
+
+/// The first error of several threads.
+#[derive(Default)]
+pub(super) struct FirstError(OnceLock<Error>);
+
+impl FirstError {
+    /// Keeps an error unless there is one.
+    pub(super) fn keep(&self, result: Result<()>) {
+        if let Err(error) = result {
+            // A later error is ignored.
+            let _ = self.0.set(error);
+        }
+    }
+
+    /// Returns the error if there is one, otherwise `result`.
+    pub(super) fn or<R>(self, result: Result<R>) -> Result<R> {
+        self.0.into_inner().map_or(result, Err)
+    }
+}
