@@ -36,8 +36,8 @@ use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
 use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
 use crate::point::{
-    Coords, Dispatch, DistanceOf, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_floats, dims,
-    points_by, with_float,
+    Coords, Dispatch, DistanceOf, MAX_POINTS, PerCoordinate, Point, Slice, Typed, are_floats_copied,
+    checked_floats, dims, points_by, with_float,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -229,7 +229,7 @@ impl<P: Point> BalancedKdTree<P> {
             None => cpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>()),
             Some(_) => gpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>(), options),
         };
-        if P::CONVERTED || size_of::<P::Coord>() != size_of::<DistanceOf<P>>() {
+        if are_floats_copied::<P>() {
             plan.temp_bytes += (num_points * dims::<P>() * size_of::<DistanceOf<P>>()) as u64;
         }
         plan

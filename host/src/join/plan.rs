@@ -12,7 +12,7 @@ use super::top_k::TopKDistanceJoin;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
-use crate::point::{DistanceOf, Point};
+use crate::point::{DistanceOf, Point, are_floats_copied};
 use crate::query::item_bytes;
 use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::words::Bits128;
@@ -141,7 +141,7 @@ fn plan_of<P: Point>(
     let (is_on_gpu, num_points) = (!device.is_cpu(), memory.lens);
     let num_sets = if memory.params.pairing.is_self_join() { 1 } else { 2 };
     let point_bytes = P::DIMS * size_of::<DistanceOf<P>>();
-    let copied = if is_on_gpu || P::CONVERTED { point_bytes } else { 0 };
+    let copied = if is_on_gpu || are_floats_copied::<P>() { point_bytes } else { 0 };
     let copied = copied + if is_on_gpu { score_bytes } else { 0 };
     let bytes = |of_point: usize, len: usize| (len as u64).saturating_mul(of_point as u64);
     // Code, id, coordinates and score of each point in the order of cells; the pairs to sort, of one set at a time; and the trees of
@@ -245,7 +245,7 @@ impl<C: Float> KnnJoin<C> {
             }
         }
         let tree = KdTree::<P>::plan(device, left.len(), &KdTreeOptions::default());
-        let queries = (right.len() * P::DIMS * size_of::<C>()) as u64;
+        let queries = (right.len() * P::DIMS * size_of::<P::Coord>()) as u64;
         Ok(JoinPlan {
             device: device.to_string(),
             num_points: [left.len(), right.len()],

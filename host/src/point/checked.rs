@@ -79,6 +79,11 @@ pub(crate) fn checked_floats<'a, P: Point>(
     P::Coord::widened(checked_coordinates(points, what)?)
 }
 
+/// True if [`checked_floats`] makes a copy of the coordinates, which then counts as temporary memory.
+pub(crate) const fn are_floats_copied<P: Point>() -> bool {
+    P::CONVERTED || size_of::<P::Coord>() != size_of::<DistanceOf<P>>()
+}
+
 /// Returns true for a coordinate that an index accepts; false for NaN.
 pub(crate) fn is_usable<C: Coord>(x: C) -> bool {
     x.widen().abs() <= C::Distance::LIMIT
