@@ -8,13 +8,14 @@
 //! [`adjacent_leaves`](CellTree::adjacent_leaves), a [`level_of_detail`](CellTree::level_of_detail). The trait
 //! [`SpatialIndex`](crate::SpatialIndex) has the queries for neighbors and ranges.
 //!
-//! A tree can be built in three places. The table shows builds over 80M uniform points `[f32; 2]` in host memory, with one H200
+//! A tree can be built in four places. The table shows builds over 80M uniform points `[f32; 2]` in host memory, with one H200
 //! (`quadtree-host-h200` in `benches/results`):
 //!
 //! | place | chosen by | time | temporary memory | tree is in |
 //! |---|---|---|---|---|
 //! | device memory | [`OutOfCore::WhereNeeded`], the default, if everything fits | 47 ms, 34 ms of them for the copy of the points | 20 bytes per point on the device | device memory |
 //! | device, out of core | [`OutOfCore::Streamed`], or if device memory is short | 270 ms with 4 GiB of device memory | the device memory that is free, at most | host memory |
+//! | device, into a file | `build_to_file` (feature `io`) | see there | the device memory that is free, at most | the file |
 //! | all cores of the CPU | [`Device::cpu()`](crate::Device::cpu) | 2.2 s | 16 bytes per point | host memory |
 //!
 //! # Cells

@@ -142,6 +142,9 @@ impl<C: Coord> TemporaryPoints<C> {
 
     /// Appends points.
     fn append(&mut self, coords: &[C], dims: usize) -> Result<()> {
+        if coords.is_empty() {
+            return Ok(());
+        }
         with_2_or_3!(dims, D => {
             self.corners.extend(bounds(coords.as_chunks::<D>().0).as_flattened());
             self.corners = bounds(self.corners.as_chunks::<D>().0).as_flattened().into();

@@ -63,6 +63,37 @@ fn indexes_and_joins_of_files() {
     }
 }
 
+/// The file has an octree of two levels, and its hierarchy two pages: the root and each of its children have 20 points.
+#[test]
+fn indexes_and_joins_of_a_copc_file() {
+    let case = Case { folder: tempfile::tempdir().unwrap() };
+    let path = case.path("two-levels.copc.laz");
+    std::fs::write(&path, include_bytes!("../../data/two-levels.copc.laz")).unwrap();
+    let files = CloudFiles::open(&[path]).unwrap();
+    let points = files.read(&Attributes::default()).unwrap().points;
+    let root =
+        files.filter(CloudFilter::default().levels(0..=0)).read(&Attributes::default()).unwrap().points;
+    assert_eq!((points.len(), &root[..]), (180, &points[..20]));
+    let dist2 = |a: &[i32; 3], b: &[i32; 3]| {
+        (0..3).map(|axis| (f64::from(a[axis]) - f64::from(b[axis])).powi(2)).sum::<f64>()
+    };
+    let near = root.iter().map(|a| points.iter().filter(|b| dist2(a, b) <= 2500.0f64.powi(2)).count() as u64);
+    let num_pairs = near.sum::<u64>();
+    for device in devices_for(180) {
+        let tree = KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
+        let octree = Octree::build(&device, &points, &QuadtreeOptions::default().leaf_points(5)).unwrap();
+        octree.verify().unwrap();
+        let [of_tree, of_octree] = [tree.nearest(&root, 3), octree.nearest(&root, 3)].map(Result::unwrap);
+        assert!(of_tree.ids() == of_octree.ids() && of_tree.dist2() == of_octree.dist2());
+        for (query, row) in of_tree.rows().enumerate() {
+            let mut all: Vec<f64> = points.iter().map(|point| dist2(&root[query], point)).collect();
+            all.sort_by(f64::total_cmp);
+            assert_eq!(row.dist2(), &all[..3]);
+        }
+        assert_eq!(DistanceJoin::new(2500.0).count(&device, &root, &points).unwrap(), num_pairs);
+    }
+}
+
 #[test]
 fn octrees_of_files_become_files() {
     let case = Case { folder: tempfile::tempdir().unwrap() };

@@ -429,6 +429,47 @@ fn quadtree_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan
     }
 }
 
+/// Builds a quadtree into a file on a device with faults. Returns true if no call had to fail.
+fn quadtree_in_file_survives(gpu: &Gpu, points: &Points, options: &QuadtreeOptions, plan: FaultPlan) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("points.kauri");
+    let faulty = gpu.with_faults(plan);
+    let device = Device::from_gpu(faulty.clone());
+    let chunks = points.chunks(4).map(|chunk| Ok(chunk.to_vec()));
+    let mut progress = |_| ControlFlow::Continue(());
+    let built = Quadtree::build_to_file(&device, chunks, &path, options, &mut progress);
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}: {built:?}");
+    // A file is complete or does not exist.
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), usize::from(built.is_ok()), "{plan:?}");
+    match built {
+        Ok(_) => {
+            let expected = Quadtree::build(&Device::cpu(), points, options).unwrap();
+            let tree = Quadtree::<[f32; 2]>::load(&Device::cpu(), &path).unwrap();
+            assert!(
+                tree.nodes().unwrap() == expected.nodes().unwrap()
+                    && tree.ids().unwrap() == expected.ids().unwrap()
+            );
+            plan.call != FaultCall::Alloc || faulty.memory_use().allocations < plan.nth
+        }
+        Err(error) => {
+            assert!(is_expected(&error), "{plan:?}: {error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn every_call_of_a_quadtree_in_a_file_may_fail() {
+    let device = Device::sim(SimOptions::default()).unwrap();
+    let options = QuadtreeOptions::default().leaf_points(2);
+    each_call_of_one_kind_fails(|plan| {
+        quadtree_in_file_survives(device.gpu().unwrap(), &points(9), &options, plan)
+    });
+    on_cuda(|gpu, _| {
+        each_call_of_one_kind_fails(|plan| quadtree_in_file_survives(gpu, &points(3000), &options, plan));
+    });
+}
+
 #[test]
 fn every_call_of_a_quadtree_may_fail() {
     let device = Device::sim(SimOptions::default()).unwrap();

@@ -6,6 +6,7 @@ use kauri::quadtree::{CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
 use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Coordinate, Device, SpatialIndex};
 use kauri_tests::generate::Shape;
+use std::ops::ControlFlow;
 
 fn check<C: Coordinate, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
 where
@@ -89,7 +90,8 @@ fn trees_out_of_core() {
         check_out_of_core(gpu, &shape.points::<f32, 2>(n, 1), &options, limit);
         check_out_of_core(gpu, &shape.points::<f64, 3>(n / 4, 2), &options.clone().leaf_points(3), limit);
         check_out_of_core(gpu, &integers::<2>(shape, n / 4), &options.clone().leaf_points(3), limit);
-        check_out_of_core(gpu, &integers::<3>(shape, n / 8), &options.leaf_points(3), limit);
+        check_out_of_core(gpu, &integers::<3>(shape, n / 8), &options.clone().leaf_points(3), limit);
+        check_file(gpu, &shape.points::<f32, 2>(n / 2, 3), &options, limit);
     });
 }
 
@@ -122,4 +124,19 @@ fn check_out_of_core<C: Coordinate, const D: usize>(
     assert_eq!(sim.ids().unwrap(), cpu.ids().unwrap(), "{options:?}");
     assert_eq!(sim.coords().unwrap(), cpu.coords().unwrap(), "{options:?}");
     assert_eq!(sim.level_begins(), cpu.level_begins(), "{options:?}");
+}
+
+/// Builds the tree into a file, in chunks and with an empty one.
+fn check_file<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions, limit: u64)
+where
+    [C; D]: CartesianPoint<D, Coord = C>,
+{
+    let device = Device::from_gpu(gpu.with_memory_limit(limit));
+    let folder = tempfile::tempdir().unwrap();
+    let [saved, built] = ["saved", "built"].map(|name| folder.path().join(name));
+    CellTree::build(&Device::cpu(), points, options).unwrap().save(&saved).unwrap();
+    let chunks = points.chunks(170).chain([&[][..]]).map(|chunk| Ok(chunk.to_vec()));
+    let mut progress = |_| ControlFlow::Continue(());
+    CellTree::build_to_file(&device, chunks, &built, options, &mut progress).unwrap();
+    assert!(std::fs::read(saved).unwrap() == std::fs::read(built).unwrap(), "{options:?}");
 }
