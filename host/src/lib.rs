@@ -53,7 +53,7 @@ pub use memory::MemoryPlan;
 pub use point::{Cartesian, Coordinate, EARTH_RADIUS_M, LonLat, MAX_DIMS, MAX_POINTS, Point, Scalar};
 pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
-pub use query::{Neighbor, Neighbors, QueryOptions, SpatialIndex};
+pub use query::{DeviceIndex, Neighbor, Neighbors, QueryOptions, SpatialIndex};
 pub use rows::{Rows, RowsBatch};
 pub use sah::{SahOptions, SahTree};
 pub use stats::{Phase, Stats};
