@@ -3,9 +3,10 @@
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::point::{Dispatch, NoValue, Typed, check_each_coordinate, with_coordinate};
-use crate::quadtree::backend::{Backend, Outline};
+use crate::quadtree::backend::Backend;
 use crate::quadtree::build::Trees;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
+use crate::quadtree::frame::file_words;
 use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::tree::CellTree;
@@ -38,7 +39,8 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
         let (coords, ids, nodes) = (self.coords()?, self.ids()?, self.nodes()?);
         // The coordinates of a buffer were not checked by the build.
         check_each_coordinate(&coords, D, "point", |place| ids[place].into())?;
-        let Outline { frame, options, .. } = self.outline();
+        let outline = self.outline();
+        let (options, frame) = (&outline.options, file_words(&outline.frame::<D>(), outline.options.root));
         write(&Contents {
             num_points: ids.len(),
             num_nodes: nodes.len(),
@@ -46,7 +48,7 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
                 ("coords", bytemuck::cast_slice(&coords)),
                 ("ids", bytemuck::cast_slice(&ids)),
                 ("nodes", bytemuck::cast_slice(&nodes)),
-                ("frame", bytemuck::cast_slice(frame)),
+                ("frame", bytemuck::cast_slice(&frame)),
                 ("options", bytemuck::cast_slice(&[options.leaf_points, options.max_depth])),
             ],
         })

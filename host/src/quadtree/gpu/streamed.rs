@@ -85,8 +85,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
-    let frame =
-        stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
+    let frame = stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options))?;
     // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
     let free = gpu.free_memory()?;
     let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
