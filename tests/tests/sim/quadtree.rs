@@ -126,6 +126,9 @@ struct Arrays {
     ids: Vec<u32>,
 }
 
+/// A change of a tree, and the node that is wrong then.
+type Change<'a> = (&'a dyn Fn(&mut Arrays), Option<u32>);
+
 #[test]
 fn every_kind_of_fault_is_found() {
     let points: Vec<[f64; 2]> = (0..64).map(|i| [f64::from(i / 8), f64::from(i % 8)]).collect();
@@ -141,7 +144,7 @@ fn every_kind_of_fault_is_found() {
     let nodes = &right.nodes;
     // Nodes 0 to 4 split; all others are leaves with 4 points.
     assert!(nodes.len() == 21 && nodes[1..5].iter().all(|node| node.len() == 16 && !node.is_leaf()));
-    let changes: [(&dyn Fn(&mut Arrays), Option<u32>); 14] = [
+    let changes: [Change<'_>; 14] = [
         (&|_| (), None),
         (&|tree| tree.ids[9] = 64, Some(0)),
         (&|tree| tree.ids[9] = tree.ids[8], Some(0)),

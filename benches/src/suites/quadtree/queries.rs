@@ -60,6 +60,9 @@ where
     Ok(())
 }
 
+/// The tree of the CPU, and the queries to compare.
+type Checked<'a, C, const D: usize> = (&'a CellTree<[C; D], D>, &'a [[C; D]]);
+
 /// The state that the rows of one input share.
 struct Bench<'a, C: Number, const D: usize>
 where
@@ -118,7 +121,7 @@ where
     }
 
     /// The queries that are compared, if any.
-    fn checked(&self) -> Option<(&CellTree<[C; D], D>, &[[C; D]])> {
+    fn checked(&self) -> Option<Checked<'_, C, D>> {
         let num_queries = self.queries.len().min(CHECKED_QUERIES);
         self.reference.as_ref().map(|tree| (tree, &self.queries[..num_queries]))
     }

@@ -76,6 +76,9 @@ mod tests {
     use crate::stats::Stats;
     use kauri_kernels::quadtree::node::Node;
 
+    /// The name of a change, and the change.
+    type Change<'a> = (&'a str, &'a dyn Fn(&mut HostTree<f32>));
+
     /// Points on a grid; the first leaf with points has two, 0 and 1.
     fn tree() -> HostTree<f32> {
         let mut points: Vec<[f32; 2]> = (0..60).map(|i| [(i / 8) as f32, (i % 8) as f32]).collect();
@@ -95,7 +98,7 @@ mod tests {
         let first_leaf = |tree: &HostTree<f32>| {
             tree.nodes.iter().position(|node| node.is_leaf() && node.len() > 1).expect("a leaf with points")
         };
-        let changes: [(&str, &dyn Fn(&mut HostTree<f32>)); 18] = [
+        let changes: [Change<'_>; 18] = [
             ("nothing", &|_| ()),
             ("an id twice", &|tree| tree.ids = [&[tree.ids[1]], &tree.ids[1..]].concat().into()),
             ("an id that is too large", &|tree| tree.ids = [&tree.ids[..59], &[60]].concat().into()),
