@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::quadtree::backend::Backend;
 use crate::quadtree::cpu;
 use crate::quadtree::dims::with_2_or_3;
+use crate::quadtree::gpu::out_of_core::OutOfCoreTree;
 use crate::quadtree::gpu::{self, GpuTree, streamed};
 use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
@@ -49,7 +50,8 @@ pub(crate) fn build(
             Some(gpu) => match in_core(gpu, coords, dims, options, stats)? {
                 Some(tree) => Box::new(tree) as Box<dyn Backend<C>>,
                 None => with_2_or_3!(dims, D => {
-                    Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
+                    let tree = streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?;
+                    Box::new(OutOfCoreTree::new(gpu, tree))
                 }),
             },
             None => with_2_or_3!(dims, D => {
@@ -71,7 +73,7 @@ pub(crate) fn build_on(
         return Err(Error::CudaDisabled);
     }
     Ok(with_coordinate!(coords, C, coords => {
-        let tree = with_2_or_3!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))?;
+        let tree = with_2_or_3!(dims, D => GpuTree::build_on::<D>(stream, workspace, coords, options))?;
         Box::new(tree) as Box<dyn Backend<C>>
     }))
 }

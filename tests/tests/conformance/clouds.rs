@@ -71,7 +71,8 @@ fn indexes_and_joins_of_a_copc_file() {
     std::fs::write(&path, include_bytes!("../../data/two-levels.copc.laz")).unwrap();
     let files = CloudFiles::open(&[path]).unwrap();
     let points = files.read(&Attributes::default()).unwrap().points;
-    let root = files.filter(CloudFilter::default().levels(0..=0)).read(&Attributes::default()).unwrap().points;
+    let root =
+        files.filter(CloudFilter::default().levels(0..=0)).read(&Attributes::default()).unwrap().points;
     assert_eq!((points.len(), &root[..]), (180, &points[..20]));
     let dist2 = |a: &[i32; 3], b: &[i32; 3]| {
         (0..3).map(|axis| (f64::from(a[axis]) - f64::from(b[axis])).powi(2)).sum::<f64>()
