@@ -122,10 +122,11 @@ pub(crate) fn plan<C: Coord>(
         &options.clone().leaf_points(options.leaf_points.max(1)).max_depth(options.max_depth.min(MAX_LEVELS));
     let num_nodes = max_even_nodes(num_points as u64, dims, options);
     let point_bytes = (dims * size_of::<C>() + size_of::<u32>()) as u64;
-    let tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
+    let mut tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
     let temp_bytes = match gpu_of!(device) {
         None => cpu::temp_bytes::<C>(num_points as u64, num_nodes, dims, options),
         Some(gpu) => {
+            tree_bytes += gpu::frame_bytes(dims);
             let in_core_bytes = gpu::temp_bytes::<C>(num_points, num_nodes, dims, options);
             match options.out_of_core {
                 OutOfCore::WhereNeeded => in_core_bytes,

@@ -209,7 +209,7 @@ pub(crate) fn temp_bytes<C: Coord>(
     dims: usize,
     options: &QuadtreeOptions,
 ) -> u64 {
-    let input_bytes = num_points * dims * size_of::<C>() + (2 + dims) * size_of::<u64>();
+    let input_bytes = num_points * dims * size_of::<C>();
     let mut workspace_bytes = bytes_of(|layout| plan_bounds::<C>(layout, dims));
     let mut temp_node_bytes = 0;
     if num_points > options.leaf_points as usize && options.max_depth > 0 {
@@ -227,6 +227,12 @@ pub(crate) fn temp_bytes<C: Coord>(
         }
     }
     input_bytes as u64 + workspace_bytes + temp_node_bytes
+}
+
+/// Returns the bytes of a frame in device memory.
+pub(crate) fn frame_bytes(dims: usize) -> u64 {
+    let words = with_2_or_3!(dims, D => Frame::<D>::WORDS);
+    (words * size_of::<u64>()) as u64
 }
 
 /// Plans the bounds of the points.
