@@ -7,7 +7,7 @@ mod arguments;
 
 use arguments::arguments;
 use kauri::device::{Buffer, Event, Stream, Workspace};
-use kauri::query::{DeviceQueries, QueryOptions};
+use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions, Result};
 
 /// Neighbors of each point.

@@ -11,7 +11,7 @@ use cust::memory::{CopyDestination, DeviceBuffer};
 use cust::module::Module;
 use cust::stream::{Stream, StreamFlags};
 use kauri::device::{Buffer, Workspace, cust_bridge};
-use kauri::query::{DeviceQueries, QueryOptions};
+use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions};
 use kauri::{Device, KdTree, KdTreeOptions};
 use kauri_kernels::block::tile::tile_items;
 use kauri_kernels::policy::STREAM_ROWS;

@@ -230,9 +230,7 @@ pub enum Error {
     #[error("the options have no radius: set QueryOptions::radius before they are prepared")]
     NoRadius,
     /// A query in device memory was prepared for another tree.
-    #[error(
-        "the query was prepared for another tree: prepare it with the tree that runs it (KdTree::prepare)"
-    )]
+    #[error("the query was prepared for another tree: prepare it with the tree that runs it (`prepare`)")]
     OtherTree,
     /// A call with device buffers was made on an index in host memory.
     #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]

@@ -56,7 +56,7 @@ pub use point::{
 };
 pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
-pub use query::{Neighbor, Neighbors, QueryOptions, SpatialIndex};
+pub use query::{DeviceIndex, Neighbor, Neighbors, QueryOptions, SpatialIndex};
 pub use rows::{Rows, RowsBatch};
 pub use sah::{SahOptions, SahTree};
 pub use stats::{Phase, Stats};

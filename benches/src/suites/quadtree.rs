@@ -4,6 +4,7 @@
 
 mod gluck;
 mod host;
+mod queries;
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, Number, noise};
@@ -15,8 +16,12 @@ use kauri::{Error, Result};
 use rayon::prelude::*;
 
 /// The suites of this module.
-pub const SUITES: [(&str, Suite); 3] =
-    [("quadtree", run), ("quadtree-host", host::run), ("quadtree-gluck", gluck::run)];
+pub const SUITES: [(&str, Suite); 4] = [
+    ("quadtree", run),
+    ("quadtree-host", host::run),
+    ("quadtree-gluck", gluck::run),
+    ("quadtree-queries", queries::run),
+];
 
 /// Maximum numbers of points of a leaf (Gluck's z).
 const LEAF_POINTS: [u32; 3] = [20, 200, 2000];

@@ -6,10 +6,10 @@ use super::event::Event;
 use super::gpu::Gpu;
 use super::pinned::PinnedBuffer;
 use super::stream::Stream;
-use crate::error::Result;
+use crate::error::{Result, check_len};
 use crate::parallel::{self, Ranges};
 use bytemuck::{NoUninit, Pod};
-use cuda_std::mem::Slice;
+use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use std::mem::MaybeUninit;
 use std::slice;
@@ -52,7 +52,7 @@ impl Staging {
         write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
     ) -> Result<Buffer<T>> {
         let mut buffer = Buffer::<T>::uninitialized(self.stream.gpu(), num_rows * width, label)?;
-        let copied = self.copy(&mut buffer, width, write);
+        let copied = self.copy(buffer.slice_mut(), width, write);
         // Also after an error: the pieces and the buffer may be reused or freed afterwards.
         self.stream.synchronize()?;
         copied.map(|()| buffer)
@@ -68,6 +68,25 @@ impl Staging {
         self.upload(items.len() / width, width, label, |first, to| {
             to.write_copy_of_slice(&items[first * width..][..to.len()]);
         })
+    }
+
+    /// Uploads items in whole rows to a view of the same length; returns when the copy is done.
+    ///
+    /// # Safety
+    /// The view is in live device memory, which no other work uses.
+    pub(crate) unsafe fn upload_to<T: DeviceCopy + NoUninit + Send + Sync>(
+        &mut self,
+        to: SliceMut<'_, T>,
+        items: &[T],
+        width: usize,
+    ) -> Result<()> {
+        check_len("items copied to device memory", to.len(), items.len())?;
+        let copied = self.copy(to, width, |first, to| {
+            to.write_copy_of_slice(&items[first * width..][..to.len()]);
+        });
+        // As in `upload`.
+        self.stream.synchronize()?;
+        copied
     }
 
     /// Downloads rows of `width` items, after all earlier work of `stream`. `read(first_row, items)` gets complete rows
@@ -131,12 +150,11 @@ impl Staging {
 
     fn copy<T: DeviceCopy + NoUninit + Send>(
         &mut self,
-        to: &mut Buffer<T>,
+        to: SliceMut<'_, T>,
         width: usize,
         write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
     ) -> Result<()> {
         let [len, share] = self.lens::<T>(width);
-        let to = to.slice_mut();
         for (round, begin) in (0..to.len()).step_by(len).enumerate() {
             let len = len.min(to.len() - begin);
             let (piece, copied) = &mut self.pieces[round % 2];

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::memory;
 use crate::point::Point;
-use crate::query::{DeviceQueries, Neighbors, QueryOptions, SpatialIndex, item_bytes};
+use crate::query::{DeviceIndex, DeviceQueries, Neighbors, QueryOptions, SpatialIndex, item_bytes};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
 use kauri_kernels::policy::JOIN;

@@ -1,21 +1,12 @@
-//! Trees and queries on device buffers, on the caller's stream. No call waits for the host. A call allocates nothing if its workspace was
-//! used for a call of the same size before, so calls can be captured in a graph. Only the calls that return buffers of the exact size of
-//! the result wait and allocate.
-
-mod within;
-
-use std::marker::PhantomData;
-use std::sync::Arc;
+//! Trees over points in device buffers, on the caller's stream. [`DeviceIndex`] has the queries. A build does not wait for the host.
 
 use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Stream, Workspace};
 use crate::error::{Error, Result, check_count, check_len};
-use crate::kdtree::backend::GpuBackend;
 use crate::kdtree::gpu::{self, GpuTree};
 use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
-use crate::point::{Dispatch, DistanceOf, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
-use crate::query::backend::{DeviceNearest, DeviceQueryBackend};
-use crate::query::on_device::{DeviceQueries, PreparedQuery};
-use crate::query::options::{QueryOptions, ValidatedOptions};
+use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
+use crate::query::DeviceIndex;
+use crate::query::device_index::OnDevice;
 use crate::stats::Stats;
 
 impl<P: Point> KdTree<P> {
@@ -74,61 +65,22 @@ impl<P: Point> KdTree<P> {
         tree.rebuild(stream, workspace, coords, options.algorithm)
     }
 
-    /// Validates query options for this tree, and copies their data to its device.
-    ///
-    /// # Errors
-    /// The errors of [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) for options; [`Error::NotOnGpu`];
-    /// [`Error::OutOfMemory`]; errors of the driver.
-    pub fn prepare(&self, stream: &Stream, options: &QueryOptions<P>) -> Result<PreparedQuery<P>> {
-        let validated = ValidatedOptions::new(options, self.len())?;
-        let options = self.gpu_tree()?.device_query_backend().prepare(stream, validated)?;
-        Ok(PreparedQuery { options, tree: self.identity.clone(), points: PhantomData })
-    }
-
-    /// Finds the `k` nearest points of every query, as [`SpatialIndex::nearest_with`](super::SpatialIndex::nearest_with) does, in device
-    /// memory. `ids` and `dist2` have `k` items per query. The host does not check the queries: a query that is more than a period away
-    /// from a point or has a NaN coordinate causes no error, and its row is wrong.
-    ///
-    /// # Errors
-    /// [`Error::NotOnGpu`]; [`Error::OtherTree`] if the options were prepared for another tree; [`Error::Shape`] if lengths do not
-    /// agree; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; errors of the driver.
-    #[allow(clippy::too_many_arguments)]
-    pub fn nearest_on(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        queries: DeviceQueries<'_, P::Coord>,
-        k: usize,
-        prepared: &PreparedQuery<P>,
-        ids: &mut Buffer<u32>,
-        dist2: &mut Buffer<DistanceOf<P>>,
-    ) -> Result<()> {
-        let (tree, options) = (self.prepared_tree(prepared)?, &prepared.options);
-        tree.nearest_on(DeviceNearest { stream, workspace, queries, k, options, ids, dist2 })
-    }
-
-    /// Returns the device backend if the options were prepared for this tree.
-    fn prepared_tree(&self, prepared: &PreparedQuery<P>) -> Result<&dyn DeviceQueryBackend<P::Coord>> {
-        let tree = self.gpu_tree()?;
-        if Arc::ptr_eq(&self.identity, &prepared.tree) {
-            Ok(tree.device_query_backend())
-        } else {
-            Err(Error::OtherTree)
-        }
-    }
-
-    fn gpu_tree(&self) -> Result<&dyn GpuBackend<P::Coord>> {
-        match &self.storage {
-            Storage::Gpu(tree) => Ok(&**tree),
-            Storage::Cpu(_) => Err(Error::NotOnGpu),
-        }
-    }
-
     fn num_points(coords: &Buffer<P::Coord>) -> Result<usize> {
         let num_points = coords.len() / dims::<P>();
         check_len("coordinates of the points", num_points * P::DIMS, coords.len())?;
         check_count("points", num_points as u64, MAX_POINTS)?;
         Ok(num_points)
+    }
+}
+
+impl<P: Point> DeviceIndex for KdTree<P> {
+    fn on_device(&self) -> Result<OnDevice<'_, P::Coord>> {
+        match &self.storage {
+            Storage::Gpu(tree) => {
+                Ok(OnDevice { backend: tree.device_query_backend(), identity: &self.identity })
+            }
+            Storage::Cpu(_) => Err(Error::NotOnGpu),
+        }
     }
 }
 

@@ -1,8 +1,10 @@
-//! Backend trait of quadtrees: the operations that each device implements. Arguments are already validated.
+//! Backend traits of quadtrees: the operations that each device implements. Arguments are already validated.
 
-use crate::error::Result;
+use crate::device::{Buffer, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::quadtree::device_leaves::DeviceLeaves;
 use crate::quadtree::options::QuadtreeOptions;
-use crate::query::backend::QueryBackend;
+use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::rows::Rows;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
@@ -47,6 +49,36 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn adjacent_leaves(&self, nodes: &[u32]) -> Result<Rows<u32>>;
     /// Returns the sample of each node, as an index in tree order.
     fn samples(&self) -> Result<Vec<u32>>;
+    /// Checks that the tree is the one that a build makes of its points.
+    fn verify(&self) -> Result<()>;
     /// Returns the backend that answers queries. The first call builds its data.
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
+    /// Returns the tree if it is in device memory.
+    fn on_device(&self) -> Result<&dyn DeviceTree<C>> {
+        Err(Error::NotOnGpu)
+    }
+}
+
+/// A quadtree or octree in device memory, with queries and results in device memory. The host checks lengths and devices, not items.
+pub(crate) trait DeviceTree<C: Coord> {
+    /// Returns the backend that answers queries in device memory. The first call builds its data.
+    fn device_query_backend(&self) -> Result<&dyn DeviceQueryBackend<C>>;
+    /// Writes the leaf of each query.
+    fn leaf_of_on(&self, stream: &Stream, queries: &Buffer<C>, leaves: &mut Buffer<u32>) -> Result<()>;
+    /// Writes the leaves adjacent to each node, up to the capacity of `leaves`.
+    fn adjacent_leaves_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        nodes: &Buffer<u32>,
+        offsets: &mut Buffer<u64>,
+        leaves: &mut Buffer<u32>,
+    ) -> Result<()>;
+    /// Writes the leaves adjacent to each node in buffers of exactly their size; waits for the device.
+    fn all_adjacent_leaves_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        nodes: &Buffer<u32>,
+    ) -> Result<DeviceLeaves>;
 }

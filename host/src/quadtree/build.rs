@@ -8,6 +8,7 @@ use crate::progress::Progress;
 use crate::quadtree::backend::Backend;
 use crate::quadtree::cpu;
 use crate::quadtree::dims::with_2_or_3;
+use crate::quadtree::gpu::out_of_core::OutOfCoreTree;
 use crate::quadtree::gpu::{self, GpuTree, streamed};
 use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
@@ -49,7 +50,8 @@ pub(crate) fn build(
             Some(gpu) => match in_core(gpu, coords, dims, options, stats)? {
                 Some(tree) => Box::new(tree) as Box<dyn Backend<C>>,
                 None => with_2_or_3!(dims, D => {
-                    Box::new(streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?)
+                    let tree = streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?;
+                    Box::new(OutOfCoreTree::new(gpu, tree))
                 }),
             },
             None => with_2_or_3!(dims, D => {
@@ -71,7 +73,7 @@ pub(crate) fn build_on(
         return Err(Error::CudaDisabled);
     }
     Ok(with_coordinate!(coords, C, coords => {
-        let tree = with_2_or_3!(dims, D => GpuTree::build::<D>(stream, workspace, coords, options))?;
+        let tree = with_2_or_3!(dims, D => GpuTree::build_on::<D>(stream, workspace, coords, options))?;
         Box::new(tree) as Box<dyn Backend<C>>
     }))
 }
@@ -120,10 +122,11 @@ pub(crate) fn plan<C: Coord>(
         &options.clone().leaf_points(options.leaf_points.max(1)).max_depth(options.max_depth.min(MAX_LEVELS));
     let num_nodes = max_even_nodes(num_points as u64, dims, options);
     let point_bytes = (dims * size_of::<C>() + size_of::<u32>()) as u64;
-    let tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
+    let mut tree_bytes = num_points as u64 * point_bytes + num_nodes * node_bytes(dims);
     let temp_bytes = match gpu_of!(device) {
         None => cpu::temp_bytes::<C>(num_points as u64, num_nodes, dims, options),
         Some(gpu) => {
+            tree_bytes += gpu::frame_bytes(dims);
             let in_core_bytes = gpu::temp_bytes::<C>(num_points, num_nodes, dims, options);
             match options.out_of_core {
                 OutOfCore::WhereNeeded => in_core_bytes,

@@ -19,8 +19,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     options: &QuadtreeOptions,
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
-    let frame =
-        stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
+    let frame = stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options))?;
     let depth = options.depth(&frame);
     let leaf_points = options.leaf_points;
     let (part, ordered) = match options.algorithm {

@@ -1,6 +1,7 @@
 //! The frame of a tree: the cell of the root and the units that cells are measured in.
 
 use crate::error::{Error, Result};
+use crate::quadtree::options::{QuadtreeOptions, RootCell};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::thread::coord::{Coord, Float};
 
@@ -9,7 +10,7 @@ use kauri_kernels::thread::coord::{Coord, Float};
 pub(crate) fn frame_of_bounds<C: Coord, const D: usize>(
     bounds: [[C; D]; 2],
     is_empty: bool,
-    max_depth: u32,
+    options: &QuadtreeOptions,
 ) -> Result<Frame<D>> {
     let [low, high] = if is_empty { [[0.0; D]; 2] } else { bounds.map(|corner| corner.map(|x| x.to_f64())) };
     let limit = C::Distance::LIMIT.to_f64();
@@ -26,5 +27,28 @@ pub(crate) fn frame_of_bounds<C: Coord, const D: usize>(
             }
         }
     }
-    Ok(Frame::new(low, high, max_depth.max(1)))
+    let max_levels = options.max_depth.max(1);
+    Ok(match options.root {
+        RootCell::Square => Frame::new(low, high, max_levels),
+        RootCell::BoundingBox => Frame::of_box(low, high, max_levels),
+    })
+}
+
+/// Returns the words of a frame in a file. A word of 0 in place of the units per length stands for a root that is the bounding box; the other
+/// words have its low corner then.
+#[cfg(feature = "io")]
+pub(crate) fn file_words<const D: usize>(frame: &Frame<D>, root: RootCell) -> Vec<u64> {
+    let words: Vec<u64> = frame.to_words().collect();
+    let of_axes = |word: usize| (0..D).map(move |axis| 1 + 3 * axis + word);
+    let (units, corner) = match root {
+        RootCell::Square => (words[2], of_axes(2)),
+        RootCell::BoundingBox => (0, of_axes(0)),
+    };
+    [units, words[0]].into_iter().chain(corner.map(|word| words[word])).collect()
+}
+
+/// Returns the kind of root of a frame in a file.
+#[cfg(feature = "io")]
+pub(crate) fn root_of_file_words(words: &[u64]) -> RootCell {
+    if words.first() == Some(&0) { RootCell::BoundingBox } else { RootCell::Square }
 }

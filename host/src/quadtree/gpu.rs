@@ -6,8 +6,10 @@ mod codes;
 mod index;
 #[cfg(feature = "research")]
 mod levels;
+pub(crate) mod out_of_core;
 mod queries;
 pub(crate) mod streamed;
+mod verify;
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
 use crate::error::Result;
@@ -15,7 +17,7 @@ use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::generate::iota_on;
 use crate::primitives::planned::{bytes_of, carve};
-use crate::quadtree::backend::{Backend, Outline};
+use crate::quadtree::backend::{Backend, DeviceTree, Outline};
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::frame::frame_of_bounds;
 #[cfg(feature = "io")]
@@ -38,6 +40,8 @@ use std::sync::Arc;
 /// A tree in device memory.
 pub(crate) struct GpuTree<C> {
     outline: Outline,
+    /// The frame's words.
+    frame: Arc<Buffer<u64>>,
     nodes: Arc<Buffer<Node>>,
     /// The low corner of each node's cell, in units.
     cells: Buffer<u32>,
@@ -47,6 +51,10 @@ pub(crate) struct GpuTree<C> {
     ids: Buffer<u32>,
     /// The bucket index that answers queries, which the first query builds.
     index: Once<BucketIndex<C>>,
+    /// The parent of each group of siblings, which the first query for adjacent leaves computes.
+    parents: Once<Buffer<u32>>,
+    /// The caller's stream that builds the tree.
+    built_on: Option<Stream>,
 }
 
 impl<C: Coord> GpuTree<C> {
@@ -74,7 +82,7 @@ impl<C: Coord> GpuTree<C> {
             }
             build.coords_in_order()?
         };
-        let Build { ids, nodes: NodeBuffers { nodes, cells }, .. } = build;
+        let Build { ids, nodes: NodeBuffers { nodes, cells }, frame: frame_words, .. } = build;
         let outline = Outline {
             frame: frame.to_words().collect(),
             dims: D,
@@ -82,7 +90,17 @@ impl<C: Coord> GpuTree<C> {
             num_points,
             level_begins,
         };
-        Ok(Self { outline, nodes: nodes.into(), cells, coords: in_order, ids, index: Once::new() })
+        Ok(Self {
+            outline,
+            frame: frame_words.into(),
+            nodes: nodes.into(),
+            cells,
+            coords: in_order,
+            ids,
+            index: Once::new(),
+            parents: Once::new(),
+            built_on: None,
+        })
     }
 
     /// Copies a tree from host memory.
@@ -91,26 +109,59 @@ impl<C: Coord> GpuTree<C> {
         let stream = Stream::new(gpu)?;
         Ok(Self {
             outline: tree.outline.clone(),
+            frame: Buffer::from_slice(&stream, &tree.outline.frame, "quadtree frame")?.into(),
             nodes: Buffer::from_slice(&stream, &tree.nodes, "quadtree nodes")?.into(),
             cells: Buffer::from_slice(&stream, &tree.cells, "quadtree cells")?,
             coords: Buffer::from_slice(&stream, &tree.coords, "quadtree points")?,
             ids: Buffer::from_slice(&stream, &tree.ids, "quadtree ids")?,
             index: Once::new(),
+            parents: Once::new(),
+            built_on: None,
         })
     }
 
-    /// Copies the frame's words to the device.
-    fn frame_on(&self, stream: &Stream) -> Result<Buffer<u64>> {
-        Buffer::from_slice(stream, &self.outline.frame, "quadtree frame")
+    /// Builds the tree on the caller's stream, which later work on other streams waits for.
+    pub(crate) fn build_on<const D: usize>(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let tree = Self::build::<D>(stream, workspace, coords, options)?;
+        Ok(Self { built_on: Some(stream.clone()), ..tree })
+    }
+
+    /// Creates a stream that waits for the build.
+    fn stream(&self) -> Result<Stream> {
+        let stream = Stream::new(self.gpu())?;
+        self.wait(&stream)?;
+        Ok(stream)
+    }
+
+    /// Makes a stream wait for the build.
+    fn wait(&self, stream: &Stream) -> Result<()> {
+        self.built_on.as_ref().map_or(Ok(()), |built_on| stream.wait_for(built_on))
     }
 
     /// Copies a buffer of the tree to host memory.
     fn to_host<T: cust_core::DeviceCopy + bytemuck::Pod>(&self, buffer: &Buffer<T>) -> Result<Cow<'_, [T]>> {
-        buffer.to_vec(&Stream::new(self.gpu())?).map(Cow::Owned)
+        buffer.to_vec(&self.stream()?).map(Cow::Owned)
     }
 
     fn gpu(&self) -> &Gpu {
         self.ids.gpu()
+    }
+}
+
+impl<C: Coord> GpuTree<C> {
+    /// Returns the bucket index, which the first call builds.
+    fn bucket_index(&self) -> Result<&BucketIndex<C>> {
+        self.index.get_or_try_init(|| {
+            let (frame, nodes) = (self.frame.clone(), self.nodes.clone());
+            let (dims, num_points) = (self.outline.dims, self.ids.len() as u32);
+            let cells = Cells { frame, nodes, dims, num_points };
+            bucket_index(&self.stream()?, &self.coords, &self.ids, cells)
+        })
     }
 }
 
@@ -123,7 +174,7 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
     }
     fn cells(&self, nodes: Range<u32>) -> Result<Cow<'_, [u32]>> {
         let range = nodes.start as usize * self.outline.dims..nodes.end as usize * self.outline.dims;
-        self.cells.part_to_vec(&Stream::new(self.gpu())?, range).map(Cow::Owned)
+        self.cells.part_to_vec(&self.stream()?, range).map(Cow::Owned)
     }
     fn ids(&self) -> Result<Cow<'_, [u32]>> {
         self.to_host(&self.ids)
@@ -132,22 +183,22 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         self.to_host(&self.coords)
     }
     fn leaf_of(&self, queries: &[C]) -> Result<Vec<u32>> {
-        with_2_or_3!(self.outline.dims, D => self.leaf_of(queries.as_chunks::<D>().0))
+        self.leaf_of(queries)
     }
     fn adjacent_leaves(&self, nodes: &[u32]) -> Result<Rows<u32>> {
-        with_2_or_3!(self.outline.dims, D => self.adjacent_leaves::<D>(nodes))
+        self.adjacent_leaves(nodes)
     }
     fn samples(&self) -> Result<Vec<u32>> {
         with_2_or_3!(self.outline.dims, D => self.samples::<D>())
     }
+    fn verify(&self) -> Result<()> {
+        with_2_or_3!(self.outline.dims, D => self.verify::<D>())
+    }
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        let index = self.index.get_or_try_init(|| {
-            let frame = self.frame_on(&Stream::new(self.gpu())?)?;
-            let (dims, num_points) = (self.outline.dims, self.ids.len() as u32);
-            let cells = Cells { frame, nodes: self.nodes.clone(), dims, num_points };
-            bucket_index(&self.coords, &self.ids, cells)
-        })?;
-        Ok(index)
+        Ok(self.bucket_index()?)
+    }
+    fn on_device(&self) -> Result<&dyn DeviceTree<C>> {
+        Ok(self)
     }
 }
 
@@ -158,7 +209,7 @@ pub(crate) fn temp_bytes<C: Coord>(
     dims: usize,
     options: &QuadtreeOptions,
 ) -> u64 {
-    let input_bytes = num_points * dims * size_of::<C>() + (2 + dims) * size_of::<u64>();
+    let input_bytes = num_points * dims * size_of::<C>();
     let mut workspace_bytes = bytes_of(|layout| plan_bounds::<C>(layout, dims));
     let mut temp_node_bytes = 0;
     if num_points > options.leaf_points as usize && options.max_depth > 0 {
@@ -176,6 +227,12 @@ pub(crate) fn temp_bytes<C: Coord>(
         }
     }
     input_bytes as u64 + workspace_bytes + temp_node_bytes
+}
+
+/// Returns the bytes of a frame in device memory.
+pub(crate) fn frame_bytes(dims: usize) -> u64 {
+    let words = with_2_or_3!(dims, D => Frame::<D>::WORDS);
+    (words * size_of::<u64>()) as u64
 }
 
 /// Plans the bounds of the points.
@@ -199,5 +256,5 @@ fn frame<C: Coord, const D: usize>(
         stream.read(corners.read_only())?
     };
     let corners = corners.as_chunks::<D>().0;
-    frame_of_bounds([corners[0], corners[1]], coords.is_empty(), options.max_depth)
+    frame_of_bounds([corners[0], corners[1]], coords.is_empty(), options)
 }

@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::memory::Items;
 use crate::once::Once;
 use crate::quadtree::backend::{Backend, Outline};
+use crate::quadtree::check;
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::node::{OrderedPoints, Part, level_begins};
 use crate::quadtree::options::QuadtreeOptions;
@@ -106,6 +107,9 @@ impl<C: Coord> Backend<C> for HostTree<C> {
     }
     fn samples(&self) -> Result<Vec<u32>> {
         with_2_or_3!(self.outline.dims, D => self.samples::<D>())
+    }
+    fn verify(&self) -> Result<()> {
+        with_2_or_3!(self.outline.dims, D => check::verify::<C, D>(self))
     }
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         Ok(self)

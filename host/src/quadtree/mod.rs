@@ -6,7 +6,8 @@
 //!
 //! [`Quadtree`] and [`Octree`] give access to the cells: [`nodes`](CellTree::nodes), [`leaf_of`](CellTree::leaf_of) a query,
 //! [`adjacent_leaves`](CellTree::adjacent_leaves), a [`level_of_detail`](CellTree::level_of_detail). The trait
-//! [`SpatialIndex`](crate::SpatialIndex) has the queries for neighbors and ranges.
+//! [`SpatialIndex`](crate::SpatialIndex) has the queries for neighbors and ranges, [`DeviceIndex`](crate::query::DeviceIndex) the same queries
+//! on device buffers.
 //!
 //! A tree can be built in four places. The table shows builds over 80M uniform points `[f32; 2]` in host memory, with one H200
 //! (`quadtree-host-h200` in `benches/results`):
@@ -23,8 +24,8 @@
 //! Cells are cut in integers ([`Frame`](kauri_kernels::quadtree::frame)): the cell of the root is a square (a cube) with its low corner at
 //! the least coordinates. Its side is a power of two of units, and the length of a unit is a power of two. The root's cell is therefore up
 //! to four times as long as the bounding box of the points; in exchange, the comparison of a coordinate with a border involves no rounding.
-//! A point on a border belongs to the upper cell. The points of a node are consecutive in tree order; the points of a leaf are in input
-//! order.
+//! [`RootCell::BoundingBox`] makes the bounding box the root's cell instead, so that cells have the proportions of the points. A point on a
+//! border belongs to the upper cell. The points of a node are consecutive in tree order; the points of a leaf are in input order.
 //!
 //! # Algorithm
 //!
@@ -36,11 +37,13 @@ mod backend;
 mod build;
 mod check;
 mod cpu;
+mod device_leaves;
 mod dims;
 mod frame;
 mod gpu;
 mod host;
 mod node;
+mod on_device;
 pub(crate) mod options;
 #[cfg(feature = "io")]
 mod stored;
@@ -48,9 +51,10 @@ mod stored;
 mod to_file;
 mod tree;
 
+pub use device_leaves::DeviceLeaves;
 pub use dims::CartesianPoint;
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
 pub use kauri_kernels::quadtree::queries::NO_NODE;
-pub use options::{OutOfCore, QuadtreeOptions};
+pub use options::{OutOfCore, QuadtreeOptions, RootCell};
 pub use tree::{CellTree, Octree, Quadtree};

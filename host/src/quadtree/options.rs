@@ -29,6 +29,8 @@ pub struct QuadtreeOptions {
     /// Maximum number of levels below the root, at most [`MAX_DEPTH`](super::MAX_DEPTH), which is the default. Leaves on the last level may
     /// have more than `leaf_points` points.
     pub max_depth: u32,
+    /// The cell of the root, which determines all other cells.
+    pub root: RootCell,
     /// Where points and nodes are kept during a build on a GPU. It does not change the tree.
     pub out_of_core: OutOfCore,
     pub(crate) algorithm: BuildAlgorithm,
@@ -54,8 +56,41 @@ impl BuildAlgorithm {
     pub const LEVELS: Self = Self::Levels(LevelsOptions::DEFAULT);
 }
 
-/// Where points and nodes are kept during a build on a GPU. Builds on the CPU ignore it. The tree is the same in each case; a tree built
-/// out of core is in host memory, and the CPU answers its queries.
+/// The cell of the root. Each side of a cell is halved at each level, so all cells have its proportions.
+///
+/// ```
+/// use kauri::quadtree::RootCell;
+/// use kauri::{Device, Quadtree, QuadtreeOptions};
+/// let points = [[0.0f32, 0.0], [30.0, 2.0], [6.0, 1.0]];
+/// let options = QuadtreeOptions::default().leaf_points(1);
+/// let bounds = |root| Quadtree::build(&Device::cpu(), &points, &options.clone().root(root))?.bounds(0);
+/// assert_eq!(bounds(RootCell::Square)?, [[0.0, 0.0], [32.0, 32.0]]);
+/// let [low, high] = bounds(RootCell::BoundingBox)?;
+/// assert!(low == [0.0, 0.0] && high[0] - 30.0 < 1e-6 && high[1] - 2.0 < 1e-6);
+/// # Ok::<(), kauri::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RootCell {
+    /// The smallest square (cube) around the points whose side is a power of two. Borders of cells are exact numbers.
+    #[default]
+    Square,
+    /// The bounding box of the points (Gluck 2014). Borders of cells are rounded numbers. A side with too few `f64` for distinct borders
+    /// on all levels is made longer. A query on the CPU searches for each border, so
+    /// it takes longer.
+    BoundingBox,
+}
+
+/// Where points and nodes are kept during a build on a GPU. Builds on the CPU ignore it. The tree is the same in each case.
+///
+/// A tree built out of core is in host memory. Its GPU answers queries for neighbors and ranges:
+///
+/// - If the points fit in half of the device memory that is free at the first query, they stay in device memory until the tree is dropped.
+/// - Otherwise they are cut into parts. A call brings the parts to the device one after another and merges their rows. It takes at least the
+///   time of these copies, so the CPU answers calls with fewer than one query for 1024 points.
+/// - The CPU answers calls that the device has no memory for, and finds leaves, adjacent leaves and samples.
+///
+/// Results are the results of a tree in device memory, in the same order. Such a tree has no calls on device buffers.
 ///
 /// ```no_run
 /// use kauri::quadtree::OutOfCore;
@@ -85,6 +120,7 @@ impl Default for QuadtreeOptions {
         Self {
             leaf_points: 20,
             max_depth: MAX_LEVELS,
+            root: RootCell::default(),
             out_of_core: OutOfCore::default(),
             algorithm: BuildAlgorithm::default(),
         }
@@ -98,6 +134,9 @@ impl QuadtreeOptions {
 
         /// Sets the maximum number of levels below the root.
         max_depth: u32;
+
+        /// Sets the cell of the root.
+        root: RootCell;
 
         /// Sets where points and nodes are kept during a build on a GPU.
         out_of_core: OutOfCore;

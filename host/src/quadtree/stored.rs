@@ -3,9 +3,10 @@
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
 use crate::point::{Dispatch, NoValue, Typed, check_each_coordinate, with_coordinate};
-use crate::quadtree::backend::{Backend, Outline};
+use crate::quadtree::backend::Backend;
 use crate::quadtree::build::Trees;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
+use crate::quadtree::frame::file_words;
 use crate::quadtree::gpu::GpuTree;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::options::QuadtreeOptions;
@@ -63,9 +64,10 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
         let (coords, ids, nodes) = (self.coords()?, self.ids()?, self.nodes()?);
         // The coordinates of a buffer were not checked by the build.
         check_each_coordinate(&coords, D, "point", |place| ids[place].into())?;
-        let Outline { frame, options, .. } = self.outline();
-        let options = options_in_file(options);
-        let [nodes_section, frame, options] = sections_of_nodes(&nodes, frame, &options);
+        let outline = self.outline();
+        let frame = file_words(&outline.frame::<D>(), outline.options.root);
+        let options = options_in_file(&outline.options);
+        let [nodes_section, frame, options] = sections_of_nodes(&nodes, &frame, &options);
         let (coords, num_points) = (bytemuck::cast_slice(&coords), ids.len());
         let ids = bytemuck::cast_slice(&ids);
         let sections = &[(COORDS, coords), (IDS, ids), nodes_section, frame, options];

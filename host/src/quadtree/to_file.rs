@@ -11,7 +11,7 @@ use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
 use crate::quadtree::build;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
-use crate::quadtree::frame::frame_of_bounds;
+use crate::quadtree::frame::{file_words, frame_of_bounds};
 use crate::quadtree::gpu::streamed::columns::{InputColumn, OutputColumn};
 use crate::quadtree::gpu::streamed::{InputPoints, TreePoints, build_nodes};
 use crate::quadtree::options::QuadtreeOptions;
@@ -98,7 +98,7 @@ fn write(
 ) -> Result<Typed<NoValue>> {
     Ok(with_coordinate!(points, C, points => with_2_or_3!(dims, D => {
         let [low, high] = bounds(points.corners.as_chunks::<D>().0);
-        let frame = frame_of_bounds([low, high], points.num_coords == 0, options.max_depth)?;
+        let frame = frame_of_bounds([low, high], points.num_coords == 0, options)?;
         let num_points = points.num_coords / D;
         let lens = [(COORDS, points.num_coords * size_of::<C>()), (IDS, num_points * size_of::<u32>())];
         let lens = lens.map(|(tag, bytes)| (tag, bytes as u64));
@@ -109,7 +109,7 @@ fn write(
                 ids: OutputColumn::File(parts[1]),
             };
             let part = build_nodes::<C, D>(gpu, input, &output, &frame, options, progress, stats)?;
-            let (frame, options): (Vec<u64>, _) = (frame.to_words().collect(), options_in_file(options));
+            let (frame, options) = (file_words(&frame, options.root), options_in_file(options));
             let sections = &sections_of_nodes(&part.nodes, &frame, &options);
             stats.phase("file", || finish(&Contents { num_points, num_nodes: part.nodes.len(), sections }))
         })?;

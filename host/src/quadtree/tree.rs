@@ -1,13 +1,12 @@
 //! The public types of trees, [`Quadtree`] and [`Octree`], and their operations.
 
-use crate::device::{Buffer, Device, Stream, Workspace};
+use crate::device::Device;
 use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
 use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
 use crate::quadtree::backend::{Backend, Outline};
-use crate::quadtree::build::{self, BufferRef};
-use crate::quadtree::check;
+use crate::quadtree::build;
 use crate::quadtree::dims::CartesianPoint;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::query::backend::QueryBackend;
@@ -18,6 +17,7 @@ use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::quadtree::queries::NO_NODE;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 /// A quadtree over points with two coordinates. A node that splits has four children.
 ///
@@ -91,6 +91,8 @@ pub struct CellTree<P: CartesianPoint<D>, const D: usize> {
     device: Device,
     stats: Stats,
     tree: Box<dyn Backend<P::Coord>>,
+    /// Its address distinguishes the tree from all others, including dropped ones that have prepared queries.
+    identity: Arc<()>,
 }
 
 impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
@@ -106,7 +108,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// - Cost: O(n log n) at most. On a GPU: a radix sort of the codes of as many levels as n evenly spread points need, and of the points
     ///   that need more levels.
     /// - Memory: see [`plan`](CellTree::plan). If a GPU has no memory for points and nodes, the tree is built
-    ///   [out of core](super::OutOfCore): it is then in host memory, and the CPU answers its queries.
+    ///   [out of core](super::OutOfCore): it is then in host memory.
     /// - Result: the same bits on every device and in every run.
     /// - Degenerate input: no points, one point, equal points and points on a line are all fine. More than `leaf_points` equal
     ///   points make a leaf at the greatest depth with all of them. The first query on the CPU builds a k-d tree over each such leaf with
@@ -138,7 +140,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let coords = P::Coord::wrap::<Slice<'_>>(&coords);
         let tree = build::build(device, coords, Self::DIMS, options, progress, &mut stats)?;
-        Ok(Self { device: device.clone(), stats, tree: P::Coord::unwrap(tree) })
+        Ok(Self::new(device.clone(), stats, P::Coord::unwrap(tree)))
     }
 
     /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
@@ -172,28 +174,6 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         Ok(tree)
     }
 
-    /// Builds the tree over coordinates in device memory, point after point, in the order of the stream. Waits for node counts.
-    /// Coordinates are not checked one by one: a point with a NaN ends up in some leaf, and the error for a coordinate that is too large
-    /// names only its axis.
-    ///
-    /// # Errors
-    /// The errors of [`build`](CellTree::build), and [`Error::Shape`] if the last point is incomplete.
-    pub fn build_on(
-        stream: &Stream,
-        workspace: &mut Workspace,
-        coords: &Buffer<P::Coord>,
-        options: &QuadtreeOptions,
-    ) -> Result<Self> {
-        options.check()?;
-        let num_points = coords.len() / D;
-        coords.check(stream, "coordinates of points", num_points * D)?;
-        check_count("points", num_points as u64, MAX_POINTS)?;
-        let device = Device::from_gpu(stream.gpu().clone());
-        let coords = P::Coord::wrap::<BufferRef<'_>>(coords);
-        let tree = build::build_on(stream, workspace, coords, Self::DIMS, options)?;
-        Ok(Self { stats: Stats::new(&device), device, tree: P::Coord::unwrap(tree) })
-    }
-
     /// Returns the bytes that [`build`](CellTree::build) takes for `num_points` points on `device`, at most for [`MAX_POINTS`]. Allocates
     /// nothing.
     ///
@@ -220,9 +200,17 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     }
 
     /// Wraps a tree in the memory of its device.
-    #[cfg(feature = "io")]
     pub(crate) fn new(device: Device, stats: Stats, tree: Box<dyn Backend<P::Coord>>) -> Self {
-        Self { device, stats, tree }
+        Self { device, stats, tree, identity: Arc::new(()) }
+    }
+
+    /// Returns the tree on its device.
+    pub(crate) fn backend(&self) -> &dyn Backend<P::Coord> {
+        &*self.tree
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<()> {
+        &self.identity
     }
 
     /// Returns the properties that are in host memory.
@@ -272,13 +260,16 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         memory::collect(self.ids()?.iter().map(|&id| payloads[id as usize]), "payloads of the points")
     }
 
-    /// Checks, on the host, that the tree is what [`build`](CellTree::build) promises: every id occurs once, every point is in its cell,
-    /// exactly the nodes with too many points split, and the points of a leaf are in the order of ids.
+    /// Checks that the tree is what [`build`](CellTree::build) promises: every id occurs once, every point is in its cell, exactly the nodes
+    /// with too many points split, and the points of a leaf are in the order of ids.
+    ///
+    /// The check runs where the tree is. A GPU takes O(n log n) time, 4 bytes per point and 4 bytes per node that splits; if something is
+    /// wrong, the host checks a copy of the tree to name it.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; [`Error::OutOfMemory`]; errors of the device.
     pub fn verify(&self) -> Result<()> {
-        check::verify::<_, D>(&*self.tree)
+        self.tree.verify()
     }
 
     /// Returns the leaf that contains each query, as a node number; [`NO_NODE`] for a query outside of the root's cell.
@@ -395,7 +386,8 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
 impl<P: CartesianPoint<D>, const D: usize> SealedIndex for CellTree<P, D> {}
 
 /// On the CPU, queries traverse the cells. On a GPU, they traverse bounding boxes over runs of the points in tree order, which the first
-/// query builds: they take the memory of the points again, and a tenth more. [`Traversal`](crate::query::Traversal)s by nodes are the
+/// query builds: they take the memory of the points again, and a tenth more. [`OutOfCore`](super::OutOfCore) says where queries to a
+/// tree in host memory run. [`Traversal`](crate::query::Traversal)s by nodes are the
 /// same traversal.
 ///
 /// ```

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | every [`CpuTree`](crate::query::cpu::backend::CpuTree) | trees in host memory: `CpuIndex` of k-d trees and balanced trees, `HostTree` of quadtrees |
 //! | [`BucketIndex`](crate::query::gpu::BucketIndex) | every tree on one GPU |
-//! | [`UnionIndex`](crate::query::union::UnionIndex) | a balanced tree on several GPUs |
+//! | [`UnionIndex`](crate::query::union::UnionIndex) | a balanced tree on several GPUs; a quadtree that was built out of core, on one GPU |
 //!
 //! A range query ([`RangeQuery`]) of another shape is a variant of [`Regions`]; a query with a result of another form is a method of
 //! [`QueryBackend`].
@@ -198,7 +198,7 @@ pub(crate) struct DeviceRows<'a, C> {
     pub(crate) dist2: Option<&'a mut Buffer<C>>,
 }
 
-/// Queries with input and result in device memory. The host checks lengths and devices, not coordinates. Only [`KdTree`](crate::KdTree) offers them.
+/// Queries with input and result in device memory. The host checks lengths and devices, not coordinates.
 pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     /// Copies options to the device.
     fn prepare(

@@ -48,9 +48,11 @@ type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
 ///
 /// | index | choose it for |
 /// |---|---|
-/// | [`KdTree`](crate::KdTree) | neighbors and ranges alone; buffers in device memory; 1 to 8 dimensions |
+/// | [`KdTree`](crate::KdTree) | neighbors and ranges alone; 1 to 8 dimensions |
 /// | [`BalancedKdTree`](crate::BalancedKdTree) | a build on several GPUs; medians, nodes, a list of equal points |
 /// | [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree) | cells and levels of detail; more points than device memory holds; 2 or 3 dimensions |
+///
+/// The trait [`DeviceIndex`](crate::query::DeviceIndex) has the queries on device buffers, which balanced trees do not have.
 ///
 /// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
 /// a query by a [`PointMask`]. Queries only read, so threads may share one index.

@@ -11,15 +11,15 @@
 //! | points in boxes | [`in_boxes`](SpatialIndex::in_boxes) | [`Rows`](crate::Rows) of ids | | [`in_boxes_batches`](SpatialIndex::in_boxes_batches) |
 //! | how many are in boxes | [`count_in_boxes`](SpatialIndex::count_in_boxes) | `Vec<u32>`, a number per box | | |
 //!
-//! A [`KdTree`](crate::KdTree) on a GPU also reads queries from device memory and writes results there. What a result costs depends on
-//! where it goes. The 8 nearest of 10M points for 10M queries, `f32`, 3-D, uniform, on one H200
+//! Indexes in device memory also read queries from there and write results there: [`DeviceIndex`]. What a result costs depends on where
+//! it goes. The 8 nearest of 10M points for 10M queries, `f32`, 3-D, uniform, on one H200
 //! (`benches/results/kdtree-h200.md` and `kdtree-batches-h200.md`):
 //!
 //! | call | input and result | milliseconds | memory beside the result |
 //! |---|---|--:|---|
 //! | [`nearest`](SpatialIndex::nearest) | host memory; the whole result at once | 565 | up to 1 GiB on the device |
 //! | [`nearest_batches`](SpatialIndex::nearest_batches) | host memory; batches of 64 MiB, which overlap with the kernels | 18.9 | 348 MB on the device and pinned |
-//! | [`KdTree::nearest_on`](crate::KdTree::nearest_on) | device memory, on the caller's stream, without a wait | 12.7 | 162 MB on the device |
+//! | [`nearest_on`](DeviceIndex::nearest_on) | device memory, on the caller's stream, without a wait | 12.7 | 162 MB on the device |
 //!
 //! On a GPU, every index of points builds a bucket index, which answers its queries. On the CPU, queries traverse the nodes of a k-d tree or
 //! the cells of a quadtree. `ARCHITECTURE.md` says what a new query touches.
@@ -27,6 +27,7 @@
 pub(crate) mod backend;
 pub(crate) mod batches;
 pub(crate) mod cpu;
+pub(crate) mod device_index;
 pub(crate) mod gpu;
 pub(crate) mod ids;
 mod index;
@@ -37,6 +38,7 @@ pub(crate) mod union;
 pub(crate) mod within;
 
 pub use batches::NearestBatch;
+pub use device_index::DeviceIndex;
 pub use index::SpatialIndex;
 pub(crate) use index::sealed::Sealed as SealedIndex;
 pub use neighbors::{Neighbor, NeighborIter, NeighborRow, Neighbors};

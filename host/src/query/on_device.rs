@@ -8,11 +8,11 @@ use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// Queries in device memory, for [`KdTree::nearest_on`](crate::KdTree::nearest_on) and the other calls on buffers.
+/// Queries in device memory, for [`nearest_on`](crate::query::DeviceIndex::nearest_on) and the other calls of [`DeviceIndex`](crate::query::DeviceIndex).
 ///
 /// ```
 /// use kauri::device::{Buffer, Stream, Workspace};
-/// use kauri::query::{DeviceQueries, QueryOptions};
+/// use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions};
 /// use kauri::{Device, KdTree, KdTreeOptions};
 /// # fn main() -> kauri::Result<()> {
 /// let device = Device::best()?;
@@ -43,14 +43,15 @@ pub enum DeviceQueries<'a, C> {
 }
 
 /// [`QueryOptions`](crate::QueryOptions) that were validated for a tree and copied to its GPU: what
-/// [`KdTree::prepare`](crate::KdTree::prepare) returns. [`DeviceQueries`] has an example.
+/// [`prepare`](crate::query::DeviceIndex::prepare) returns. [`DeviceQueries`] has an example.
 ///
-/// Other trees refuse them with [`Error::OtherTree`](crate::Error::OtherTree). The tree still accepts them after
-/// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points.
+/// Other trees refuse them with [`Error::OtherTree`](crate::Error::OtherTree). A k-d tree still accepts them after
+/// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points; a quadtree refuses them after
+/// [`CellTree::rebuild_on`](crate::quadtree::CellTree::rebuild_on).
 pub struct PreparedQuery<P: Point> {
     pub(crate) options: DeviceOptions<DistanceOf<P>>,
-    /// The identity of the tree.
-    pub(crate) tree: Arc<()>,
+    /// The identity of the index.
+    pub(crate) index: Arc<()>,
     pub(crate) points: PhantomData<fn() -> P>,
 }
 
@@ -60,8 +61,8 @@ impl<P: Point> std::fmt::Debug for PreparedQuery<P> {
     }
 }
 
-/// The result of a range query in device memory, within a distance or in boxes: what [`KdTree::all_within_on`](crate::KdTree::all_within_on) and
-/// [`KdTree::all_in_boxes_on`](crate::KdTree::all_in_boxes_on) return. [`Rows`](crate::Rows) is the same result in host memory.
+/// The result of a range query in device memory, within a distance or in boxes: what
+/// [`all_within_on`](crate::query::DeviceIndex::all_within_on) and [`all_in_boxes_on`](crate::query::DeviceIndex::all_in_boxes_on) return. [`Rows`](crate::Rows) is the same result in host memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct DeviceWithin<C> {

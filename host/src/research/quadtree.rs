@@ -7,6 +7,9 @@
 //! |---|---|---|---|
 //! | [`BuildAlgorithm::Levels`] | Gluck 2014: a bucket sort per node and level, with a block per node or a thread per small node | [`QuadtreeOptions::algorithm`] | 10M uniform points in device memory: 3.5 ms and 196 MB of temporary memory, against 1.5 ms and 122 MB (`quadtree-h200`) |
 //! | [`LevelsOptions`] | Gluck 2014, figure 9: the threads of the block that splits a node | [`BuildAlgorithm::Levels`] | 10M points of a laser scan: from 1669 ms with 4 threads to 28 ms with 512, against 2.8 ms with the default options (`quadtree-gluck-h200`) |
+//! | [`LevelsOptions::BY_THREADS`] | Gluck 2014: the thread algorithm, in which one thread splits each node, also the root | [`BuildAlgorithm::Levels`] | not measured; one thread reads all points on the first level |
+//! | [`LevelsOptions::prunes`] | Gluck 2014: the list of a level with null nodes, or compacted to the nodes that split (A2) | [`BuildAlgorithm::Levels`] | not measured |
+//! | [`RootCell::BoundingBox`] | Gluck 2014: the root is the bounding box of the points. Not a research option | [`QuadtreeOptions::root`] | not measured |
 //! | [`OutOfCore::CpuTop`] | Gluck 2014: one CPU thread splits the upper levels, the GPU builds the subtrees one after another | [`QuadtreeOptions::out_of_core`] | 80M uniform points in 4 GiB of device memory: 2.0 s, against 0.27 s with [`OutOfCore::Streamed`] (`quadtree-host-h200`) |
 //!
 //! ```
@@ -26,6 +29,8 @@
 //!
 //! [`QuadtreeOptions::algorithm`]: crate::QuadtreeOptions::algorithm
 //! [`QuadtreeOptions::out_of_core`]: crate::QuadtreeOptions::out_of_core
+//! [`QuadtreeOptions::root`]: crate::QuadtreeOptions::root
+//! [`RootCell::BoundingBox`]: crate::quadtree::RootCell::BoundingBox
 //! [`OutOfCore::CpuTop`]: crate::quadtree::OutOfCore::CpuTop
 //! [`OutOfCore::Streamed`]: crate::quadtree::OutOfCore::Streamed
 

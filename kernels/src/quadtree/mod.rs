@@ -6,3 +6,4 @@ pub mod levels;
 pub mod node;
 pub mod queries;
 pub mod streamed;
+pub mod verify;

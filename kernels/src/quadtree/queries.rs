@@ -130,9 +130,13 @@ impl Tree<'_> {
         ends
     }
 
-    /// Calls `visit` for each leaf outside of a node's cell that touches it, even at a corner only.
+    /// Calls `visit` for each leaf outside of a node's cell that touches it, even at a corner only. There are none if `target` is not the
+    /// number of a node.
     #[inline(always)]
     unsafe fn for_each_adjacent_leaf<const D: usize>(&self, target: u32, mut visit: impl FnMut(u32)) {
+        if target as usize >= self.nodes.len() {
+            return;
+        }
         let [first, last] = self.units::<D>(target, &Node::from_bits(self.nodes.load(target as usize)));
         self.traverse::<D>(
             |number, node| {
@@ -175,7 +179,8 @@ pub unsafe fn quadtree_count_adjacent<const D: usize>(
     counts.store(i, count);
 }
 
-/// Writes the leaves adjacent to each node in depth-first order, from the node's offset on. One thread per node.
+/// Writes the leaves adjacent to each node in depth-first order, from the node's offset on, up to the capacity of `leaves`. One thread per
+/// node.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
 #[instances(D = [2, 3])]
 pub unsafe fn quadtree_emit_adjacent<const D: usize>(
@@ -188,7 +193,9 @@ pub unsafe fn quadtree_emit_adjacent<const D: usize>(
     if i + 1 < offsets.len() {
         let mut to = offsets.load(i) as usize;
         tree.for_each_adjacent_leaf::<D>(targets.load(i), |leaf| {
-            leaves.store(to, leaf);
+            if to < leaves.len() {
+                leaves.store(to, leaf);
+            }
             to += 1;
         });
     }

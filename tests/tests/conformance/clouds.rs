@@ -85,10 +85,10 @@ fn indexes_and_joins_of_a_copc_file() {
         octree.verify().unwrap();
         let [of_tree, of_octree] = [tree.nearest(&root, 3), octree.nearest(&root, 3)].map(Result::unwrap);
         assert!(of_tree.ids() == of_octree.ids() && of_tree.dist2() == of_octree.dist2());
-        for (query, row) in of_tree.rows().enumerate() {
-            let mut all: Vec<f64> = points.iter().map(|point| dist2(&root[query], point)).collect();
+        for (query, &from) in root.iter().enumerate() {
+            let mut all: Vec<f64> = points.iter().map(|point| dist2(&from, point)).collect();
             all.sort_by(f64::total_cmp);
-            assert_eq!(row.dist2(), &all[..3]);
+            assert_eq!(of_tree.row(query).dist2(), &all[..3]);
         }
         assert_eq!(DistanceJoin::new(2500.0).count(&device, &root, &points).unwrap(), num_pairs);
     }

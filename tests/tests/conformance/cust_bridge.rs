@@ -7,7 +7,7 @@ use cust::module::Module;
 use cust::stream::{StreamFlags, StreamWaitEventFlags};
 use kauri::device::{Buffer, Event, Gpu, SimOptions, Stream, Workspace, cust_bridge};
 use kauri::primitives::generate;
-use kauri::query::{DeviceQueries, QueryOptions};
+use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions};
 use kauri::{Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_kernels::primitives::reduce::{MAX_BLOCKS, primitives_reduce, shape};
 use kauri_kernels::thread::operator::Sum;

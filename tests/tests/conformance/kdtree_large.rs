@@ -2,7 +2,7 @@
 
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::BuildAlgorithm;
-use kauri::query::{DeviceQueries, QueryOptions, num_found};
+use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions, num_found};
 use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_kernels::thread::coord::dist2;
 use kauri_tests::generate::Random;

@@ -3,7 +3,7 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
-use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
+use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, SpatialIndex};
 use kauri_tests::generate::{Random, Scalar, Shape, queries};
 use kauri_tests::oracle::{

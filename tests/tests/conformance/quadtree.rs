@@ -1,11 +1,14 @@
 //! Quadtrees and octrees: compared with a naive recursive build, with k-d trees, and across devices.
 
+use kauri::device::{Buffer, Stream, Workspace};
 use kauri::quadtree::{
-    CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions,
+    CartesianPoint, CellTree, NO_NODE, Node, Octree, OutOfCore, Quadtree, QuadtreeOptions, RootCell,
 };
-use kauri::query::{Neighbors, Norm, PointMask, Queries, QueryOptions};
+use kauri::query::{
+    DeviceIndex, DeviceQueries, Neighbors, Norm, PointMask, Queries, QueryOptions, num_found,
+};
 use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
-use kauri::{Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
+use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::{Scalar, Shape};
 use std::ops::ControlFlow;
@@ -192,11 +195,16 @@ fn launch_parameters_of_level_by_level_builds() {
     let in_space = Shape::Clustered.points::<f64, 3>(3000, 1);
     let expected = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
     for device in devices_for_shape(Shape::Clustered, 1000) {
+        let options = BuildAlgorithm::Levels(LevelsOptions::BY_THREADS);
+        let options = QuadtreeOptions::default().algorithm(options);
+        let tree = Quadtree::build(&device, &points, &options).unwrap();
+        assert!(Lists::of(&tree) == Lists::of(&expected), "by threads on {device}");
         for (i, threads) in [4, 8, 16, 32, 64, 128, 256, 512].into_iter().enumerate() {
             let levels = LevelsOptions {
                 threads: Some(threads),
                 block_points: [u32::MAX, 200][i % 2],
                 thread_points: [0, 30, 100, u32::MAX][i % 4],
+                prunes: true,
             };
             let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
             let tree = Quadtree::build(&device, &points, &options).unwrap();
@@ -207,6 +215,35 @@ fn launch_parameters_of_level_by_level_builds() {
             assert_eq!(in_space.is_ok(), (32..=128).contains(&threads) || device.is_cpu());
         }
     }
+}
+
+/// Builds with null nodes, which are removed at the end.
+#[test]
+fn null_nodes_are_removed() {
+    fn check_nulls<const D: usize>(n: usize, options: &QuadtreeOptions)
+    where
+        [f32; D]: CartesianPoint<D, Coord = f32>,
+    {
+        for shape in [Shape::Uniform, Shape::Clustered, Shape::Lattice] {
+            let points = shape.points::<f32, D>(n, 1);
+            let expected = Lists::of(&CellTree::build(&Device::cpu(), &points, options).unwrap());
+            for device in kauri_tests::devices_for(n) {
+                for (block_points, thread_points) in [(2048, 0), (2048, 8), (100, 8), (u32::MAX, u32::MAX)] {
+                    let levels = LevelsOptions { threads: None, block_points, thread_points, prunes: false };
+                    let options = options.clone().algorithm(BuildAlgorithm::Levels(levels));
+                    let tree = CellTree::build(&device, &points, &options).unwrap();
+                    tree.verify()
+                        .unwrap_or_else(|error| panic!("{n} {shape:?} points, {options:?}: {error}"));
+                    assert!(Lists::of(&tree) == expected, "{n} {shape:?} points, {options:?}, {device}");
+                }
+            }
+        }
+    }
+    let options = QuadtreeOptions::default().max_depth(5);
+    check_nulls::<2>(500, &options);
+    check_nulls::<3>(300, &options.clone().leaf_points(3).max_depth(3));
+    check_nulls::<2>(30, &options);
+    check_nulls::<2>(3, &options);
 }
 
 /// Leaves whose points are ranked by counting, sorted in one tile, or sorted in several.
@@ -390,11 +427,235 @@ fn answers_equal_those_of_a_kd_tree() {
     check_answers(&Shape::Clustered.points::<f32, 2>(6000, 6), Shape::Clustered, &options);
 }
 
+/// Compares queries on device buffers with the calls on slices to a tree on the CPU.
+fn check_on_buffers<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
+where
+    [C; D]: CartesianPoint<D, Coord = C>,
+{
+    let mut queries = kauri_tests::generate::queries(points, 60, 3);
+    queries.extend(&points[..points.len().min(20)]);
+    let others = kauri_tests::generate::queries(points, 40, 9);
+    for device in devices_for_shape(shape, points.len()) {
+        let Some(gpu) = device.gpu() else { continue };
+        let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
+        let [coords, other_coords, query_coords] = [points, &others, &queries]
+            .map(|points| Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap());
+        let mut tree = CellTree::<[C; D], D>::build_on(&stream, &mut workspace, &coords, options).unwrap();
+        for (points, coords) in [(points, None), (&others[..], Some(&other_coords))] {
+            let what =
+                format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
+            if let Some(coords) = coords {
+                tree.rebuild_on(&stream, &mut workspace, coords, options).unwrap();
+            }
+            let cpu = CellTree::build(&Device::cpu(), points, options).unwrap();
+            for (k, self_query) in [(1, false), (8, true), (40, false)] {
+                let own = Queries::SelfQuery { include_self: false };
+                let (on_device, on_host) = match self_query {
+                    true => (DeviceQueries::SelfQuery { include_self: false }, own),
+                    false => (DeviceQueries::Coordinates(&query_coords), Queries::Points(&queries)),
+                };
+                let mask = PointMask::from_fn(points.len(), |id| id % 3 > 0).unwrap();
+                let options = QueryOptions::default().mask(mask);
+                let prepared = tree.prepare(&stream, &options).unwrap();
+                let near = cpu.nearest_with(on_host, k, &options).unwrap();
+                let mut ids = Buffer::uninitialized(gpu, near.ids().len(), "ids").unwrap();
+                let mut dist2 = Buffer::uninitialized(gpu, near.ids().len(), "distances").unwrap();
+                tree.nearest_on(&stream, &mut workspace, on_device, k, &prepared, &mut ids, &mut dist2)
+                    .unwrap();
+                assert!(ids.to_vec(&stream).unwrap() == near.ids(), "{k} nearest, {what}");
+                assert!(dist2.to_vec(&stream).unwrap() == near.dist2(), "{k} nearest, {what}");
+            }
+            let mut leaves = Buffer::uninitialized(gpu, queries.len(), "leaves").unwrap();
+            tree.leaf_of_on(&stream, &query_coords, &mut leaves).unwrap();
+            assert_eq!(leaves.to_vec(&stream).unwrap(), cpu.leaf_of(&queries).unwrap(), "{what}");
+
+            let targets: Vec<u32> = (0..cpu.num_nodes() as u32).step_by(1 + cpu.num_nodes() / 60).collect();
+            let adjacent = cpu.adjacent_leaves(&targets).unwrap();
+            let nodes = Buffer::from_slice(&stream, &targets, "nodes").unwrap();
+            let all = tree.all_adjacent_leaves_on(&stream, &mut workspace, &nodes).unwrap();
+            assert_eq!(all.offsets.to_vec(&stream).unwrap(), adjacent.offsets(), "{what}");
+            assert_eq!(all.leaves.to_vec(&stream).unwrap(), adjacent.values(), "{what}");
+            let mut offsets = Buffer::uninitialized(gpu, targets.len() + 1, "offsets").unwrap();
+            for capacity in [0, adjacent.values().len() / 2, adjacent.values().len() + 3] {
+                let mut leaves = Buffer::<u32>::uninitialized(gpu, capacity, "leaves").unwrap();
+                leaves.fill_bytes(&stream, 0xA5).unwrap();
+                tree.adjacent_leaves_on(&stream, &mut workspace, &nodes, &mut offsets, &mut leaves).unwrap();
+                assert_eq!(num_found(&stream, &offsets).unwrap(), adjacent.values().len() as u64);
+                let leaves = leaves.to_vec(&stream).unwrap();
+                let (found, rest) = leaves.split_at(capacity.min(adjacent.values().len()));
+                assert_eq!(found, &adjacent.values()[..found.len()], "{what}");
+                assert!(rest.iter().all(|&leaf| leaf == 0xA5A5_A5A5), "{what}");
+            }
+        }
+    }
+}
+
+/// Compares trees in cells with the proportions of the points across devices and algorithms.
+fn check_in_bounding_box<C: Scalar, const D: usize>(
+    points: &[[C; D]],
+    shape: Shape,
+    options: &QuadtreeOptions,
+) where
+    [C; D]: CartesianPoint<D, Coord = C>,
+{
+    let options = &options.clone().root(RootCell::BoundingBox);
+    let expected = CellTree::build(&Device::cpu(), points, options).unwrap();
+    let lists = Lists::of(&expected);
+    let [low, high] = expected.bounds(0).unwrap();
+    for (axis, low) in low.into_iter().enumerate() {
+        let coords = || points.iter().map(|point| point[axis].to_f64());
+        assert!(points.is_empty() || low == coords().fold(f64::INFINITY, f64::min));
+        assert!(coords().all(|x| x < high[axis]), "{shape:?}");
+    }
+    for device in devices_for_shape(shape, points.len()) {
+        for algorithm in [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS] {
+            let options = options.clone().algorithm(algorithm);
+            let what =
+                format!("{} {shape:?} points, {D} x {}, {options:?} on {device}", points.len(), C::NAME);
+            let tree = CellTree::build(&device, points, &options).unwrap();
+            tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(Lists::of(&tree) == lists, "{what}");
+            let (leaves, nodes, ids) = (tree.leaf_of(points).unwrap(), &lists.nodes, &lists.ids);
+            for (id, &leaf) in leaves.iter().enumerate() {
+                let node = nodes[leaf as usize];
+                assert!(ids[node.start as usize..node.end as usize].contains(&(id as u32)), "{what}");
+            }
+        }
+    }
+    check_cell_queries(points, shape, options);
+    check_answers(points, shape, options);
+    check_on_buffers(points, shape, options);
+}
+
+#[test]
+fn the_root_may_be_the_bounding_box() {
+    let options = QuadtreeOptions::default().leaf_points(4);
+    for shape in Shape::ALL {
+        check_in_bounding_box(&shape.points::<f32, 2>(400, 1), shape, &options);
+        check_in_bounding_box(&shape.points::<f64, 3>(200, 2), shape, &options);
+        check_in_bounding_box(&shape.points::<f32, 3>(0, 3), shape, &options);
+    }
+    // Cells have the proportions of the points.
+    let points: Vec<[f64; 2]> = (0..64).map(|i| [f64::from(i % 8) * 100.0, f64::from(i / 8)]).collect();
+    let options = options.root(RootCell::BoundingBox);
+    let tree = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
+    assert_eq!((tree.depth(), tree.num_nodes()), (2, 21));
+    for (number, node) in (0..).zip(tree.nodes().unwrap().iter()) {
+        let [low, high] = tree.bounds(number).unwrap();
+        let side = f64::from(1 << node.level).recip();
+        let [width, height] = [high[0] - low[0], high[1] - low[1]];
+        assert!((width - 700.0 * side).abs() < 1e-6 && (height - 7.0 * side).abs() < 1e-6, "{number}");
+    }
+}
+
+#[test]
+fn queries_on_buffers() {
+    let options = QuadtreeOptions::default();
+    for shape in Shape::ALL {
+        check_on_buffers(&shape.points::<f32, 2>(900, 1), shape, &options);
+        check_on_buffers(&shape.points::<f64, 3>(400, 2), shape, &options.clone().leaf_points(3));
+        check_on_buffers(&shape.points::<f64, 2>(33, 3), shape, &options.clone().leaf_points(1).max_depth(9));
+        check_on_buffers(&shape.points::<f32, 3>(0, 4), shape, &options);
+    }
+}
+
+#[test]
+fn calls_on_buffers_that_are_refused() {
+    let points = Shape::Uniform.points::<f32, 2>(300, 1);
+    let host = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default()).unwrap();
+    for device in kauri_tests::devices_for(points.len()) {
+        let Some(gpu) = device.gpu() else { continue };
+        let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
+        let coords = Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap();
+        let options = QuadtreeOptions::default();
+        let mut tree = Quadtree::<[f32; 2]>::build_on(&stream, &mut workspace, &coords, &options).unwrap();
+        let prepared = tree.prepare(&stream, &QueryOptions::default()).unwrap();
+        let of_host = host.prepare(&stream, &QueryOptions::default());
+        assert!(matches!(of_host, Err(Error::NotOnGpu)), "{of_host:?}");
+        let mut leaves = Buffer::<u32>::uninitialized(gpu, 300, "leaves").unwrap();
+        let mut dist2 = Buffer::<f32>::uninitialized(gpu, 300, "distances").unwrap();
+        assert!(matches!(host.leaf_of_on(&stream, &coords, &mut leaves), Err(Error::NotOnGpu)));
+        let mut other = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
+        let refused = other.rebuild_on(&stream, &mut workspace, &coords, &options);
+        assert!(matches!(refused, Err(Error::NotOnGpu)), "{refused:?}");
+
+        let few = Buffer::from_slice(&stream, &[0.0_f32; 4], "few").unwrap();
+        let uneven = Buffer::from_slice(&stream, &[0.0_f32; 5], "uneven").unwrap();
+        for (queries, expected, got) in [(&few, 2, 300), (&uneven, 4, 5)] {
+            let error = tree.leaf_of_on(&stream, queries, &mut leaves).unwrap_err();
+            let is_shape =
+                matches!(error, Error::Shape { expected: e, got: g, .. } if (e, g) == (expected, got));
+            assert!(is_shape, "{error}");
+        }
+        // Numbers of no node have empty rows.
+        let nodes = Buffer::from_slice(&stream, &[u32::MAX, tree.num_nodes() as u32, 0], "nodes").unwrap();
+        let found = tree.all_adjacent_leaves_on(&stream, &mut workspace, &nodes).unwrap();
+        assert_eq!(found.offsets.to_vec(&stream).unwrap(), [0; 4]);
+        let mut offsets = Buffer::<u64>::uninitialized(gpu, 3, "offsets").unwrap();
+        let refused = tree.adjacent_leaves_on(&stream, &mut workspace, &nodes, &mut offsets, &mut leaves);
+        assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+
+        // Options of the tree before a rebuild, also if the rebuild failed.
+        let refused = tree.rebuild_on(&stream, &mut workspace, &uneven, &options);
+        assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+        let own = DeviceQueries::SelfQuery { include_self: true };
+        tree.nearest_on(&stream, &mut workspace, own, 1, &prepared, &mut leaves, &mut dist2).unwrap();
+        tree.rebuild_on(&stream, &mut workspace, &coords, &options).unwrap();
+        let refused = tree.nearest_on(&stream, &mut workspace, own, 1, &prepared, &mut leaves, &mut dist2);
+        assert!(matches!(refused, Err(Error::OtherTree)), "{refused:?}");
+
+        let elsewhere = kauri_tests::simulated().next().unwrap();
+        let stream = Stream::new(elsewhere.gpu().unwrap()).unwrap();
+        let refused = tree.leaf_of_on(&stream, &coords, &mut leaves);
+        assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+        let refused = tree.rebuild_on(&stream, &mut workspace, &coords, &options);
+        assert!(matches!(refused, Err(Error::WrongDevice { .. })), "{refused:?}");
+    }
+}
+
+/// Compares rows of results, which have the same order in equal trees.
+fn check_rows<C: Scalar, const D: usize>(
+    tree: &CellTree<[C; D], D>,
+    expected: &CellTree<[C; D], D>,
+    points: &[[C; D]],
+    what: &dyn Fn() -> String,
+) where
+    [C; D]: CartesianPoint<D, Coord = C>,
+{
+    let queries = kauri_tests::generate::queries(points, 40, 3);
+    let mask = PointMask::from_fn(points.len(), |id| id % 3 > 0).unwrap();
+    let options = QueryOptions::default().mask(mask.clone());
+    let radius = queries
+        .first()
+        .map_or(C::ZERO, |query| C::from_f64((query[0].to_f64() - queries[1][0].to_f64()).abs()));
+    let boxes: Vec<_> = queries.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+    for query_set in [Queries::Points(&queries), Queries::SelfQuery { include_self: false }] {
+        let [found, rows] = [tree, expected].map(|tree| tree.nearest_with(query_set, 5, &options).unwrap());
+        assert!(found.ids() == rows.ids() && found.dist2() == rows.dist2(), "nearest, {}", what());
+        let [found, rows] = [tree, expected].map(|tree| tree.within(query_set, radius, &options).unwrap());
+        assert!(found.offsets() == rows.offsets() && found.ids() == rows.ids(), "within, {}", what());
+        assert!(found.dist2() == rows.dist2(), "within, {}", what());
+        let [found, counts] =
+            [tree, expected].map(|tree| tree.count_within(query_set, radius, &options).unwrap());
+        assert_eq!(found, counts, "{}", what());
+    }
+    let [found, rows] = [tree, expected].map(|tree| tree.in_boxes(&boxes, Some(&mask)).unwrap());
+    assert_eq!(found, rows, "{}", what());
+    let mut ids = Vec::new();
+    let delivered = tree.nearest_batches(&queries, 3, &options, &mut Batches::new().rows(7), |batch| {
+        ids.extend_from_slice(batch.ids());
+        ControlFlow::Continue(())
+    });
+    delivered.unwrap();
+    assert!(ids == expected.nearest_with(&queries, 3, &options).unwrap().ids(), "{}", what());
+}
+
 fn check_out_of_core<C: Scalar, const D: usize>(points: &[[C; D]], shape: Shape, options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
-    let expected = Lists::of(&CellTree::build(&Device::cpu(), points, options).unwrap());
+    let cpu = CellTree::build(&Device::cpu(), points, options).unwrap();
+    let expected = Lists::of(&cpu);
     for gpu in devices_for_shape(shape, points.len()).iter().filter_map(Device::gpu) {
         for (limit, algorithm) in [
             (300_000, BuildAlgorithm::Codes),
@@ -428,6 +689,7 @@ where
                 assert!(Lists::of(&tree) == expected, "{}", what());
                 let coords: Vec<C> = expected.ids.iter().flat_map(|&id| points[id as usize]).collect();
                 assert!(*tree.coords().unwrap() == coords, "{}", what());
+                check_rows(&tree, &cpu, points, &what);
                 assert!(device.gpu().unwrap().memory_use().peak_bytes <= limit);
             }
         }

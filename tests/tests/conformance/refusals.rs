@@ -3,7 +3,7 @@
 use crate::build;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{KnnIndex, KnnJoin, Scored};
-use kauri::query::{PointMask, Queries, QueryOptions};
+use kauri::query::{DeviceIndex, PointMask, Queries, QueryOptions};
 use kauri::{
     Batches, Device, DistanceJoin, Error, KdTree, KdTreeOptions, LonLat, Quadtree, QuadtreeOptions, Result,
     SpatialIndex, TopKDistanceJoin,

@@ -8,7 +8,7 @@ use kauri::primitives::predicate::Below;
 use kauri::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use kauri::primitives::top_k::Best;
 use kauri::primitives::{merge_sort, reduce, scan, select, top_k};
-use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions};
+use kauri::query::{DeviceIndex, DeviceQueries, PreparedQuery, QueryOptions};
 use kauri::{KdTree, KdTreeOptions};
 use std::ffi::c_void;
 use std::ptr::null_mut;

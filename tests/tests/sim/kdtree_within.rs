@@ -5,8 +5,8 @@ use crate::query::{
 };
 use crate::{on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::query::{DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, num_found};
-use kauri::{Device, Error, KdTree, KdTreeOptions, Result, SpatialIndex};
+use kauri::query::{DeviceIndex, DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, num_found};
+use kauri::{Device, Error, KdTree, KdTreeOptions, Octree, QuadtreeOptions, Result, SpatialIndex};
 
 type Tree = KdTree<[f32; 3]>;
 
@@ -46,14 +46,15 @@ fn untouched<T: cust_core::DeviceCopy>(stream: &Stream, len: usize) -> Buffer<T>
     buffer
 }
 
-struct Case<'a> {
+/// An index on a GPU, and an index on the CPU with the same order of points.
+struct Case<'a, T> {
     stream: &'a Stream,
     workspace: Workspace,
-    tree: Tree,
-    expected: Tree,
+    tree: T,
+    expected: T,
 }
 
-impl Case<'_> {
+impl<T: DeviceIndex<Point = [f32; 3]>> Case<'_, T> {
     fn within(&mut self, query_set: Queries<'_, [f32; 3]>, options: &QueryOptions<[f32; 3]>) -> Result<()> {
         let Self { stream, workspace, tree, expected } = self;
         let radius = options.radius.unwrap();
@@ -121,22 +122,30 @@ impl Case<'_> {
 /// Each schedule runs one kind of call.
 #[test]
 fn points_found_on_buffers() {
-    on_each_schedule_in_turn(10, |gpu, stream, turn| {
+    on_each_schedule_in_turn(15, |gpu, stream, turn| {
         run(gpu, stream, turn).unwrap_or_else(|e| panic!("{e}"));
     });
 }
 
 fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
-    let coord = |x| x as f32;
-    let points = points::<f32, 3>(400, 21, coord);
-    // Enough to be sorted.
-    let queries = query::points::<f32, 3>(1030, 22, coord);
-    let mask = PointMask::from_fn(points.len(), |id| id % 3 != 1)?;
+    let points = points::<f32, 3>(400, 21, |x| x as f32);
     let mut workspace = Workspace::new(gpu);
     let coords = Buffer::from_slice(stream, points.as_flattened(), "points")?;
-    let tree = Tree::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default())?;
-    let expected = Tree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
-    let mut case = Case { stream, workspace, tree, expected };
+    if turn < 10 {
+        let tree = Tree::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default())?;
+        let expected = Tree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
+        run_case(Case { stream, workspace, tree, expected }, turn)
+    } else {
+        let tree = Octree::build_on(stream, &mut workspace, &coords, &QuadtreeOptions::default())?;
+        let expected = Octree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
+        run_case(Case { stream, workspace, tree, expected }, turn)
+    }
+}
+
+fn run_case<T: DeviceIndex<Point = [f32; 3]>>(mut case: Case<'_, T>, turn: usize) -> Result<()> {
+    // Enough to be sorted.
+    let queries = query::points::<f32, 3>(1030, 22, |x| x as f32);
+    let mask = PointMask::from_fn(case.tree.num_points(), |id| id % 3 != 1)?;
     let options = QueryOptions::default().radius(1.0);
     let boxes: Vec<_> = queries[..70].chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
     match turn % 5 {

@@ -1,11 +1,13 @@
 //! Quadtrees and octrees in the simulator equal the trees that the CPU builds.
 
-use crate::on_each_schedule_in_turn;
-use kauri::device::Gpu;
-use kauri::quadtree::{CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
+use crate::{on_each_schedule, on_each_schedule_in_turn};
+use kauri::device::{Buffer, Gpu, Stream};
+use kauri::quadtree::{CartesianPoint, CellTree, Node, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Coordinate, Device, SpatialIndex};
-use kauri_tests::generate::Shape;
+use kauri_kernels::quadtree::frame::Frame;
+use kauri_kernels::quadtree::verify::{CheckedTree, quadtree_verify};
+use kauri_tests::generate::{Scalar, Shape};
 use std::ops::ControlFlow;
 
 fn check<C: Coordinate, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
@@ -143,4 +145,89 @@ fn check_file<C: Coordinate + kauri::Scalar, const D: usize>(
     let mut progress = |_| ControlFlow::Continue(());
     CellTree::build_to_file(&device, chunks, &built, options, &mut progress).unwrap();
     assert!(std::fs::read(saved).unwrap() == std::fs::read(built).unwrap(), "{options:?}");
+}
+
+/// The arrays of a tree.
+#[derive(Clone)]
+struct Arrays {
+    nodes: Vec<Node>,
+    cells: Vec<[u32; 2]>,
+    coords: Vec<f64>,
+    ids: Vec<u32>,
+}
+
+/// A change of a tree, and the node that is wrong then.
+type Change<'a> = (&'a dyn Fn(&mut Arrays), Option<u32>);
+
+#[test]
+fn every_kind_of_fault_is_found() {
+    let points: Vec<[f64; 2]> = (0..64).map(|i| [f64::from(i / 8), f64::from(i % 8)]).collect();
+    let tree = Quadtree::build(&Device::cpu(), &points, &QuadtreeOptions::default().leaf_points(4)).unwrap();
+    let frame = Frame::<2>::new([0.0; 2], [7.0; 2], 32);
+    let cells = (0..tree.num_nodes() as u32).map(|node| frame.unit(tree.bounds(node).unwrap()[0])).collect();
+    let right = Arrays {
+        nodes: tree.nodes().unwrap().into_owned(),
+        cells,
+        coords: tree.coords().unwrap().into_owned(),
+        ids: tree.ids().unwrap().into_owned(),
+    };
+    let nodes = &right.nodes;
+    // Nodes 0 to 4 split; all others are leaves with 4 points.
+    assert!(nodes.len() == 21 && nodes[1..5].iter().all(|node| node.len() == 16 && !node.is_leaf()));
+    let changes: [Change<'_>; 14] = [
+        (&|_| (), None),
+        (&|tree| tree.ids[9] = 64, Some(0)),
+        (&|tree| tree.ids[9] = tree.ids[8], Some(0)),
+        (&|tree| tree.ids.swap(8, 9), Some(7)),
+        (&|tree| tree.coords[63] = -1.0, Some(12)),
+        (&|tree| tree.coords[63] = f64::NAN, Some(12)),
+        (&|tree| tree.nodes[3].end -= 1, Some(0)),
+        (&|tree| tree.nodes[3].level = 2, Some(0)),
+        (&|tree| tree.nodes[3].first_child = 0, Some(3)),
+        (&|tree| tree.nodes[3].first_child += 1, Some(3)),
+        (&|tree| tree.nodes[4].first_child = u32::MAX, Some(4)),
+        (&|tree| tree.nodes[20].first_child = 1, Some(20)),
+        (&|tree| tree.cells[20][1] += 1, Some(4)),
+        // Either of the two claims the children, and the other is wrong.
+        (&|tree| tree.nodes[4].first_child = tree.nodes[3].first_child, Some(4)),
+    ];
+    on_each_schedule(|_, stream| {
+        for (i, (change, expected)) in changes.iter().enumerate() {
+            let mut tree = right.clone();
+            change(&mut tree);
+            let found = least_fault(stream, &frame, &tree);
+            let is_expected = found == *expected || i == 13 && found == Some(3);
+            assert!(is_expected, "change {i}: {found:?}, not {expected:?}");
+        }
+    });
+}
+
+/// Returns the least wrong node that the kernel finds.
+fn least_fault(stream: &Stream, frame: &Frame<2>, tree: &Arrays) -> Option<u32> {
+    let words: Vec<u64> = frame.to_words().collect();
+    let words = Buffer::from_slice(stream, &words, "frame").unwrap();
+    let nodes: Vec<_> = tree.nodes.iter().map(|node| node.to_bits()).collect();
+    let nodes = Buffer::from_slice(stream, &nodes, "nodes").unwrap();
+    let cells = Buffer::from_slice(stream, tree.cells.as_flattened(), "cells").unwrap();
+    let level_begins = Buffer::from_slice(stream, &[0, 1, 5, 21], "levels").unwrap();
+    let coords = Buffer::from_slice(stream, &tree.coords, "coords").unwrap();
+    let ids = Buffer::from_slice(stream, &tree.ids, "ids").unwrap();
+    let mut claimed = Buffer::from_slice(stream, &[0; 5], "claimed").unwrap();
+    let mut seen = Buffer::from_slice(stream, &[0; 64], "seen").unwrap();
+    let mut finding = Buffer::from_slice(stream, &[u32::MAX], "finding").unwrap();
+    let checked = CheckedTree {
+        frame: words.slice(),
+        nodes: nodes.slice(),
+        cells: cells.slice(),
+        level_begins: level_begins.slice(),
+        coords: coords.slice(),
+        ids: ids.slice(),
+        leaf_points: 4,
+        depth: 32,
+    };
+    let args = (checked, claimed.slice_mut(), seen.slice_mut(), finding.slice_mut());
+    // SAFETY: the buffers have the sizes that the kernel requires.
+    unsafe { stream.launch_items::<quadtree_verify<f64, 2>>(64, args) }.unwrap();
+    let (found, claimed) = (finding.to_vec(stream).unwrap()[0], claimed.to_vec(stream).unwrap());
+    if found != u32::MAX { Some(found) } else { claimed.contains(&0).then_some(0) }
 }

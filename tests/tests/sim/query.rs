@@ -2,7 +2,7 @@
 
 use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::query::{DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
+use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar, SpatialIndex};
 use kauri_tests::oracle::DistanceOf;
 

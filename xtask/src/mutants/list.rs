@@ -93,6 +93,7 @@ const QUADTREE_LEVELS: Kernel =
     Kernel { file: "kernels/src/quadtree/levels/chunk.rs", tests: &["quadtree::"] };
 const QUADTREE_ORDER: Kernel = Kernel { file: "kernels/src/quadtree/codes/order.rs", tests: &["quadtree::"] };
 const QUADTREE_STREAMED: Kernel = Kernel { file: "kernels/src/quadtree/streamed.rs", tests: &["quadtree::"] };
+const QUADTREE_VERIFY: Kernel = Kernel { file: "kernels/src/quadtree/verify.rs", tests: &["quadtree::"] };
 const SAH_PARTITION: Kernel = Kernel { file: "kernels/src/sah/partition.rs", tests: &["sah::"] };
 const SAH_LARGE_VARIANTS: Kernel = Kernel { file: "kernels/src/sah/large_variants.rs", tests: &["sah::"] };
 const SAH_LARGE_LEVELS: Kernel = Kernel { file: "kernels/src/sah/large_levels.rs", tests: &["sah::"] };
@@ -861,6 +862,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: QUADTREE_LEVELS,
         from: "        thread::sync_threads();\n        let (first, mut counts) =",
         to: "        let (first, mut counts) =",
+    },
+    Mutant {
+        what: "quadtree verify: points of a leaf in any order are right",
+        kernel: QUADTREE_VERIFY,
+        from: "self.ids.load(point as usize - 1) < id",
+        to: "self.ids.load(point as usize - 1) != id",
+    },
+    Mutant {
+        what: "quadtree verify: cells of children are not compared",
+        kernel: QUADTREE_VERIFY,
+        from: "are_right &= self.cells.load((first + k) * D + axis) == expected;",
+        to: "are_right &= expected < u32::MAX;",
     },
     Mutant {
         what: "SAH: references above a plane overwrite those below",

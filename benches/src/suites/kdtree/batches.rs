@@ -6,7 +6,7 @@ use super::{Settings, unless_too_large};
 use crate::measure::Timing;
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, PinnedBuffer, Workspace};
-use kauri::query::{DeviceQueries, Queries, QueryOptions, num_found};
+use kauri::query::{DeviceIndex, DeviceQueries, Queries, QueryOptions, num_found};
 use kauri::{Batches, Delivered, KdTree, Result, SpatialIndex};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};

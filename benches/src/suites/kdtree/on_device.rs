@@ -6,7 +6,7 @@ use crate::points::{self, Number, Uniform};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
-use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, Traversal};
+use kauri::query::{DeviceIndex, DeviceQueries, PreparedQuery, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
 
 /// Number of queries whose results are compared with those of the CPU before the measurement.

@@ -4,7 +4,7 @@ use super::Settings;
 use crate::points;
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
-use kauri::query::{DeviceQueries, QueryOptions, Traversal};
+use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Result};
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {

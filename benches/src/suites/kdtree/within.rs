@@ -7,7 +7,7 @@ use crate::measure::Timing;
 use crate::points::Number;
 use crate::report::Row;
 use kauri::device::{Buffer, Workspace};
-use kauri::query::{DeviceQueries, PreparedQuery, QueryOptions, num_found};
+use kauri::query::{DeviceIndex, DeviceQueries, PreparedQuery, QueryOptions, num_found};
 use kauri::{KdTree, Result, SpatialIndex};
 
 /// Number of points that a query finds on average.

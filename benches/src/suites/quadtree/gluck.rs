@@ -32,6 +32,8 @@ const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
 const THREADS: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
 /// With more points, blocks of few threads take minutes, since one block splits the root.
 const MOST_OF_ONE_BLOCK: usize = 10_000_000;
+/// With more points, a build in which one thread splits the root takes seconds.
+const MOST_OF_ONE_THREAD: usize = 1_000_000;
 /// The memory that a build of 40M points takes here: at that number the device of the paper ran out of memory.
 const CAP: u64 = 40_000_000 * 52;
 
@@ -127,6 +129,7 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         report.push(one_core);
         rows.into_iter().for_each(|row| report.push(row));
         shapes(settings, report, &points)?;
+        nulls(settings, report, &points)?;
     }
     Ok(())
 }
@@ -151,10 +154,42 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
         let point = FigurePoint::new("figure 9", "", &format!("{threads} threads"), n as f64);
         build(&options, &format!("level by level, a block of {threads} threads a node"), point)?;
     }
+    if n <= MOST_OF_ONE_THREAD {
+        let options = BuildAlgorithm::Levels(LevelsOptions::BY_THREADS);
+        let options = QuadtreeOptions::default().algorithm(options);
+        let point = FigurePoint::new("figure 9", "", "a thread per node", n as f64);
+        build(&options, "level by level, a thread a node", point)?;
+    }
     for z in LEAF_POINTS {
         let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS).leaf_points(z);
         let point = FigurePoint::new("figure 10", "", &format!("{z} points a leaf"), n as f64);
         build(&options, &format!("level by level, {z} points a leaf"), point)?;
+    }
+    Ok(())
+}
+
+/// Builds with and without null nodes, and the most device memory that each takes beside the points.
+fn nulls(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Result<()> {
+    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+    for (prunes, what) in [(true, "pruned"), (false, "with null nodes")] {
+        for z in LEAF_POINTS {
+            unless_too_large((|| {
+                // A handle with its own account of memory.
+                let gpu = gpu.with_memory_limit(u64::MAX);
+                let (stream, mut workspace) = (Stream::new(&gpu)?, Workspace::new(&gpu));
+                let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
+                let levels = BuildAlgorithm::Levels(LevelsOptions { prunes, ..LevelsOptions::default() });
+                let options = QuadtreeOptions::default().algorithm(levels).leaf_points(z);
+                let timing = settings.effort.wall(|| {
+                    let tree = Quadtree::<[f32; 2]>::build_on(&stream, &mut workspace, &coords, &options)?;
+                    stream.synchronize().map(|()| tree)
+                })?;
+                let temp_bytes = Some(gpu.memory_use().peak_bytes - size_of_val(points) as u64);
+                let work = format!("level by level, {what}, {z} points a leaf");
+                report.push(Row { temp_bytes, ..row(&work, points.len(), Some(timing)) });
+                Ok(())
+            })())?;
+        }
     }
     Ok(())
 }

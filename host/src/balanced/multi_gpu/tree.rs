@@ -269,7 +269,7 @@ impl<C: Float> Backend<C> for MultiGpuTree<C> {
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
         let index = self.index.get_or_try_init(|| {
             let (indexes, nodes) = (self.nodes.sets()?, self.nodes.clone());
-            Ok(UnionIndex { indexes, coords_by_id: Box::new(move || nodes.coords_by_id()) })
+            Ok(UnionIndex { rounds: Box::new(indexes), coords_by_id: Box::new(move || nodes.coords_by_id()) })
         })?;
         Ok(index)
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// The cells of a quadtree, which locate queries.
 pub(crate) struct Cells {
     /// The frame's words.
-    pub(crate) frame: Buffer<u64>,
+    pub(crate) frame: Arc<Buffer<u64>>,
     pub(crate) nodes: Arc<Buffer<Node>>,
     pub(crate) dims: usize,
     pub(crate) num_points: u32,
@@ -38,22 +38,22 @@ impl<C: Coord> Locate<C> for Cells {
     }
 }
 
-/// Builds the bucket index of a quadtree over points and ids in tree order.
+/// Builds the bucket index of a quadtree over points and ids in tree order. Waits for it.
 pub(crate) fn bucket_index<C: Coord>(
+    stream: &Stream,
     coords: &Buffer<C>,
     ids: &Buffer<u32>,
     cells: Cells,
 ) -> Result<BucketIndex<C>> {
     let (gpu, n, dims) = (ids.gpu(), ids.len(), cells.dims);
-    let stream = Stream::new(gpu)?;
     let mut index = BucketIndex::with_slots(gpu, n, dims, levels(n as u32))?;
     index.locator = Locator::Other(Box::new(cells));
     // SAFETY: the index has an entry for each point, and the stream is synchronized below.
     unsafe {
-        let places = node_slots(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
+        let places = node_slots(stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
         stream.copy(places.coords, coords.slice())?;
         stream.copy(places.ids, ids.slice())?;
-        index.build_boxes(&stream)?;
+        index.build_boxes(stream)?;
     }
     stream.synchronize()?;
     Ok(index)

@@ -90,8 +90,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
-    let frame =
-        stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options.max_depth))?;
+    let frame = stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options))?;
     #[cfg(feature = "research")]
     if options.out_of_core == OutOfCore::CpuTop {
         let build = StreamedBuild::new(gpu, &frame, options)?;

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::kdtree::stored::check_coords;
 use crate::primitives::cpu::bounds::bounds;
 use crate::quadtree::check::Unchecked;
-use crate::quadtree::frame::frame_of_bounds;
+use crate::quadtree::frame::{file_words, frame_of_bounds, root_of_file_words};
 use crate::quadtree::host::HostTree;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::query::ids;
@@ -21,14 +21,15 @@ impl<C: Coord> HostTree<C> {
         let coords: Section<C> = file.section("coords", &[num_points * D])?;
         let point_ids = file.section("ids", &[num_points])?;
         let nodes: Section<Node> = file.section("nodes", &[num_nodes])?;
-        let frame = file.section("frame", &[Frame::<D>::WORDS])?;
+        let frame: Section<u64> = file.section("frame", &[2 + D])?;
         let options = file.section("options", &[2])?;
         file.end()?;
         check_coords(&coords, D)?;
         if let Some((index, what)) = ids::first_invalid(&point_ids.items)? {
             return Err(point_ids.corrupt(index, what));
         }
-        let (points, options) = (coords.items.as_chunks().0, checked_options(&options)?);
+        let options = checked_options(&options)?.root(root_of_file_words(&frame.items));
+        let points = coords.items.as_chunks().0;
         let frame = checked_frame(&frame, points, &options)?;
         let (items, ids) = (&nodes.items, &point_ids.items);
         let tree = Unchecked::<C, D> { frame, options: &options, nodes: items, points, ids };
@@ -55,8 +56,9 @@ fn checked_frame<C: Coord, const D: usize>(
     points: &[[C; D]],
     options: &QuadtreeOptions,
 ) -> Result<Frame<D>> {
-    let frame = frame_of_bounds(bounds(points), points.is_empty(), options.max_depth)?;
-    match frame.to_words().zip(section.items.iter()).position(|(expected, &found)| expected != found) {
+    let frame = frame_of_bounds(bounds(points), points.is_empty(), options)?;
+    let words = file_words(&frame, options.root);
+    match words.iter().zip(section.items.iter()).position(|(expected, found)| expected != found) {
         None => Ok(frame),
         Some(i) => Err(section.corrupt(i, format!("the points have another frame: {frame:?}"))),
     }

@@ -174,7 +174,9 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 RegionViews::Within(views) => {
                     let order = plan.order_plan.run(temp, tree, views)?;
                     let mut queries = tree.kernel_queries(options, views, ALL, order);
-                    if options.mask.is_empty() && tree.bucket_len == 0 {
+                    // Whole subtrees count the excluded point, which the tree may not have if it is a part of a union.
+                    let may_lack_excluded = views.first_excluded.is_some();
+                    if options.mask.is_empty() && tree.bucket_len == 0 && !may_lack_excluded {
                         queries.flags |= count_subtrees;
                     }
                     let args = (tree.view(), queries, counts);

@@ -36,11 +36,12 @@ pub mod counters {
 }
 
 /// Counts the tiles of each node on a list, whose length is the counter `NUM_SPLITS`, and raises the counter `MAX_POINTS`. Entries past the
-/// end of the list are 0. One thread per entry.
+/// end of the list are 0, and so are null nodes: the nodes with fewer than `nulls_below` points. One thread per entry.
 #[kernel(family = "research-quadtree", block = PER_ITEM_THREADS)]
 pub unsafe fn quadtree_tiles(
     nodes: Slice<Bits128>,
     parents: Slice<u32>,
+    nulls_below: u32,
     device_counters: SliceMut<u64>,
     tiles: SliceMut<u32>,
 ) {
@@ -49,6 +50,7 @@ pub unsafe fn quadtree_tiles(
     if i < tiles.len() {
         if (i as u64) < device_counters.load(counters::NUM_SPLITS) {
             len = Node::from_bits(nodes.load(parents.load(i) as usize)).len();
+            len = if len < nulls_below { 0 } else { len };
         }
         tiles.store(i, len.div_ceil(TILE_POINTS));
     }
@@ -268,7 +270,8 @@ pub unsafe fn quadtree_level_children<const D: usize>(
 ) {
     let i = thread::index_1d_u64() as usize;
     let (k, child) = (i >> D, i & ((1 << D) - 1));
-    let mut parent = Parent { k, number: 0, node: Node { start: 0, end: 0, first_child: 0, level: 0 } };
+    let node = Node { start: 0, end: 0, first_child: 0, level: 0 };
+    let mut parent = Parent { k, number: 0, node, is_null: true };
     if k < children.parents.len() {
         parent = children.parent(k);
         let (first, num) = (tiles.load(k) as usize, (tiles.load(k + 1) - tiles.load(k)) as usize);

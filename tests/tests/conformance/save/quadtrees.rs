@@ -2,7 +2,7 @@
 
 use super::forged::{Forged, corrupt, largest_allocation, put, refused, section};
 use super::{Saved, goes_round};
-use kauri::quadtree::{CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{CartesianPoint, CellTree, Octree, Quadtree, QuadtreeOptions, RootCell};
 use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, Error, KdTree, Point};
 use kauri_tests::devices_for;
@@ -53,11 +53,14 @@ fn larger_than_a_piece() {
 fn devices_and_algorithms_write_the_same_file() {
     let shapes = [Shape::Uniform, Shape::AllEqual, Shape::FewDistinct, Shape::SignedZeros, Shape::Scales];
     let both = [BuildAlgorithm::Codes, BuildAlgorithm::LEVELS];
-    for (shape, (leaf_points, max_depth)) in
-        shapes.into_iter().flat_map(|shape| [(1, 0), (1, 1), (2, 32), (50, 9)].map(|of| (shape, of)))
+    let (square, fitted) = (RootCell::Square, RootCell::BoundingBox);
+    let cases =
+        [(1, 0, square), (1, 1, square), (2, 32, square), (50, 9, square), (2, 32, fitted), (1, 1, fitted)];
+    for (shape, (leaf_points, max_depth, root)) in
+        shapes.into_iter().flat_map(|shape| cases.map(|case| (shape, case)))
     {
         let points = shape.points::<f32, 2>(30, 3);
-        let options = QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth);
+        let options = QuadtreeOptions::default().leaf_points(leaf_points).max_depth(max_depth).root(root);
         let expected = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
         let bytes = expected.write();
         for device in devices_for(points.len()) {
@@ -70,7 +73,7 @@ fn devices_and_algorithms_write_the_same_file() {
             assert!(tree.write() == bytes && tree.answers() == expected.answers(), "{shape:?}, {options:?}");
             assert_eq!(tree.bounds(0).unwrap(), expected.bounds(0).unwrap());
             assert_eq!(tree.leaf_of(&points).unwrap(), expected.leaf_of(&points).unwrap());
-            assert_eq!((tree.len(), tree.depth()), (30, expected.depth()));
+            assert_eq!((tree.len(), tree.depth(), tree.options().root), (30, expected.depth(), root));
             assert!(max_depth > 0 || tree.num_nodes() == 1);
         }
     }
@@ -165,7 +168,7 @@ fn wrong_words() {
     itself(OPTIONS, 1, u32::MAX, "levels, where there are at most 32");
 
     // A frame that is not the frame of the points, or no frame at all.
-    for (word, value) in [(1, 0), (1, u32::MAX), (1, 1 << 20), (0, 1), (2, 31), (2, 33), (3, 1)] {
+    for (word, value) in [(1, u32::MAX), (1, 1 << 20), (0, 1), (2, 31), (2, 33), (3, 1)] {
         wrong(FRAME, word, value, (FRAME, word / 2 * 2), "another frame");
     }
     for (word, value) in [(4, 1), (5, 1 << 31), (7, 1)] {
