@@ -3,9 +3,10 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{DistanceJoin, KnnJoin};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
-use kauri::quadtree::{CartesianPoint, CellTree, OutOfCore, QuadtreeOptions};
-use kauri::query::{Norm, PointMask, Queries, QueryOptions};
-use kauri::{Batches, Device, KdTree, KdTreeOptions, Neighbor, Point, Rows, SpatialIndex};
+use kauri::device::{Buffer, Stream, Workspace};
+use kauri::quadtree::{CartesianPoint, CellTree, Octree, OutOfCore, QuadtreeOptions};
+use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions};
+use kauri::{Batches, Device, KdTree, KdTreeOptions, Neighbor, Point, Result, Rows, SpatialIndex};
 use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::Random;
 use kauri_tests::{devices, devices_for};
@@ -217,6 +218,49 @@ fn quadtrees_and_octrees_equal_trees_of_floats() {
         cell_trees::<2>(n, devices_for(n));
         cell_trees::<3>(n, devices_for(n));
     }
+}
+
+/// Queries to an index in device memory equal those in host memory.
+fn same_on_buffers(
+    index: &impl DeviceIndex<Point = [i32; 3]>,
+    stream: &Stream,
+    queries: &[[i32; 3]],
+) -> Result<()> {
+    let mut workspace = Workspace::new(stream.gpu());
+    let coords = Buffer::from_slice(stream, queries.as_flattened(), "queries")?;
+    let radius = 2e9;
+    let prepared = index.prepare(stream, &QueryOptions::default().radius(radius))?;
+    let on_buffer = DeviceQueries::Coordinates(&coords);
+    let mut ids = Buffer::uninitialized(stream.gpu(), 3 * queries.len(), "ids")?;
+    let mut dist2: Buffer<f64> = Buffer::uninitialized(stream.gpu(), 3 * queries.len(), "distances")?;
+    index.nearest_on(stream, &mut workspace, on_buffer, 3, &prepared, &mut ids, &mut dist2)?;
+    let expected = index.nearest_with(queries, 3, &QueryOptions::default().radius(radius))?;
+    assert_eq!(ids.to_vec(stream)?, expected.ids());
+    assert_eq!(dist2.to_vec(stream)?, expected.dist2());
+    let found = index.all_within_on(stream, &mut workspace, on_buffer, &prepared)?;
+    let expected = index.within(queries, radius, &QueryOptions::default())?;
+    assert_eq!(found.ids.to_vec(stream)?, expected.ids());
+    assert_eq!(found.dist2.to_vec(stream)?, expected.dist2());
+    let found = index.all_in_boxes_on(stream, &mut workspace, &coords, &prepared)?;
+    let boxes: Vec<[[i32; 3]; 2]> = queries.chunks_exact(2).map(|pair| [pair[0], pair[1]]).collect();
+    assert_eq!(found.ids.to_vec(stream)?, *index.in_boxes(&boxes, None)?.values());
+    Ok(())
+}
+
+#[test]
+fn integers_in_device_memory() -> Result<()> {
+    let (points, queries) = (points::<3>(33, 6), points::<3>(10, 7));
+    for device in devices_for(33) {
+        let Some(gpu) = device.gpu() else { continue };
+        let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+        let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
+        let tree = KdTree::<[i32; 3]>::build_on(&stream, &mut workspace, &coords, &KdTreeOptions::default())?;
+        same_on_buffers(&tree, &stream, &queries)?;
+        let options = QuadtreeOptions::default().leaf_points(4);
+        let octree = Octree::<[i32; 3]>::build_on(&stream, &mut workspace, &coords, &options)?;
+        same_on_buffers(&octree, &stream, &queries)?;
+    }
+    Ok(())
 }
 
 #[test]

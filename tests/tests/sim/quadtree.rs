@@ -7,7 +7,7 @@ use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Coordinate, Device, SpatialIndex};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::verify::{CheckedTree, quadtree_verify};
-use kauri_tests::generate::{Scalar, Shape};
+use kauri_tests::generate::Shape;
 use std::ops::ControlFlow;
 
 fn check<C: Coordinate, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
