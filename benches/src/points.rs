@@ -10,7 +10,7 @@ pub use skewed::{clustered, duplicated, lidar};
 
 use kauri::Scalar;
 use kauri::primitives::generate::splitmix64;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use rayon::prelude::*;
 
 /// Step of the states of SplitMix64.
@@ -22,8 +22,8 @@ pub fn noise(seed: u64, i: u64) -> u64 {
 }
 
 /// A coordinate type whose arrays are points.
-pub trait Number: Coord + Scalar<Coord = Self> {}
-impl<C: Coord + Scalar<Coord = C>> Number for C {}
+pub trait Number: Float + Scalar<Coord = Self> {}
+impl<C: Float + Scalar<Coord = C>> Number for C {}
 
 /// A coordinate type with a uniform distribution on the unit interval.
 pub trait Uniform: Number {
@@ -49,11 +49,11 @@ pub fn uniform<C: Uniform, const D: usize>(num_points: usize, seed: u64) -> Vec<
 }
 
 /// Returns one-dimensional points with uniformly distributed 32-bit integer coordinates.
-pub fn integers<C: Coord>(num_points: usize, seed: u64) -> Vec<[C; 1]> {
+pub fn integers<C: Float>(num_points: usize, seed: u64) -> Vec<[C; 1]> {
     scattered(num_points, seed, |bits| C::from_f64(f64::from((bits >> 32) as i32)))
 }
 
-fn scattered<C: Coord, const D: usize>(
+fn scattered<C: Float, const D: usize>(
     num_points: usize,
     seed: u64,
     of: impl Fn(u64) -> C + Sync,

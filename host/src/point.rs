@@ -13,11 +13,13 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
 use std::borrow::Cow;
 
+pub(crate) use checked::{are_floats_copied, checked_coordinates, checked_floats, dims};
 #[cfg(feature = "io")]
 pub(crate) use checked::{check_each_coordinate, is_usable};
-pub(crate) use checked::{checked_coordinates, dims};
 pub use coordinate::Coordinate;
-pub(crate) use coordinate::{Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate};
+pub(crate) use coordinate::{
+    Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate, with_float,
+};
 pub(crate) use dims::{with_dims, with_kernel_dims};
 pub use lattice::Lattice;
 pub use scalar::Scalar;
@@ -84,7 +86,7 @@ const CHECK_CHUNK: usize = 1 << 14;
             `KdTree::build_by(&device, &items, |item| [item.x, item.y], &options)`, or implement `Point` for the type"
 )]
 pub trait Point: Copy + Send + Sync + 'static {
-    /// The type of the coordinates inside the index, and of distances, radii and periods.
+    /// The type of the coordinates inside the index. Distances, radii and periods have its type [`Distance`](Coord::Distance).
     type Coord: Coordinate;
     /// The number of coordinates inside the index, 1 to [`MAX_DIMS`].
     const DIMS: usize;
@@ -104,7 +106,7 @@ pub trait Point: Copy + Send + Sync + 'static {
     /// Checks every point, and returns the coordinates point by point. `what` names the points in errors.
     ///
     /// Implementations can delegate to `[S; D]` or [`LonLat`]. Indexes and joins verify that there are
-    /// [`DIMS`](Point::DIMS) coordinates per point, which are finite and at most [`Coord::LIMIT`], whatever an
+    /// [`DIMS`](Point::DIMS) coordinates per point, which are finite and at most [`Float::LIMIT`](kauri_kernels::thread::coord::Float::LIMIT), whatever an
     /// implementation returns.
     ///
     /// # Errors
@@ -114,10 +116,13 @@ pub trait Point: Copy + Send + Sync + 'static {
 
     /// Returns the bound for distances in results that corresponds to `radius`, which is not negative: for the
     /// Euclidean norm its square, rounded.
-    fn bound(radius: Self::Coord, norm: Norm) -> Self::Coord {
+    fn bound(radius: DistanceOf<Self>, norm: Norm) -> DistanceOf<Self> {
         if norm == Norm::Euclidean { radius * radius } else { radius }
     }
 }
+
+/// The type of the distances between points of a type.
+pub(crate) type DistanceOf<P> = <<P as Point>::Coord as Coord>::Distance;
 
 /// A point whose coordinates are the axes of the index, so that two points are the corners of a box: arrays, but not [`LonLat`].
 ///
@@ -152,7 +157,7 @@ pub trait Cartesian: Point {}
 
 impl<S: Scalar, const D: usize> Cartesian for [S; D] {}
 
-/// Arrays of floats are indexed without a copy, arrays of integers are converted to `f64`; see [`Scalar`]. More than 8
+/// Arrays of floats and of `i32` are indexed without a copy, arrays of `i64` are converted to `f64`; see [`Scalar`]. More than 8
 /// or 0 dimensions do not compile:
 ///
 /// ```compile_fail
@@ -177,7 +182,7 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
             Some(position) => {
                 let (index, axis) = ((position / Self::DIMS) as u64, position % Self::DIMS);
                 let value = flat[position].to_coord().to_f64();
-                Err(Error::invalid_coordinate(what, index, axis, value, S::LARGEST.to_f64()))
+                Err(Error::invalid_coordinate(what, index, axis, value, S::LARGEST))
             }
         }
     }
@@ -362,10 +367,7 @@ mod tests {
             }
             other => panic!("{other}"),
         }
-        assert_eq!(
-            *Point::coordinates(&[[i32::MIN, i32::MAX]], "point").unwrap(),
-            [-2147483648.0, 2147483647.0]
-        );
+        assert_eq!(*Point::coordinates(&[[i32::MIN, i32::MAX]], "point").unwrap(), [i32::MIN, i32::MAX]);
     }
 
     #[test]

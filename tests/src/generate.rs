@@ -1,9 +1,9 @@
 //! Points to test with, from a seed: ordinary ones and the kinds that break trees.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// A coordinate type that tests make values of.
-pub trait Scalar: Coord + kauri::Scalar<Coord = Self> + std::fmt::Debug {
+pub trait Scalar: Float + kauri::Scalar<Coord = Self> + std::fmt::Debug {
     /// The smallest positive value.
     const TINY: Self;
 }

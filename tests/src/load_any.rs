@@ -1,6 +1,7 @@
 //! Loads arbitrary bytes as index files: each load returns an error, or an index whose queries work and that saves to the
 //! same bytes. The fuzz target and its test in the conformance suite share this module.
 
+use crate::oracle::DistanceOf;
 use kauri::balanced::BalancedKdTree;
 use kauri::quadtree::{CartesianPoint, CellTree, NO_NODE};
 use kauri::query::{Queries, QueryOptions};
@@ -19,6 +20,7 @@ pub fn load_any(bytes: &[u8]) -> bool {
         kdtree::<[f32; 2]>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]], f32::INFINITY),
         kdtree::<[f32; 3]>(&device, bytes, &[[0.0; 3], [1e3, 5.0, 2.0]], f32::INFINITY),
         kdtree::<[f64; 2]>(&device, bytes, &[[0.0; 2], [-1e3, 5.0]], f64::INFINITY),
+        kdtree::<[i32; 2]>(&device, bytes, &[[0; 2], [i32::MAX, -5]], f64::INFINITY),
         kdtree::<[i64; 2]>(&device, bytes, &[[0; 2], [1 << 40, -5]], f64::INFINITY),
         kdtree::<LonLat>(
             &device,
@@ -62,7 +64,7 @@ pub fn reseal(bytes: &mut [u8]) {
     bytes[120..HEADER].copy_from_slice(&xxh3_64(&covered).to_le_bytes());
 }
 
-fn kdtree<P: Point>(device: &Device, bytes: &[u8], queries: &[P], everywhere: P::Coord) -> bool {
+fn kdtree<P: Point>(device: &Device, bytes: &[u8], queries: &[P], everywhere: DistanceOf<P>) -> bool {
     let Ok(tree) = KdTree::<P>::read_from(device, bytes) else { return false };
     let n = tree.len();
     let options = QueryOptions::default();

@@ -2,6 +2,7 @@
 
 use crate::naive::{Number, Space, larger};
 use kauri::join::Norm;
+use kauri_kernels::thread::coord::Coord;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use std::fmt::Debug;
@@ -57,12 +58,15 @@ impl Family {
 }
 
 /// A coordinate type of generated cases.
-pub trait Nasty: kauri::Scalar<Coord: Number> + Debug + PartialOrd {
+pub trait Nasty: kauri::Scalar<Coord: Coord<Distance: Number>> + Debug + PartialOrd {
     /// Returns a value of a family. Small `raw` numbers give simple values.
     fn of_family(family: Family, raw: u64) -> Self;
-    /// Returns the coordinate as an index stores it.
-    fn number(self) -> Self::Coord;
+    /// Returns the coordinate as an index computes with it.
+    fn number(self) -> Distance<Self>;
 }
+
+/// The type of the distances between points with such coordinates.
+pub type Distance<S> = <<S as kauri::Scalar>::Coord as Coord>::Distance;
 
 macro_rules! floats {
     ($($Float:ident, $Bits:ident: $small:expr, $large:expr, $exponents:expr;)*) => { $(
@@ -246,9 +250,9 @@ pub struct Case<S: Nasty, const D: usize> {
     /// Query boxes: least and greatest coordinates.
     pub boxes: Vec<[[S; D]; 2]>,
     /// The norm and the periods.
-    pub space: Space<S::Coord>,
+    pub space: Space<Distance<S>>,
     /// The radius; `None` is unlimited.
-    pub radius: Option<S::Coord>,
+    pub radius: Option<Distance<S>>,
     /// True for the ids that queries consider; `None` considers all.
     pub mask: Option<Vec<bool>>,
 }
@@ -277,27 +281,27 @@ impl<S: Nasty, const D: usize> Case<S, D> {
     }
 
     /// Returns the points as an index stores them.
-    pub fn point_numbers(&self) -> Vec<[S::Coord; D]> {
+    pub fn point_numbers(&self) -> Vec<[Distance<S>; D]> {
         numbers(&self.points)
     }
 
     /// Returns the other points as an index stores them.
-    pub fn other_numbers(&self) -> Vec<[S::Coord; D]> {
+    pub fn other_numbers(&self) -> Vec<[Distance<S>; D]> {
         numbers(&self.others)
     }
 
     /// Returns no radius, a special value, or the distance of a pair of points, exactly or nearly.
-    fn chosen_radius(&self, draw: &Draw) -> Option<S::Coord> {
+    fn chosen_radius(&self, draw: &Draw) -> Option<Distance<S>> {
         let (points, others) = (self.point_numbers(), self.other_numbers());
         let nth = usize::from(draw.choices[Choice::Pair as usize]);
         let pair = points.get(nth % points.len().max(1)).zip(others.get(nth / 3 % others.len().max(1)));
         let between = |norm| {
             let space = Space { norm, periods: Vec::new() };
-            pair.map_or(S::Coord::ZERO, |(a, b)| space.distance(a, b))
+            pair.map_or(<Distance<S> as Number>::ZERO, |(a, b)| space.distance(a, b))
         };
         let (plain, root) = (between(Norm::Chebyshev), between(Norm::Euclidean).root());
         let manhattan = between(Norm::Manhattan);
-        let zero = S::Coord::ZERO;
+        let zero = <Distance<S> as Number>::ZERO;
         draw.choose(
             Choice::Radius,
             &[
@@ -311,25 +315,33 @@ impl<S: Nasty, const D: usize> Case<S, D> {
                 Some(plain.half().half().half()),
                 Some(root + root),
                 Some(zero),
-                Some(S::Coord::SMALLEST),
-                Some(S::Coord::INFINITY),
-                Some(S::Coord::LIMIT),
-                Some(S::Coord::SMALLEST.root()),
+                Some(Distance::<S>::SMALLEST),
+                Some(Distance::<S>::INFINITY),
+                Some(Distance::<S>::LIMIT),
+                Some(Distance::<S>::SMALLEST.root()),
             ],
         )
     }
 
     /// Returns the period of each axis: none, the extent of the points, twice the extent, or rarely one that is too small.
-    fn chosen_periods(&self, draw: &Draw) -> Vec<S::Coord> {
+    fn chosen_periods(&self, draw: &Draw) -> Vec<Distance<S>> {
         let all: Vec<_> = self.point_numbers().into_iter().chain(self.other_numbers()).collect();
         (0..D)
             .map(|axis| {
                 let along = all.iter().map(|point| point[axis]);
                 let extent = along.clone().flat_map(|a| along.clone().map(move |b| a - b));
-                let extent = extent.fold(S::Coord::ZERO, larger);
+                let extent = extent.fold(<Distance<S> as Number>::ZERO, larger);
                 let pick = usize::from(draw.choices[Choice::Periods as usize]) >> (axis % 4) & 7;
-                [extent, extent + extent, S::Coord::ZERO, extent.up(), extent, extent, extent, extent.half()]
-                    [pick]
+                [
+                    extent,
+                    extent + extent,
+                    <Distance<S> as Number>::ZERO,
+                    extent.up(),
+                    extent,
+                    extent,
+                    extent,
+                    extent.half(),
+                ][pick]
             })
             .collect()
     }
@@ -353,7 +365,7 @@ fn boxes<S: Nasty, const D: usize>(points: &[[S; D]], others: &[[S; D]]) -> Vec<
     of_corners.collect()
 }
 
-fn numbers<S: Nasty, const D: usize>(points: &[[S; D]]) -> Vec<[S::Coord; D]> {
+fn numbers<S: Nasty, const D: usize>(points: &[[S; D]]) -> Vec<[Distance<S>; D]> {
     points.iter().map(|point| point.map(Nasty::number)).collect()
 }
 

@@ -2,29 +2,37 @@
 
 use kauri::Point;
 use kauri::kdtree::SplitRule;
-use kauri_kernels::thread::coord::{Coord, dist2};
+use kauri_kernels::thread::coord::{Coord, Float, dist2};
 use std::collections::BTreeMap;
+
+/// The type of the distances between points of a type.
+pub type DistanceOf<P> = <<P as Point>::Coord as Coord>::Distance;
 
 /// Returns the coordinates of points as an index stores them.
 pub fn coordinates<P: Point>(points: &[P]) -> Vec<P::Coord> {
     P::coordinates(points, "point").expect("the points are valid").into_owned()
 }
 
+/// Returns the coordinates of points in the type of distances.
+fn widened<P: Point>(points: &[P]) -> Vec<DistanceOf<P>> {
+    coordinates(points).into_iter().map(Coord::widen).collect()
+}
+
 /// Brute force over a set of points.
 pub struct BruteForce<P: Point> {
-    coords: Vec<P::Coord>,
+    coords: Vec<DistanceOf<P>>,
 }
 
 impl<P: Point> BruteForce<P> {
     /// Creates the set. A point's id is its position.
     pub fn new(points: &[P]) -> Self {
-        Self { coords: coordinates(points) }
+        Self { coords: widened(points) }
     }
 
     /// Returns the `k` nearest points of a query, or all if there are fewer, sorted by (squared distance, id).
-    pub fn nearest(&self, query: P, k: usize) -> Vec<(P::Coord, u32)> {
-        let query = coordinates(&[query]);
-        let mut best: Vec<(P::Coord, u32)> = Vec::new();
+    pub fn nearest(&self, query: P, k: usize) -> Vec<(DistanceOf<P>, u32)> {
+        let query = widened(&[query]);
+        let mut best: Vec<(DistanceOf<P>, u32)> = Vec::new();
         for (point, id) in self.coords.chunks_exact(P::DIMS).zip(0..) {
             let distance = dist2(P::DIMS, |axis| query[axis], |axis| point[axis]);
             // Ids ascend, so a new point follows all points at the same distance.
@@ -37,13 +45,13 @@ impl<P: Point> BruteForce<P> {
     }
 
     /// Returns [`nearest`](Self::nearest) as a row of a result: ids and squared distances, padded to `k`.
-    pub fn row(&self, query: P, k: usize) -> (Vec<u32>, Vec<P::Coord>) {
+    pub fn row(&self, query: P, k: usize) -> (Vec<u32>, Vec<DistanceOf<P>>) {
         padded_row(&self.nearest(query, k), k)
     }
 }
 
 /// Converts neighbors to a row of a result: ids and squared distances, padded to `k`.
-pub fn padded_row<C: Coord>(found: &[(C, u32)], k: usize) -> (Vec<u32>, Vec<C>) {
+pub fn padded_row<C: Float>(found: &[(C, u32)], k: usize) -> (Vec<u32>, Vec<C>) {
     let padding = std::iter::repeat((C::INFINITY, u32::MAX));
     found.iter().copied().chain(padding).take(k).map(|(distance, id)| (id, distance)).unzip()
 }
@@ -51,13 +59,14 @@ pub fn padded_row<C: Coord>(found: &[(C, u32)], k: usize) -> (Vec<u32>, Vec<C>) 
 /// Builds the left-balanced k-d tree under the order (coordinate, id) by sorting every subtree. Returns the ids in level
 /// order.
 pub fn tree_ids<P: Point>(points: &[P], rule: SplitRule) -> Vec<u32> {
-    let (flat, dims) = (coordinates(points), P::DIMS);
+    let (flat, dims) = (widened(points), P::DIMS);
     let mut ids: Vec<u32> = (0..points.len() as u32).collect();
     let mut nodes = vec![u32::MAX; points.len()];
     // The range of the coordinates on each axis.
     let sides = |axis: usize| {
         let along = flat.iter().skip(axis).step_by(dims);
-        let side = (P::Coord::INFINITY, P::Coord::ZERO - P::Coord::INFINITY);
+        let [least, greatest] = DistanceOf::<P>::EMPTY;
+        let side = (least, greatest);
         along.fold(side, |(low, high), &x| (low.min(x), high.max(x)))
     };
     let sides: Vec<_> = (0..dims).map(sides).collect();
@@ -81,7 +90,7 @@ enum Split<C> {
     Cell(Vec<(C, C)>),
 }
 
-fn place_subtree<C: Coord>(
+fn place_subtree<C: Float>(
     flat: &[C],
     dims: usize,
     ids: &mut [u32],

@@ -5,7 +5,7 @@ pub(crate) mod index;
 use crate::point::with_dims;
 use kauri_kernels::balanced::{NONE, Run, medians_len};
 use kauri_kernels::query::left_balanced::full_tree;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -29,7 +29,7 @@ use crate::stats::Stats;
 const MAX_TASK_POINTS: usize = 4096;
 
 /// A tree in host memory.
-pub(crate) struct CpuTree<C: Coord> {
+pub(crate) struct CpuTree<C: Float> {
     pub(super) dims: usize,
     pub(super) coords: Arc<Items<C>>,
     pub(super) num_nodes: usize,
@@ -40,23 +40,23 @@ pub(crate) struct CpuTree<C: Coord> {
 
 /// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build: one array per axis, and a scratch array for
 /// partitions.
-pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize) -> MemoryPlan {
+pub(crate) fn memory_plan<C: Float>(num_points: usize, dims: usize) -> MemoryPlan {
     let tree_bytes = num_points * dims * size_of::<C>() + 4 * medians_len(num_points as u32);
     MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes: 4 * num_points as u64 * (dims as u64 + 1) }
 }
 
-impl<C: Coord> CpuTree<C> {
+impl<C: Float> CpuTree<C> {
     pub(crate) fn build(coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
         with_dims!(dims, D => build(coords.as_chunks::<D>().0, stats))
     }
 }
 
 /// Compares two points, given by their ids, by the super key that begins on an axis.
-fn compare<C: Coord, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: u32) -> Ordering {
+fn compare<C: Float, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: u32) -> Ordering {
     super_key::compare(&points[a as usize], &points[b as usize], axis)
 }
 
-fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {
+fn build<C: Float, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {
     let n = points.len();
     let mut coords = memory::vec_with_capacity(n * D, "coordinates of the points")?;
     let mut arrays: [Vec<u32>; D] = std::array::from_fn(|_| Vec::new());
@@ -95,7 +95,7 @@ fn build<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
 }
 
 /// Returns for each point the first point that equals it. Empty if all points are distinct. `sorted` is the array of the first axis.
-fn representatives<C: Coord, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
+fn representatives<C: Float, const D: usize>(points: &[[C; D]], sorted: &[u32]) -> Result<Vec<u32>> {
     let are_equal = |pair: &[u32]| compare(points, 0, pair[0], pair[1]).is_eq();
     let has_equal =
         |range: Range<usize>| sorted[range.start..sorted.len().min(range.end + 1)].windows(2).any(are_equal);
@@ -115,7 +115,7 @@ struct Build<'a, C, const D: usize> {
     medians: &'a [AtomicU32],
 }
 
-impl<C: Coord, const D: usize> Build<'_, C, D> {
+impl<C: Float, const D: usize> Build<'_, C, D> {
     /// Builds the subtree at an address of a level. `arrays` holds its points, sorted on each axis.
     fn subtree(&self, arrays: [&mut [u32]; D], scratch: &mut [u32], level: u32, address: u32) {
         let len = arrays[0].len();
@@ -172,7 +172,7 @@ impl<C: Coord, const D: usize> Build<'_, C, D> {
     }
 }
 
-impl<C: Coord> Backend<C> for CpuTree<C> {
+impl<C: Float> Backend<C> for CpuTree<C> {
     fn num_nodes(&self) -> usize {
         self.num_nodes
     }
@@ -208,7 +208,7 @@ impl<C: Coord> Backend<C> for CpuTree<C> {
 }
 
 /// Checks a tree, depth first.
-struct Check<'a, C: Coord, const D: usize> {
+struct Check<'a, C: Float, const D: usize> {
     tree: &'a CpuTree<C>,
     points: &'a [[C; D]],
 }
@@ -216,7 +216,7 @@ struct Check<'a, C: Coord, const D: usize> {
 /// The nearest ancestors that bound the points of a subtree from below and from above, on each axis.
 type Bounds<const D: usize> = [[Option<u32>; 2]; D];
 
-impl<C: Coord, const D: usize> Check<'_, C, D> {
+impl<C: Float, const D: usize> Check<'_, C, D> {
     fn whole_tree(&self) -> Result<()> {
         let mut seen = memory::filled(self.points.len(), false, "points seen")?;
         let run = Run { begin: 0, len: self.tree.num_nodes as u32 };

@@ -12,7 +12,7 @@ mod stored;
 mod verify;
 
 use kauri_kernels::balanced::{Tree, medians_len};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
@@ -49,7 +49,7 @@ pub(crate) struct GpuTree<C> {
 }
 
 /// Plans the scratch memory of a build.
-pub(crate) fn plan<C: Coord>(
+pub(crate) fn plan<C: Float>(
     layout: &mut Layout,
     num_points: usize,
     dims: usize,
@@ -63,7 +63,7 @@ pub(crate) fn plan<C: Coord>(
 }
 
 /// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build.
-pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
+pub(crate) fn memory_plan<C: Float>(num_points: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
     let mut layout = Layout::new();
     let plan = plan::<C>(&mut layout, num_points, dims, options);
     let num_ids = medians_len(num_points as u32) + num_children(&*plan, num_points);
@@ -72,11 +72,11 @@ pub(crate) fn memory_plan<C: Coord>(num_points: usize, dims: usize, options: &Ba
 }
 
 /// Returns the number of children that a build writes.
-fn num_children<C: Coord>(plan: &dyn BuildPlan<C>, num_points: usize) -> usize {
+fn num_children<C: Float>(plan: &dyn BuildPlan<C>, num_points: usize) -> usize {
     if plan.writes_children() { 2 * num_points } else { 0 }
 }
 
-impl<C: Coord> GpuTree<C> {
+impl<C: Float> GpuTree<C> {
     /// Builds the tree over validated points in host memory.
     pub(crate) fn build(
         gpu: &Gpu,
@@ -150,7 +150,7 @@ impl<C: Coord> GpuTree<C> {
     }
 }
 
-impl<C: Coord> Backend<C> for GpuTree<C> {
+impl<C: Float> Backend<C> for GpuTree<C> {
     fn num_nodes(&self) -> usize {
         self.num_nodes
     }

@@ -29,14 +29,15 @@ pub use options::BalancedOptions;
 
 use kauri_kernels::balanced::NONE;
 use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
 use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
 use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
-    with_coordinate,
+    Coords, Dispatch, DistanceOf, MAX_POINTS, PerCoordinate, Point, Slice, Typed, are_floats_copied,
+    checked_floats, dims, points_by, with_float,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -104,7 +105,7 @@ pub struct BalancedKdTree<P: Point> {
     devices: Vec<Device>,
     stats: Stats,
     num_points: usize,
-    tree: Box<dyn Backend<P::Coord>>,
+    tree: Box<dyn Backend<DistanceOf<P>>>,
     points: PhantomData<fn() -> P>,
 }
 
@@ -130,7 +131,7 @@ fn build(
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
-    Ok(with_coordinate!(coords, C, coords => match place {
+    Ok(with_float!(coords, C, coords => match place {
         Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
         Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
         Place::Device(device) => match gpu_of!(device) {
@@ -166,9 +167,9 @@ impl<P: Point> BalancedKdTree<P> {
     ) -> Result<Self> {
         let (num_points, mut stats) = (points.len(), Stats::new(&devices[0]));
         check_count("points", num_points as u64, MAX_POINTS)?;
-        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree = build(place, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
-        Ok(Self { devices, stats, num_points, tree: P::Coord::unwrap(tree), points: PhantomData })
+        let coords = stats.phase("validate", || checked_floats(points, "point"))?;
+        let tree = build(place, DistanceOf::<P>::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        Ok(Self { devices, stats, num_points, tree: DistanceOf::<P>::unwrap(tree), points: PhantomData })
     }
 
     /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
@@ -225,11 +226,11 @@ impl<P: Point> BalancedKdTree<P> {
     pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
         let mut plan = match gpu_of!(device) {
-            None => cpu::memory_plan::<P::Coord>(num_points, dims::<P>()),
-            Some(_) => gpu::memory_plan::<P::Coord>(num_points, dims::<P>(), options),
+            None => cpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>()),
+            Some(_) => gpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>(), options),
         };
-        if P::CONVERTED {
-            plan.temp_bytes += (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
+        if are_floats_copied::<P>() {
+            plan.temp_bytes += (num_points * dims::<P>() * size_of::<DistanceOf<P>>()) as u64;
         }
         plan
     }
@@ -239,7 +240,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// [`MAX_POINTS`].
     pub fn plan_over(num_devices: usize, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        multi_gpu::memory_plan::<P::Coord>(num_points, num_devices, dims::<P>(), options)
+        multi_gpu::memory_plan::<DistanceOf<P>>(num_points, num_devices, dims::<P>(), options)
     }
 
     /// Returns the number of nodes, which is the number of distinct points.
@@ -335,6 +336,11 @@ impl<P: Point> SealedIndex for BalancedKdTree<P> {}
 /// queries are the points of the tree, their coordinates are first copied to the host.
 impl<P: Point> SpatialIndex for BalancedKdTree<P> {
     type Point = P;
+    type StoredCoord = DistanceOf<P>;
+
+    fn to_stored(coords: Cow<'_, [P::Coord]>) -> Result<Cow<'_, [DistanceOf<P>]>> {
+        P::Coord::widened(coords)
+    }
 
     fn device(&self) -> &Device {
         self.device()
@@ -344,7 +350,7 @@ impl<P: Point> SpatialIndex for BalancedKdTree<P> {
         self.num_points
     }
 
-    fn query_backend(&self) -> Result<&dyn QueryBackend<P::Coord>> {
+    fn query_backend(&self) -> Result<&dyn QueryBackend<DistanceOf<P>>> {
         self.tree.query_backend()
     }
 }

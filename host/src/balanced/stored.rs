@@ -2,7 +2,7 @@
 
 use kauri_kernels::balanced::{NONE, Run, medians_len};
 use kauri_kernels::query::left_balanced::{full_tree, level};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::marker::PhantomData;
 
 use crate::balanced::backend::{Backend, Sections};
@@ -14,12 +14,12 @@ use crate::error::Result;
 use crate::kdtree::stored::check_coords;
 use crate::once::Once;
 use crate::parallel::{self, TASK_ITEMS};
-use crate::point::{Dispatch, NoValue, Point, Typed, dims, with_coordinate};
+use crate::point::{Dispatch, DistanceOf, NoValue, Point, Typed, dims, with_float};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
-impl<C: Coord> CpuTree<C> {
+impl<C: Float> CpuTree<C> {
     /// Reads the tree of a file, and checks that the medians have the shape of a balanced tree with one node per kept point, and that
     /// removed points equal their representatives.
     fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
@@ -39,7 +39,7 @@ impl<C: Coord> CpuTree<C> {
 }
 
 /// Checks that each representative represents itself, comes no later than its points and equals them, and that there is one per node.
-fn check_representatives<C: Coord>(
+fn check_representatives<C: Float>(
     representatives: &Section<u32>,
     coords: &[C],
     dims: usize,
@@ -108,7 +108,7 @@ fn load(
     dims: usize,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
-    Ok(with_coordinate!(coordinate, C, () => {
+    Ok(with_float!(coordinate, C, () => {
         let tree = stats.phase("check", || CpuTree::<C>::of_file(file, dims))?;
         match gpu_of!(device) {
             None => Box::new(tree) as Box<dyn Backend<C>>,
@@ -120,6 +120,7 @@ fn load(
 impl<P: Point> Stored for BalancedKdTree<P> {
     const KIND: &'static str = "balanced";
     type Point = P;
+    type Coord = DistanceOf<P>;
 
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
         let Sections { coords, medians, representatives } = self.tree.sections()?;
@@ -136,7 +137,8 @@ impl<P: Point> Stored for BalancedKdTree<P> {
 
     fn from_file(device: &Device, file: IndexFile, mut stats: Stats) -> Result<Self> {
         let num_points = file.num_points()?;
-        let tree = P::Coord::unwrap(load(P::Coord::TYPE, device, file, dims::<P>(), &mut stats)?);
+        let tree =
+            DistanceOf::<P>::unwrap(load(DistanceOf::<P>::TYPE, device, file, dims::<P>(), &mut stats)?);
         Ok(Self { devices: vec![device.clone()], stats, num_points, tree, points: PhantomData })
     }
 }

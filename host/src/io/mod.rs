@@ -32,7 +32,7 @@
 //! | 12 | number of sections, `u32` |
 //! | 16 | kind of index, 16 bytes of ASCII with trailing zeros: `kdtree`, `balanced`, `quadtree` |
 //! | 32 | name of the type of points ([`Point::NAME`](crate::Point::NAME)), 16 bytes |
-//! | 48 | type of the coordinates inside the index, 8 bytes: `f32` or `f64` |
+//! | 48 | type of the coordinates inside the index, 8 bytes: `f32`, `f64` or `i32` |
 //! | 56 | number of coordinates of a point, `u32`; then 4 zeros |
 //! | 64 | number of points, `u64` |
 //! | 72 | number of nodes, `u64` |

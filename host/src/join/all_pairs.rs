@@ -10,14 +10,14 @@ use crate::memory;
 use crate::rows::{Rows, RowsBatch};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::ControlFlow;
 
 /// The validated parameters of such a join, and its work on each device. Sets are given by their coordinates as [build, probe], which are
 /// the right and the left set; a row belongs to an item of the probe side.
 pub(super) trait AllPairs: Sized {
     /// The coordinate type.
-    type Coord: Coord;
+    type Coord: Float;
 
     /// Returns the number of coordinates of an item.
     fn width(&self) -> usize;

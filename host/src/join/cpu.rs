@@ -20,7 +20,7 @@ use crate::rows::Rows;
 use best::{CustomScore, PairScores};
 pub(super) use best::{best_bytes, best_pairs_of_tasks};
 use cells::Cells;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 pub(super) use overfull_cells::tree_bytes;
 use sets::{JoinSides, grid_of_points};
@@ -28,7 +28,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Counts the pairs.
-pub(super) fn count<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Result<u64> {
+pub(super) fn count<C: Float>(coords: [&[C]; 2], params: &JoinParams<C>) -> Result<u64> {
     with_exact_dims!(params.dims, D => match JoinSides::<C, D>::new(coords, params)? {
         Some(sides) => sides.count(),
         None => Ok(0),
@@ -36,7 +36,7 @@ pub(super) fn count<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Resu
 }
 
 /// Finds the build points near each probe point.
-pub(super) fn rows<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Result<Rows> {
+pub(super) fn rows<C: Float>(coords: [&[C]; 2], params: &JoinParams<C>) -> Result<Rows> {
     let num_rows = coords[1].len() / params.dims;
     with_exact_dims!(params.dims, D => match JoinSides::<C, D>::new(coords, params)? {
         Some(sides) => sides.rows(num_rows),
@@ -45,7 +45,7 @@ pub(super) fn rows<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Resul
 }
 
 /// Delivers the build points near each probe point in batches of rows.
-pub(super) fn deliver<C: Coord>(
+pub(super) fn deliver<C: Float>(
     coords: [&[C]; 2],
     params: &JoinParams<C>,
     delivery: &mut Delivery<'_, '_>,
@@ -54,7 +54,7 @@ pub(super) fn deliver<C: Coord>(
     with_exact_dims!(params.dims, D => deliver_dims::<C, D>(coords, params, delivery, visit))
 }
 
-fn deliver_dims<C: Coord, const D: usize>(
+fn deliver_dims<C: Float, const D: usize>(
     coords: [&[C]; 2],
     params: &JoinParams<C>,
     delivery: &mut Delivery<'_, '_>,
@@ -82,7 +82,7 @@ fn deliver_dims<C: Coord, const D: usize>(
 }
 
 /// Finds the best pairs in order, the best first.
-pub(super) fn top_k<C: Coord, S: Score>(
+pub(super) fn top_k<C: Float, S: Score>(
     coords: [&[C]; 2],
     scores: [&[S]; 2],
     params: &TopKParams<JoinParams<C>>,
@@ -93,7 +93,7 @@ pub(super) fn top_k<C: Coord, S: Score>(
 }
 
 /// Finds the best pairs by a custom score.
-pub(super) fn top_k_by_custom_score<C: Coord>(
+pub(super) fn top_k_by_custom_score<C: Float>(
     coords: [&[C]; 2],
     score: &CustomScore<'_>,
     params: &TopKParams<JoinParams<C>>,
@@ -101,7 +101,7 @@ pub(super) fn top_k_by_custom_score<C: Coord>(
     with_scores(coords, PairScores::Custom(score), params)
 }
 
-fn with_scores<C: Coord>(
+fn with_scores<C: Float>(
     coords: [&[C]; 2],
     scores: PairScores<'_>,
     params: &TopKParams<JoinParams<C>>,

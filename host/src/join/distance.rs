@@ -13,7 +13,7 @@ use crate::rows::{Rows, RowsBatch};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::Curve;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 use std::ops::ControlFlow;
 
@@ -74,7 +74,7 @@ pub struct DistanceJoin<C> {
     lookup: Lookup,
 }
 
-impl<C: Coord> DistanceJoin<C> {
+impl<C: Float> DistanceJoin<C> {
     /// Creates a join of pairs within `epsilon`, inclusive. For [`LonLat`](crate::LonLat) `epsilon` is in meters.
     pub fn new(epsilon: C) -> Self {
         Self { epsilon, norm: Norm::Euclidean, curve: Curve::Linear, lookup: Lookup::Points }
@@ -98,7 +98,12 @@ impl<C: Coord> DistanceJoin<C> {
     /// The errors of [`KdTree::build`](crate::KdTree::build) for points;
     /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
-    pub fn count<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<u64> {
+    pub fn count<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: &[P],
+    ) -> Result<u64> {
         self.count_sets(device, HostSets::two(left, right))
     }
 
@@ -106,7 +111,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count).
-    pub fn self_count<P: Point<Coord = C>>(
+    pub fn self_count<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         points: &[P],
@@ -129,7 +134,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count).
-    pub fn estimate<P: Point<Coord = C>>(
+    pub fn estimate<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[P],
@@ -143,7 +148,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count).
-    pub fn self_estimate<P: Point<Coord = C>>(
+    pub fn self_estimate<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         points: &[P],
@@ -160,7 +165,12 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
-    pub fn rows<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Rows> {
+    pub fn rows<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: &[P],
+    ) -> Result<Rows> {
         self.rows_of_sets(device, HostSets::two(left, right))
     }
 
@@ -168,7 +178,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`rows`](Self::rows).
-    pub fn self_rows<P: Point<Coord = C>>(
+    pub fn self_rows<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         points: &[P],
@@ -199,7 +209,7 @@ impl<C: Coord> DistanceJoin<C> {
     /// # Errors
     /// The errors of [`count`](Self::count), before any batch if they concern points; [`Error::RowTooLarge`](crate::Error::RowTooLarge)
     /// for the first row that exceeds a batch, after the rows before it have been delivered.
-    pub fn rows_batches<P: Point<Coord = C>>(
+    pub fn rows_batches<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[P],
@@ -214,7 +224,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`rows_batches`](Self::rows_batches).
-    pub fn self_rows_batches<P: Point<Coord = C>>(
+    pub fn self_rows_batches<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         points: &[P],
@@ -230,7 +240,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`count`](Self::count) that do not concern points.
-    pub fn count_on<P: Point<Coord = C>>(
+    pub fn count_on<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -246,7 +256,7 @@ impl<C: Coord> DistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
-    pub fn rows_on<P: Point<Coord = C>>(
+    pub fn rows_on<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -257,13 +267,17 @@ impl<C: Coord> DistanceJoin<C> {
         gpu::rows(stream, workspace, sides_on_device(stream, P::DIMS, left, right)?, &params)
     }
 
-    fn count_sets<P: Point<Coord = C>>(&self, device: &Device, sets: HostSets<'_, P>) -> Result<u64> {
+    fn count_sets<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        device: &Device,
+        sets: HostSets<'_, P>,
+    ) -> Result<u64> {
         let _span = tracing::debug_span!("distance_join_count", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
         all_pairs::count(device, sets.validate()?.slices(), &params)
     }
 
-    fn estimate_sets<P: Point<Coord = C>>(
+    fn estimate_sets<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         sets: HostSets<'_, P>,
@@ -273,13 +287,17 @@ impl<C: Coord> DistanceJoin<C> {
         all_pairs::estimate(device, sets.validate()?.slices(), sample, &params)
     }
 
-    fn rows_of_sets<P: Point<Coord = C>>(&self, device: &Device, sets: HostSets<'_, P>) -> Result<Rows> {
+    fn rows_of_sets<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        device: &Device,
+        sets: HostSets<'_, P>,
+    ) -> Result<Rows> {
         let _span = tracing::debug_span!("distance_join_rows", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
         all_pairs::rows(device, sets.validate()?.slices(), &params)
     }
 
-    fn deliver_sets<P: Point<Coord = C>>(
+    fn deliver_sets<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         sets: HostSets<'_, P>,
@@ -291,7 +309,10 @@ impl<C: Coord> DistanceJoin<C> {
         all_pairs::rows_batches(device, sets.validate()?.slices(), &params, batches, callback)
     }
 
-    pub(super) fn params<P: Point<Coord = C>>(&self, pairing: Pairing) -> Result<JoinParams<C>> {
+    pub(super) fn params<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        pairing: Pairing,
+    ) -> Result<JoinParams<C>> {
         let params = JoinParams::new::<P>(self.epsilon, self.norm, self.curve, pairing)?;
         Ok(JoinParams { lookup: self.lookup, ..params })
     }
@@ -302,7 +323,7 @@ pub(super) fn pairing_of<T>(right: Option<T>) -> Pairing {
     if right.is_some() { Pairing::All } else { Pairing::Both }
 }
 
-impl<C: Coord> AllPairs for JoinParams<C> {
+impl<C: Float> AllPairs for JoinParams<C> {
     type Coord = C;
 
     fn width(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use super::params::JoinParams;
 use kauri_kernels::join::grid::Grid;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 
 /// A grid over the region where pairs are possible.
@@ -13,7 +13,7 @@ pub(super) struct GridOf<const D: usize> {
 }
 
 /// Returns the grid for sets with these bounding boxes, or `None` if no pair is possible.
-pub(super) fn grid_of<C: Coord, const D: usize>(
+pub(super) fn grid_of<C: Float, const D: usize>(
     [left, right]: [[[C; D]; 2]; 2],
     params: &JoinParams<C>,
 ) -> Option<GridOf<D>> {
@@ -37,12 +37,12 @@ pub(super) fn grid_of<C: Coord, const D: usize>(
 }
 
 /// Returns the largest difference of two near points along an axis.
-pub(super) fn reach<C: Coord>(params: &JoinParams<C>) -> f64 {
+pub(super) fn reach<C: Float>(params: &JoinParams<C>) -> f64 {
     reach_of(params.norm, params.bound)
 }
 
 /// Returns the largest difference along an axis of two coordinates whose distance is at most `bound`.
-pub(super) fn reach_of<C: Coord>(norm: Norm, bound: C) -> f64 {
+pub(super) fn reach_of<C: Float>(norm: Norm, bound: C) -> f64 {
     let bound = bound.to_f64();
     match norm {
         // Squares below the least normal number, 2^-126 or 2^-1022, lose precision or underflow to 0.

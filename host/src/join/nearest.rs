@@ -12,7 +12,7 @@ use crate::query::{DeviceIndex, DeviceQueries, Neighbors, QueryOptions, SpatialI
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
 use kauri_kernels::policy::JOIN;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 
 /// The index that a [`KnnJoin`] searches. Results do not depend on it.
@@ -67,7 +67,7 @@ pub struct KnnJoin<C> {
     index: KnnIndex,
 }
 
-impl<C: Coord> KnnJoin<C> {
+impl<C: Float> KnnJoin<C> {
     /// Creates a join with the `k` nearest points at any distance.
     pub fn new(k: usize) -> Self {
         Self { k, within: None, norm: Norm::Euclidean, index: KnnIndex::Auto }
@@ -91,7 +91,12 @@ impl<C: Coord> KnnJoin<C> {
     /// # Errors
     /// The errors of [`KdTree::build`] for points; [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative
     /// or NaN; [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
-    pub fn run<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<Neighbors<P>> {
+    pub fn run<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: &[P],
+    ) -> Result<Neighbors<P>> {
         let _span =
             tracing::debug_span!("knn_join", k = self.k, left = left.len(), right = right.len()).entered();
         if let (Some(params), Some(gpu)) = (self.grid_params::<P>()?, gpu_of!(device))
@@ -134,7 +139,7 @@ impl<C: Coord> KnnJoin<C> {
     }
 
     /// Validates the distance. Returns the parameters of a join by a grid, if a grid is possible.
-    pub(super) fn grid_params<P: Point<Coord = C>>(&self) -> Result<Option<JoinParams<C>>> {
+    pub(super) fn grid_params<P: Point<Coord: Coord<Distance = C>>>(&self) -> Result<Option<JoinParams<C>>> {
         let params = |epsilon| JoinParams::of_any_dims::<P>(epsilon, self.norm, Curve::Linear, Pairing::All);
         // Kernels have a 32-bit k.
         let is_k_valid = self.k > 0 && u32::try_from(self.k).is_ok();
@@ -147,12 +152,12 @@ impl<C: Coord> KnnJoin<C> {
         if self.index == KnnIndex::Grid { f64::INFINITY } else { JOIN.nearest_by_cells_to(self.k) }
     }
 
-    fn options<P: Point<Coord = C>>(&self) -> QueryOptions<P> {
+    fn options<P: Point<Coord: Coord<Distance = C>>>(&self) -> QueryOptions<P> {
         QueryOptions { radius: self.within, norm: self.norm, ..QueryOptions::default() }
     }
 
     /// Joins sets in host memory by a grid on a GPU, or returns `None` if a tree is faster.
-    fn run_by_grid<P: Point<Coord = C>>(
+    fn run_by_grid<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         params: &JoinParams<C>,

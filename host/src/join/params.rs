@@ -8,7 +8,7 @@ use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
 use kauri_kernels::join::score::{ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::JOIN;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::{Norm, along};
 use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
@@ -51,9 +51,9 @@ pub enum Lookup {
     Cells,
 }
 
-impl<C: Coord> JoinParams<C> {
+impl<C: Float> JoinParams<C> {
     /// Validates the distance of a join by a grid.
-    pub(super) fn new<P: Point<Coord = C>>(
+    pub(super) fn new<P: Point<Coord: Coord<Distance = C>>>(
         epsilon: C,
         norm: Norm,
         curve: Curve,
@@ -64,7 +64,7 @@ impl<C: Coord> JoinParams<C> {
     }
 
     /// Validates the distance of a join that falls back to a tree for points with too many dimensions for a grid.
-    pub(super) fn of_any_dims<P: Point<Coord = C>>(
+    pub(super) fn of_any_dims<P: Point<Coord: Coord<Distance = C>>>(
         epsilon: C,
         norm: Norm,
         curve: Curve,

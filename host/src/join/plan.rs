@@ -12,9 +12,9 @@ use super::top_k::TopKDistanceJoin;
 use crate::device::Device;
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
-use crate::point::Point;
+use crate::point::{DistanceOf, Point, are_floats_copied};
 use crate::query::item_bytes;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::words::Bits128;
 use std::fmt;
 
@@ -133,22 +133,22 @@ impl fmt::Display for Bytes {
 /// Returns the plan of a join by a method, which takes `temp_bytes` on a GPU.
 fn plan_of<P: Point>(
     device: &Device,
-    memory: &MemoryPlan<P::Coord>,
+    memory: &MemoryPlan<DistanceOf<P>>,
     method: JoinMethod,
     score_bytes: usize,
     [temp_bytes, pair_bytes]: [u64; 2],
 ) -> JoinPlan {
     let (is_on_gpu, num_points) = (!device.is_cpu(), memory.lens);
     let num_sets = if memory.params.pairing.is_self_join() { 1 } else { 2 };
-    let point_bytes = P::DIMS * size_of::<P::Coord>();
-    let copied = if is_on_gpu || P::CONVERTED { point_bytes } else { 0 };
+    let point_bytes = P::DIMS * size_of::<DistanceOf<P>>();
+    let copied = if is_on_gpu || are_floats_copied::<P>() { point_bytes } else { 0 };
     let copied = copied + if is_on_gpu { score_bytes } else { 0 };
     let bytes = |of_point: usize, len: usize| (len as u64).saturating_mul(of_point as u64);
     // Code, id, coordinates and score of each point in the order of cells; the pairs to sort, of one set at a time; and the trees of
     // overfull cells, which may contain all points of the build side.
     let in_order = size_of::<u64>() + size_of::<u32>() + point_bytes + if score_bytes > 0 { 8 } else { 0 };
     let sorted = bytes(size_of::<(u64, u32)>(), num_points[0].max(num_points[1]));
-    let trees = bytes(cpu::tree_bytes::<P::Coord>(P::DIMS), num_points[0]);
+    let trees = bytes(cpu::tree_bytes::<DistanceOf<P>>(P::DIMS), num_points[0]);
     let on_cpu = num_points.iter().map(|&len| bytes(in_order, len)).sum::<u64>() + sorted + trees;
     JoinPlan {
         device: device.to_string(),
@@ -161,7 +161,7 @@ fn plan_of<P: Point>(
     }
 }
 
-impl<C: Coord> TopKDistanceJoin<C> {
+impl<C: Float> TopKDistanceJoin<C> {
     /// Plans [`run`](Self::run) with these sets. Takes O(n) time on the CPU and no device memory.
     ///
     /// ```
@@ -177,7 +177,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`run`](Self::run) that concern points, distance and weights.
-    pub fn plan<P: Point<Coord = C>, S: Score>(
+    pub fn plan<P: Point<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         device: &Device,
         left: Scored<'_, P, S>,
@@ -200,12 +200,12 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 }
 
-impl<C: Coord> DistanceJoin<C> {
+impl<C: Float> DistanceJoin<C> {
     /// Plans [`rows`](Self::rows) with these sets, or [`self_rows`](Self::self_rows) with one; see [`TopKDistanceJoin::plan`].
     ///
     /// # Errors
     /// The errors of [`rows`](Self::rows) that concern points and distance.
-    pub fn plan<P: Point<Coord = C>>(
+    pub fn plan<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[P],
@@ -223,12 +223,17 @@ impl<C: Coord> DistanceJoin<C> {
     }
 }
 
-impl<C: Coord> KnnJoin<C> {
+impl<C: Float> KnnJoin<C> {
     /// Plans [`run`](Self::run) with these sets; see [`TopKDistanceJoin::plan`].
     ///
     /// # Errors
     /// The errors of [`run`](Self::run) that concern points and distance.
-    pub fn plan<P: Point<Coord = C>>(&self, device: &Device, left: &[P], right: &[P]) -> Result<JoinPlan> {
+    pub fn plan<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        device: &Device,
+        left: &[P],
+        right: &[P],
+    ) -> Result<JoinPlan> {
         let result = (right.len() as u64).saturating_mul(self.k as u64).saturating_mul(item_bytes::<C>());
         let params = self.grid_params::<P>()?;
         let coords = checked_sets(left, right)?;
@@ -240,7 +245,7 @@ impl<C: Coord> KnnJoin<C> {
             }
         }
         let tree = KdTree::<P>::plan(device, left.len(), &KdTreeOptions::default());
-        let queries = (right.len() * P::DIMS * size_of::<C>()) as u64;
+        let queries = (right.len() * P::DIMS * size_of::<P::Coord>()) as u64;
         Ok(JoinPlan {
             device: device.to_string(),
             num_points: [left.len(), right.len()],

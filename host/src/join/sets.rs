@@ -2,10 +2,10 @@
 
 use crate::device::{Buffer, Stream};
 use crate::error::{self, Result};
-use crate::point::{Point, checked_coordinates};
+use crate::point::{DistanceOf, Point, checked_floats};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::borrow::Cow;
 
 /// Most points or boxes of a set: ids are 32-bit, and the last id stands for none.
@@ -17,10 +17,13 @@ pub(super) fn check_count(len: usize) -> Result<()> {
 }
 
 /// Validates a left and a right set and returns their coordinates.
-pub(super) fn checked_sets<'a, P: Point>(left: &'a [P], right: &'a [P]) -> Result<[Cow<'a, [P::Coord]>; 2]> {
+pub(super) fn checked_sets<'a, P: Point>(
+    left: &'a [P],
+    right: &'a [P],
+) -> Result<[Cow<'a, [DistanceOf<P>]>; 2]> {
     check_count(left.len())?;
     check_count(right.len())?;
-    Ok([checked_coordinates(left, "left point")?, checked_coordinates(right, "right point")?])
+    Ok([checked_floats(left, "left point")?, checked_floats(right, "right point")?])
 }
 
 /// The points or boxes of a join in host memory.
@@ -44,26 +47,26 @@ impl<'a, T> HostSets<'a, T> {
 
 impl<'a, P: Point> HostSets<'a, P> {
     /// Validates the points.
-    pub(super) fn validate(self) -> Result<HostSides<'a, P::Coord>> {
+    pub(super) fn validate(self) -> Result<HostSides<'a, DistanceOf<P>>> {
         let Self { left, right, .. } = self;
         check_count(left.len())?;
-        let probe = checked_coordinates(left, if right.is_some() { "left point" } else { "point" })?;
+        let probe = checked_floats(left, if right.is_some() { "left point" } else { "point" })?;
         let right = right.map(|right| {
             check_count(right.len())?;
-            checked_coordinates(right, "right point")
+            checked_floats(right, "right point")
         });
         Ok(HostSides { build: right.transpose()?, probe })
     }
 }
 
 /// The validated coordinates of a join in host memory: the right set is the build side, the left set the probe side.
-pub(super) struct HostSides<'a, C: Coord> {
+pub(super) struct HostSides<'a, C: Float> {
     /// `None` if a set is joined with itself.
     pub(super) build: Option<Cow<'a, [C]>>,
     pub(super) probe: Cow<'a, [C]>,
 }
 
-impl<C: Coord> HostSides<'_, C> {
+impl<C: Float> HostSides<'_, C> {
     /// Returns the coordinates as [build, probe].
     pub(super) fn slices(&self) -> [&[C]; 2] {
         [self.build.as_ref().unwrap_or(&self.probe), &self.probe]
@@ -77,7 +80,7 @@ pub(super) struct UploadedSides<C> {
     probe: Buffer<C>,
 }
 
-impl<C: Coord> UploadedSides<C> {
+impl<C: Float> UploadedSides<C> {
     /// Uploads coordinates given as [build, probe]; the points of a self join only once.
     pub(super) fn new(stream: &Stream, [build, probe]: [&[C]; 2], is_self_join: bool) -> Result<Self> {
         let upload = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
@@ -92,7 +95,7 @@ impl<C: Coord> UploadedSides<C> {
 }
 
 /// Checks lengths and devices of a probe side, and of a build side unless a set is joined with itself. Returns [build, probe].
-pub(super) fn sides_on_device<'a, C: Coord>(
+pub(super) fn sides_on_device<'a, C: Float>(
     stream: &Stream,
     dims: usize,
     probe: &'a Buffer<C>,

@@ -16,7 +16,7 @@ use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::Curve;
 use kauri_kernels::join::score::{ScoreFunction, Scoring};
 use kauri_kernels::join::threshold::CustomScoreLaunch;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 use kauri_kernels::thread::words::Bits128;
 
@@ -140,7 +140,7 @@ impl IntoIterator for TopPairs {
     }
 }
 
-impl<C: Coord> TopKDistanceJoin<C> {
+impl<C: Float> TopKDistanceJoin<C> {
     /// Creates a join of the `k` best pairs within `epsilon`, inclusive, by the sum of their scores. For [`LonLat`](crate::LonLat)
     /// `epsilon` is in meters.
     pub fn new(epsilon: C, k: usize) -> Self {
@@ -210,7 +210,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// [`Error::StrategyLimit`](crate::Error::StrategyLimit) if the strategy keeps fewer pairs than `k`;
     /// [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the pairs do not fit into memory;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
-    pub fn run<P: Point<Coord = C>, S: Score>(
+    pub fn run<P: Point<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         device: &Device,
         left: Scored<'_, P, S>,
@@ -234,7 +234,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     /// [`Error::Shape`](crate::Error::Shape) if the numbers of scores and points differ,
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`run`](Self::run) that
     /// do not concern points and scores.
-    pub fn run_on<P: Point<Coord = C>, S: Score>(
+    pub fn run_on<P: Point<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -265,7 +265,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`run`](Self::run) that do not concern scores and strategies.
-    pub fn run_custom<P: Point<Coord = C>>(
+    pub fn run_custom<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         left: &[P],
         right: &[P],
@@ -287,7 +287,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     ///
     /// # Errors
     /// The errors of [`run_on`](Self::run_on) and of `launch`.
-    pub fn run_custom_on<P: Point<Coord = C>>(
+    pub fn run_custom_on<P: Point<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -303,7 +303,7 @@ impl<C: Coord> TopKDistanceJoin<C> {
     }
 
     /// Validates the parameters of a join of sets of `lens` points.
-    pub(super) fn params<P: Point<Coord = C>, S: Score>(
+    pub(super) fn params<P: Point<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         lens: [usize; 2],
     ) -> Result<TopKParams<JoinParams<C>>> {

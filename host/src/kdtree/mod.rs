@@ -47,6 +47,7 @@ use crate::stats::Stats;
 use backend::{Backend, GpuBackend};
 use gpu::GpuTree;
 use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -223,6 +224,11 @@ impl<P: Point> SealedIndex for KdTree<P> {}
 
 impl<P: Point> SpatialIndex for KdTree<P> {
     type Point = P;
+    type StoredCoord = P::Coord;
+
+    fn to_stored(coords: Cow<'_, [P::Coord]>) -> Result<Cow<'_, [P::Coord]>> {
+        Ok(coords)
+    }
 
     fn device(&self) -> &Device {
         &self.device
@@ -247,7 +253,7 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
 }
 
 /// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs the
-/// `match` for the coordinate type that `coords` contains, `f32` or `f64`.
+/// `match` for the coordinate type that `coords` contains.
 fn build(
     device: &Device,
     coords: Coords<'_>,

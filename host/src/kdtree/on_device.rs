@@ -11,7 +11,7 @@ use crate::stats::Stats;
 
 impl<P: Point> KdTree<P> {
     /// Builds a tree over points in device memory. `coords` has the coordinates that [`Point::coordinates`] returns, one point after
-    /// another: the array itself for arrays of floats, `f64` for arrays of integers.
+    /// another: the array itself for arrays of floats and of `i32`, `f64` for arrays of `i64`.
     ///
     /// The host does not check the coordinates. If one is not finite or is too large, queries may miss points, and nothing worse happens.
     /// The tree is complete when the stream has done the work.

@@ -1,6 +1,6 @@
 //! Files of left-balanced trees.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
@@ -39,7 +39,7 @@ pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result
     match first_unusable(&coords.items, is_usable) {
         None => Ok(()),
         Some(i) => {
-            let (value, limit, axis) = (coords.items[i].to_f64(), C::LIMIT.to_f64(), i % dims);
+            let (value, limit, axis) = (coords.items[i].to_f64(), C::Distance::LIMIT.to_f64(), i % dims);
             Err(coords
                 .corrupt(i, format!("{value:e} on axis {axis}, where magnitudes are at most {limit:e}")))
         }
@@ -49,6 +49,7 @@ pub(crate) fn check_coords<C: Coord>(coords: &Section<C>, dims: usize) -> Result
 impl<P: Point> Stored for KdTree<P> {
     const KIND: &'static str = "kdtree";
     type Point = P;
+    type Coord = P::Coord;
 
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
         self.backend().sections(&mut |Sections { coords, ids, axes }| {

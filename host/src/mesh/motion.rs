@@ -6,7 +6,7 @@ use std::f64::consts::TAU;
 use super::triangle_mesh::{Mesh, TASK_TRIANGLES};
 use crate::error::{Result, check_len};
 use crate::parallel;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Amplitude of [`Motion::Waves`] relative to the longest side, and number of waves along it.
 const WAVE_HEIGHT: f64 = 0.05;

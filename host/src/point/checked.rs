@@ -1,11 +1,11 @@
 //! The conversion from points to coordinates. Every index, query and join uses it, so that an implementation of
 //! [`Point`] outside of kauri cannot break their invariants.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use std::borrow::Cow;
 
 use super::scalar::first_unusable;
-use super::{MAX_DIMS, Point};
+use super::{Dispatch, DistanceOf, MAX_DIMS, Point};
 use crate::error::{Error, Result, check_len};
 
 /// Tells whether an implementation of [`Point`] checks every coordinate itself. Only kauri's own types can claim this,
@@ -52,7 +52,7 @@ pub(crate) const fn dims<P: Point>() -> usize {
     P::DIMS
 }
 
-/// Returns the coordinates of points, point by point: [`Point::DIMS`] per point, finite, and at most [`Coord::LIMIT`].
+/// Returns the coordinates of points, point by point: [`Point::DIMS`] per point, finite, and at most [`Float::LIMIT`].
 /// `what` names the points in errors.
 ///
 /// Types of other crates need one more pass over the coordinates than kauri's own, which have checked each coordinate
@@ -70,9 +70,23 @@ pub(crate) fn checked_coordinates<'a, P: Point>(
     Ok(coords)
 }
 
+/// Returns the coordinates of points as [`checked_coordinates`] does, in the type of distances: for joins and balanced trees, which are not
+/// compiled for integers.
+pub(crate) fn checked_floats<'a, P: Point>(
+    points: &'a [P],
+    what: &'static str,
+) -> Result<Cow<'a, [DistanceOf<P>]>> {
+    P::Coord::widened(checked_coordinates(points, what)?)
+}
+
+/// True if [`checked_floats`] makes a copy of the coordinates, which then counts as temporary memory.
+pub(crate) const fn are_floats_copied<P: Point>() -> bool {
+    P::CONVERTED || size_of::<P::Coord>() != size_of::<DistanceOf<P>>()
+}
+
 /// Returns true for a coordinate that an index accepts; false for NaN.
 pub(crate) fn is_usable<C: Coord>(x: C) -> bool {
-    x.abs() <= C::LIMIT
+    x.widen().abs() <= C::Distance::LIMIT
 }
 
 /// Returns the error of the first coordinate that an index does not accept. `index` maps the position of a point here
@@ -84,6 +98,6 @@ pub(crate) fn check_each_coordinate<C: Coord>(
     index: impl Fn(usize) -> u64,
 ) -> Result<()> {
     let Some(position) = first_unusable(coords, is_usable) else { return Ok(()) };
-    let (value, limit) = (coords[position].to_f64(), C::LIMIT.to_f64());
+    let (value, limit) = (coords[position].to_f64(), C::Distance::LIMIT.to_f64());
     Err(Error::invalid_coordinate(what, index(position / dims), position % dims, value, limit))
 }

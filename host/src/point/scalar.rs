@@ -1,6 +1,6 @@
 //! The number types of points.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::borrow::Cow;
 
 use super::{CHECK_CHUNK, converted};
@@ -25,15 +25,16 @@ const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
 /// # Ok::<(), kauri::Error>(())
 /// ```
 ///
-/// An index computes with floats as they are, and with integers as `f64`, which represents them exactly: their order on
-/// an axis is exact. Squared distances are exact up to 2^53; above, they are rounded to the same bits on every backend,
-/// as are differences of `i64` above 2^53. Points whose distances round to the same number are ordered by id.
+/// An index stores floats and `i32` as they are, and `i64` as `f64`. It computes distances between integers in `f64`, which represents them
+/// exactly: their order on an axis is exact. Squared distances are exact up to 2^53; above, they are rounded to the same bits on every
+/// backend, as are differences of `i64` above 2^53. Points whose distances round to the same number are ordered by id.
+///
+/// Only k-d trees, quadtrees and octrees store `i32`; balanced trees and joins convert the coordinates to `f64`, twice the memory.
 pub trait Scalar: private::Sealed + Copy + Send + Sync + 'static {
-    /// The type of the coordinates inside an index, and of distances, radii and periods: the float itself, or `f64` for
-    /// integers.
+    /// The type of the coordinates inside an index: the type itself, or `f64` for `i64`.
     type Coord: Coordinate;
-    /// The largest magnitude accepted: [`Coord::LIMIT`] for floats, 2^53 for integers.
-    const LARGEST: Self::Coord;
+    /// The largest magnitude accepted: [`Float::LIMIT`] for floats, 2^53 for integers.
+    const LARGEST: f64;
     /// True if [`coordinates`](Scalar::coordinates) makes a copy.
     const CONVERTED: bool;
     /// The name of the type in Rust.
@@ -63,14 +64,14 @@ macro_rules! floats {
 
         impl Scalar for $Float {
             type Coord = $Float;
-            const LARGEST: $Float = <$Float as Coord>::LIMIT;
+            const LARGEST: f64 = <$Float as Float>::LIMIT as f64;
             const CONVERTED: bool = false;
             const TYPE_NAME: &'static str = stringify!($Float);
 
             #[inline(always)]
             fn is_usable(self) -> bool {
                 // False for NaN.
-                self.abs() <= Self::LARGEST
+                self.abs() <= Self::LIMIT
             }
 
             fn to_coord(self) -> $Float {
@@ -84,31 +85,48 @@ macro_rules! floats {
     )*};
 }
 
-macro_rules! integers {
-    ($($Integer:ident)*) => {$(
-        impl private::Sealed for $Integer {}
+floats!(f32 f64);
 
-        impl Scalar for $Integer {
-            type Coord = f64;
-            const LARGEST: f64 = MAX_EXACT as f64;
-            const CONVERTED: bool = true;
-            const TYPE_NAME: &'static str = stringify!($Integer);
+impl private::Sealed for i32 {}
 
-            #[inline(always)]
-            fn is_usable(self) -> bool {
-                u64::from(self.unsigned_abs()) <= MAX_EXACT.unsigned_abs()
-            }
+impl Scalar for i32 {
+    type Coord = i32;
+    const LARGEST: f64 = MAX_EXACT as f64;
+    const CONVERTED: bool = false;
+    const TYPE_NAME: &'static str = "i32";
 
-            #[inline(always)]
-            fn to_coord(self) -> f64 {
-                self as f64
-            }
-        }
-    )*};
+    #[inline(always)]
+    fn is_usable(self) -> bool {
+        true
+    }
+
+    fn to_coord(self) -> i32 {
+        self
+    }
+
+    fn coordinates(numbers: &[i32]) -> Result<Cow<'_, [i32]>> {
+        Ok(Cow::Borrowed(numbers))
+    }
 }
 
-floats!(f32 f64);
-integers!(i32 i64);
+impl private::Sealed for i64 {}
+
+impl Scalar for i64 {
+    type Coord = f64;
+    const LARGEST: f64 = MAX_EXACT as f64;
+    const CONVERTED: bool = true;
+    const TYPE_NAME: &'static str = "i64";
+
+    #[inline(always)]
+    fn is_usable(self) -> bool {
+        self.unsigned_abs() <= MAX_EXACT.unsigned_abs()
+    }
+
+    #[inline(always)]
+    fn to_coord(self) -> f64 {
+        self as f64
+    }
+}
 
 /// Returns the index of the first number that is not usable.
 pub(crate) fn first_unusable<S: Copy + Sync>(
@@ -138,7 +156,7 @@ mod tests {
             assert!(!beyond.is_usable(), "{beyond}");
         }
         for usable in [i32::MIN, -1, 0, i32::MAX] {
-            assert!(usable.is_usable() && usable.to_coord() as i32 == usable, "{usable}");
+            assert!(usable.is_usable() && usable.to_coord() == usable, "{usable}");
         }
     }
 

@@ -1,8 +1,8 @@
-//! Bounding box of points: the least and the greatest coordinate on every axis, for points of 1 to 8 dimensions, `f32`
-//! or `f64`. Each point is read once.
+//! Bounding box of points: the least and the greatest coordinate on every axis, for points of 1 to 8 dimensions, `f32`,
+//! `f64` or `i32`. Each point is read once.
 //!
 //! -0.0 counts as 0.0. NaN coordinates are ignored. On an axis without any number, and for no points at all, the least
-//! coordinate is infinity and the greatest is -infinity. The result has the same bits on every run.
+//! coordinate is infinity and the greatest is -infinity (of `i32`, the greatest and the least number). The result has the same bits on every run.
 
 use super::planned::{bytes_of, carve};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};

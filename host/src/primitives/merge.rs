@@ -19,7 +19,7 @@ use cuda_std::mem::SliceMut;
 use kauri_kernels::policy::MERGE;
 pub use kauri_kernels::primitives::merge::MergeOrder;
 use kauri_kernels::primitives::merge::{TwoRuns, primitives_merge, primitives_merge_partition};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::words::Words;
 
@@ -121,7 +121,7 @@ pub(crate) struct MergePoints {
 
 impl MergePoints {
     /// Plans merges of runs with up to `len` points in total.
-    pub(crate) fn plan<C: Coord>(layout: &mut Layout, len: usize) -> Self {
+    pub(crate) fn plan<C: Float>(layout: &mut Layout, len: usize) -> Self {
         Self { splits: plan_splits::<C>(layout, len) }
     }
 
@@ -129,7 +129,7 @@ impl MergePoints {
     ///
     /// # Safety
     /// Like [`merge`]; `lookup` has the points of the ids.
-    pub(crate) unsafe fn run<C: Coord>(
+    pub(crate) unsafe fn run<C: Float>(
         &self,
         temp: &Temp<'_>,
         [first, second]: [Source<'_, C, u32>; 2],

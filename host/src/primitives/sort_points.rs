@@ -13,11 +13,11 @@ use kauri_kernels::primitives::merge_sort::primitives_super_keys;
 use kauri_kernels::primitives::sort_points::{
     primitives_sort_points_merge, primitives_sort_points_partition, primitives_sort_points_tiles,
 };
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::Fold;
 
 /// Returns the bytes of temporary memory that [`sort_points`] takes for `len` points.
-pub fn plan_points<C: Coord>(len: usize) -> u64 {
+pub fn plan_points<C: Float>(len: usize) -> u64 {
     bytes_of(|layout| SortPoints::<C>::plan(layout, len))
 }
 
@@ -31,7 +31,7 @@ pub fn plan_points<C: Coord>(len: usize) -> u64 {
 /// # Errors
 /// [`Error::Shape`] if the lengths differ or there is no such axis, [`Error::TooManyItems`] for more than 2^32 points,
 /// [`Error::WrongDevice`], [`Error::OutOfMemory`], and errors of the driver.
-pub fn sort_points<C: Coord, const D: usize>(
+pub fn sort_points<C: Float, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
     points: &Buffer<[C; D]>,
@@ -65,7 +65,7 @@ where
 /// The temporary memory of sorts of up to a number of points.
 pub(crate) struct SortPoints<C>(MergeSort<C, u32>);
 
-impl<C: Coord> SortPoints<C> {
+impl<C: Float> SortPoints<C> {
     /// Plans sorts of up to `len` points.
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
         Self(MergeSort::plan(layout, len))
@@ -93,7 +93,7 @@ impl<C: Coord> SortPoints<C> {
     }
 }
 
-impl<C: Coord> SortKernels<C, u32> for SuperKey {
+impl<C: Float> SortKernels<C, u32> for SuperKey {
     type SortTiles<const ITEMS: usize> = primitives_sort_points_tiles<C, ITEMS>;
     type Partition = primitives_sort_points_partition<C>;
     type MergeRuns<const ITEMS: usize> = primitives_sort_points_merge<C, ITEMS>;

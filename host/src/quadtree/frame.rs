@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::quadtree::options::{QuadtreeOptions, RootCell};
 use kauri_kernels::quadtree::frame::Frame;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 
 /// Returns the frame of points with these bounds; the bounds of an empty set are ignored. Refuses bounds beyond the largest coordinate,
 /// which points in device memory can have.
@@ -13,7 +13,7 @@ pub(crate) fn frame_of_bounds<C: Coord, const D: usize>(
     options: &QuadtreeOptions,
 ) -> Result<Frame<D>> {
     let [low, high] = if is_empty { [[0.0; D]; 2] } else { bounds.map(|corner| corner.map(|x| x.to_f64())) };
-    let limit = C::LIMIT.to_f64();
+    let limit = C::Distance::LIMIT.to_f64();
     for (axis, (low, high)) in low.into_iter().zip(high).enumerate() {
         for value in [low, high] {
             if value.is_nan() || value.abs() > limit {

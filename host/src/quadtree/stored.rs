@@ -58,6 +58,7 @@ pub(super) fn options_in_file(options: &QuadtreeOptions) -> [u32; 2] {
 impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
     const KIND: &'static str = "quadtree";
     type Point = P;
+    type Coord = P::Coord;
 
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()> {
         let (coords, ids, nodes) = (self.coords()?, self.ids()?, self.nodes()?);

@@ -401,6 +401,11 @@ impl<P: CartesianPoint<D>, const D: usize> SealedIndex for CellTree<P, D> {}
 /// ```
 impl<P: CartesianPoint<D>, const D: usize> SpatialIndex for CellTree<P, D> {
     type Point = P;
+    type StoredCoord = P::Coord;
+
+    fn to_stored(coords: Cow<'_, [P::Coord]>) -> Result<Cow<'_, [P::Coord]>> {
+        Ok(coords)
+    }
 
     fn device(&self) -> &Device {
         self.device()

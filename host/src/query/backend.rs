@@ -63,10 +63,10 @@ impl<'a, C: Coord> ValidatedQueries<'a, C> {
 
 /// A query for the `k` nearest points of each of some queries.
 #[derive(Clone, Copy)]
-pub struct NearestQuery<'a, C> {
+pub struct NearestQuery<'a, C: Coord> {
     pub(crate) queries: ValidatedQueries<'a, C>,
     pub(crate) k: usize,
-    pub(crate) options: &'a ValidatedOptions<C>,
+    pub(crate) options: &'a ValidatedOptions<C::Distance>,
 }
 
 /// Rows of `k` nearest points, one behind the other: ids and distances.
@@ -74,10 +74,10 @@ pub(crate) type NearestRows<C> = (Vec<u32>, Vec<C>);
 
 /// A range query: a row of points for each query or box.
 #[derive(Clone, Copy)]
-pub struct RangeQuery<'a, C> {
+pub struct RangeQuery<'a, C: Coord> {
     pub(crate) regions: Regions<'a, C>,
     /// Only their mask is used for boxes.
-    pub(crate) options: &'a ValidatedOptions<C>,
+    pub(crate) options: &'a ValidatedOptions<C::Distance>,
 }
 
 /// The region of each row of a range query.
@@ -112,7 +112,7 @@ impl<'a, C: Coord> RangeQuery<'a, C> {
     /// Bytes of a found point.
     pub(crate) fn item_bytes(&self) -> u64 {
         match self.regions {
-            Regions::Within(_) => item_bytes::<C>(),
+            Regions::Within(_) => item_bytes::<C::Distance>(),
             Regions::InBoxes(..) => size_of::<u32>() as u64,
         }
     }
@@ -121,16 +121,29 @@ impl<'a, C: Coord> RangeQuery<'a, C> {
 /// The queries of one index on its device.
 pub trait QueryBackend<C: Coord>: Send + Sync {
     /// Checks that all queries are within a period of the points; called before any query with periods runs.
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()>;
+    fn check_queries(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+    ) -> Result<()>;
     /// Returns the coordinates of all points by id, which the caller passes as the queries of a self-query; `None` if the backend reads
     /// its own points instead.
     fn self_coords(&self) -> Result<Option<Cow<'_, [C]>>> {
         Ok(None)
     }
     /// Appends the rows of the nearest points to `rows`, which are empty and have the capacity.
-    fn nearest(&self, query: NearestQuery<'_, C>, rows: NearestRows<C>) -> Result<NearestRows<C>>;
+    fn nearest(
+        &self,
+        query: NearestQuery<'_, C>,
+        rows: NearestRows<C::Distance>,
+    ) -> Result<NearestRows<C::Distance>>;
     /// Writes the nearest points of one query over padding, as many as there are entries, at least one.
-    fn nearest_of_one(&self, query: NearestQuery<'_, C>, ids: &mut [u32], dist2: &mut [C]) -> Result<()> {
+    fn nearest_of_one(
+        &self,
+        query: NearestQuery<'_, C>,
+        ids: &mut [u32],
+        dist2: &mut [C::Distance],
+    ) -> Result<()> {
         let row = self.nearest(query, result_rows(1, query.k)?)?;
         ids.copy_from_slice(&row.0);
         dist2.copy_from_slice(&row.1);
@@ -139,13 +152,13 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     /// Counts the points of each row.
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>>;
     /// Finds the points of each row in the order of the tree; [`count`](Self::count) returns their number. Rows of boxes have no distances.
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>>;
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>>;
     /// Delivers the result of a range query in batches; returns `Break` if `visit` stopped it.
     fn range_batches(
         &self,
         query: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitRange<'_, C>,
+        visit: &mut VisitRange<'_, C::Distance>,
     ) -> Result<ControlFlow<()>> {
         deliver_range(self, query, delivery, visit)
     }
@@ -154,25 +167,25 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
         &self,
         query: NearestQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitNearest<'_, C>,
+        visit: &mut VisitNearest<'_, C::Distance>,
     ) -> Result<ControlFlow<()>> {
         deliver_nearest(self, query, delivery, visit)
     }
 }
 
 /// A nearest query with input and result in device memory.
-pub(crate) struct DeviceNearest<'a, C> {
+pub(crate) struct DeviceNearest<'a, C: Coord> {
     pub(crate) stream: &'a Stream,
     pub(crate) workspace: &'a mut Workspace,
     pub(crate) queries: DeviceQueries<'a, C>,
     pub(crate) k: usize,
-    pub(crate) options: &'a DeviceOptions<C>,
+    pub(crate) options: &'a DeviceOptions<C::Distance>,
     pub(crate) ids: &'a mut Buffer<u32>,
-    pub(crate) dist2: &'a mut Buffer<C>,
+    pub(crate) dist2: &'a mut Buffer<C::Distance>,
 }
 
 /// A range query with input in device memory.
-pub(crate) struct DeviceRange<'a, C> {
+pub(crate) struct DeviceRange<'a, C: Coord> {
     pub(crate) stream: &'a Stream,
     pub(crate) workspace: &'a mut Workspace,
     pub(crate) query: DeviceRangeQuery<'a, C>,
@@ -188,13 +201,17 @@ pub(crate) struct DeviceRows<'a, C> {
 /// Queries with input and result in device memory. The host checks lengths and devices, not coordinates.
 pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     /// Copies options to the device.
-    fn prepare(&self, stream: &Stream, options: ValidatedOptions<C>) -> Result<DeviceOptions<C>>;
+    fn prepare(
+        &self,
+        stream: &Stream,
+        options: ValidatedOptions<C::Distance>,
+    ) -> Result<DeviceOptions<C::Distance>>;
     /// Writes the `k` nearest points of each query.
     fn nearest_on(&self, query: DeviceNearest<'_, C>) -> Result<()>;
     /// Counts the points of each row.
     fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()>;
     /// Finds the points of each row, up to the capacity of the arrays.
-    fn find_on(&self, range: DeviceRange<'_, C>, rows: DeviceRows<'_, C>) -> Result<()>;
+    fn find_on(&self, range: DeviceRange<'_, C>, rows: DeviceRows<'_, C::Distance>) -> Result<()>;
     /// Finds the points of each row in buffers of exactly their size; waits for the device.
-    fn find_all_on(&self, range: DeviceRange<'_, C>) -> Result<DeviceWithin<C>>;
+    fn find_all_on(&self, range: DeviceRange<'_, C>) -> Result<DeviceWithin<C::Distance>>;
 }

@@ -7,7 +7,7 @@ use std::ops::{ControlFlow, Range};
 use crate::batches::{Delivery, RowSplitter, split_equal_rows};
 use crate::error::Result;
 use crate::memory;
-use crate::point::{LonLat, Point};
+use crate::point::{DistanceOf, LonLat, Point};
 use crate::query::backend::{NearestQuery, QueryBackend, RangeQuery};
 use crate::query::item_bytes;
 use crate::query::neighbors::NeighborRow;
@@ -43,12 +43,12 @@ pub struct NearestBatch<'a, P: Point> {
     len: usize,
     k: usize,
     ids: &'a [u32],
-    dist2: &'a [P::Coord],
+    dist2: &'a [DistanceOf<P>],
 }
 
 impl<'a, P: Point> NearestBatch<'a, P> {
     /// Takes `k` ids and distances for each query of `rows`.
-    pub(crate) fn new(rows: Range<usize>, k: usize, ids: &'a [u32], dist2: &'a [P::Coord]) -> Self {
+    pub(crate) fn new(rows: Range<usize>, k: usize, ids: &'a [u32], dist2: &'a [DistanceOf<P>]) -> Self {
         Self { first: rows.start, len: rows.len(), k, ids, dist2 }
     }
 
@@ -68,7 +68,7 @@ impl<'a, P: Point> NearestBatch<'a, P> {
     }
 
     /// The matrix of distances, with padding.
-    pub fn dist2(&self) -> &'a [P::Coord] {
+    pub fn dist2(&self) -> &'a [DistanceOf<P>] {
         self.dist2
     }
 
@@ -76,7 +76,7 @@ impl<'a, P: Point> NearestBatch<'a, P> {
     ///
     /// # Panics
     /// If the query is not in the batch.
-    pub fn row(&self, query: usize) -> NeighborRow<'a, P::Coord> {
+    pub fn row(&self, query: usize) -> NeighborRow<'a, DistanceOf<P>> {
         let (ids, dist2) = self.padded_row(query);
         NeighborRow::without_padding(ids, dist2)
     }
@@ -85,7 +85,7 @@ impl<'a, P: Point> NearestBatch<'a, P> {
     ///
     /// # Panics
     /// If the query is not in the batch.
-    pub fn padded_row(&self, query: usize) -> (&'a [u32], &'a [P::Coord]) {
+    pub fn padded_row(&self, query: usize) -> (&'a [u32], &'a [DistanceOf<P>]) {
         let row = row_in_batch(query, self.rows());
         let entries = row * self.k..(row + 1) * self.k;
         (&self.ids[entries.clone()], &self.dist2[entries])
@@ -110,7 +110,7 @@ impl<'a> NearestBatch<'a, LonLat> {
 impl<P: Point> Sealed for NearestBatch<'_, P> {}
 
 impl<'a, P: Point> RowView for NearestBatch<'a, P> {
-    type Row = NeighborRow<'a, P::Coord>;
+    type Row = NeighborRow<'a, DistanceOf<P>>;
 
     fn get(self, query: usize) -> Self::Row {
         self.row(query)
@@ -118,7 +118,7 @@ impl<'a, P: Point> RowView for NearestBatch<'a, P> {
 }
 
 impl<'a, P: Point> IntoIterator for NearestBatch<'a, P> {
-    type Item = (usize, NeighborRow<'a, P::Coord>);
+    type Item = (usize, NeighborRow<'a, DistanceOf<P>>);
     type IntoIter = RowsIter<Self>;
 
     fn into_iter(self) -> RowsIter<Self> {
@@ -142,7 +142,7 @@ pub(crate) fn deliver_range<C: Coord, B: QueryBackend<C> + ?Sized>(
     backend: &B,
     query: RangeQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
-    visit: &mut VisitRange<'_, C>,
+    visit: &mut VisitRange<'_, C::Distance>,
 ) -> Result<ControlFlow<()>> {
     let item_bytes = query.item_bytes();
     let mut rows = RowSplitter::new(query.num_rows(), item_bytes, delivery.limits());
@@ -168,9 +168,9 @@ pub(crate) fn deliver_nearest<C: Coord, B: QueryBackend<C> + ?Sized>(
     backend: &B,
     query: NearestQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
-    visit: &mut VisitNearest<'_, C>,
+    visit: &mut VisitNearest<'_, C::Distance>,
 ) -> Result<ControlFlow<()>> {
-    let (NearestQuery { queries, k, .. }, item_bytes) = (query, item_bytes::<C>());
+    let (NearestQuery { queries, k, .. }, item_bytes) = (query, item_bytes::<C::Distance>());
     let (mut ids, mut dist2) = (Vec::new(), Vec::new());
     for rows in split_equal_rows(queries.len, k, item_bytes, delivery.limits())? {
         (ids, dist2) = delivery.produce(|| {

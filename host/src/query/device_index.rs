@@ -5,7 +5,7 @@
 
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::{Error, Result};
-use crate::point::{Cartesian, Point};
+use crate::point::{Cartesian, DistanceOf, Point};
 use crate::query::backend::{DeviceNearest, DeviceQueryBackend, DeviceRange, DeviceRows};
 use crate::query::index::SpatialIndex;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
@@ -64,7 +64,7 @@ pub trait DeviceIndex: SpatialIndex {
         k: usize,
         prepared: &PreparedQuery<Self::Point>,
         ids: &mut Buffer<u32>,
-        dist2: &mut Buffer<CoordOf<Self>>,
+        dist2: &mut Buffer<DistanceOf<Self::Point>>,
     ) -> Result<()> {
         let (backend, options) = (self.on_device()?.accepts(prepared)?, &prepared.options);
         backend.nearest_on(DeviceNearest { stream, workspace, queries, k, options, ids, dist2 })
@@ -113,7 +113,7 @@ pub trait DeviceIndex: SpatialIndex {
         prepared: &PreparedQuery<Self::Point>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<CoordOf<Self>>>,
+        dist2: Option<&mut Buffer<DistanceOf<Self::Point>>>,
     ) -> Result<()> {
         let query = DeviceRangeQuery::Within(&prepared.options, queries);
         let rows = DeviceRows { offsets, ids, dist2 };
@@ -135,7 +135,7 @@ pub trait DeviceIndex: SpatialIndex {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, CoordOf<Self>>,
         prepared: &PreparedQuery<Self::Point>,
-    ) -> Result<DeviceWithin<CoordOf<Self>>> {
+    ) -> Result<DeviceWithin<DistanceOf<Self::Point>>> {
         let query = DeviceRangeQuery::Within(&prepared.options, queries);
         self.on_device()?.accepts(prepared)?.find_all_on(DeviceRange { stream, workspace, query })
     }
@@ -193,7 +193,7 @@ pub trait DeviceIndex: SpatialIndex {
         workspace: &mut Workspace,
         boxes: &Buffer<CoordOf<Self>>,
         prepared: &PreparedQuery<Self::Point>,
-    ) -> Result<DeviceWithin<CoordOf<Self>>>
+    ) -> Result<DeviceWithin<DistanceOf<Self::Point>>>
     where
         Self::Point: Cartesian,
     {

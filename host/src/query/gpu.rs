@@ -144,7 +144,7 @@ impl<C: Coord> BucketIndex<C> {
     }
 
     /// Checks that index, stream and options are on one device.
-    fn check(&self, stream: &Stream, options: &DeviceOptions<C>) -> Result<()> {
+    fn check(&self, stream: &Stream, options: &DeviceOptions<C::Distance>) -> Result<()> {
         self.ids.check_device(stream)?;
         options.check_device(stream)
     }

@@ -1,6 +1,7 @@
 //! The queries of every index of points.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::slice;
 
@@ -8,7 +9,7 @@ use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::Device;
 use crate::error::Result;
 use crate::memory;
-use crate::point::{Cartesian, Point, checked_coordinates};
+use crate::point::{Cartesian, DistanceOf, Point, checked_coordinates};
 use crate::query::backend::{NearestQuery, QueryBackend, RangeQuery, Regions, ValidatedQueries};
 use crate::query::batches::NearestBatch;
 use crate::query::neighbors::{Neighbor, NeighborRow, Neighbors};
@@ -21,7 +22,8 @@ pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
+/// The type of distances in the results of an index.
+type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
 
 /// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
 /// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
@@ -77,6 +79,14 @@ pub trait SpatialIndex: sealed::Sealed {
     /// The type of the points.
     type Point: Point;
 
+    /// The type of the coordinates that the index stores.
+    #[doc(hidden)]
+    type StoredCoord: Coord<Distance = DistanceOf<Self::Point>>;
+
+    /// Converts the coordinates of points to the type that the index stores.
+    #[doc(hidden)]
+    fn to_stored(coords: Cow<'_, [<Self::Point as Point>::Coord]>) -> Result<Cow<'_, [Self::StoredCoord]>>;
+
     /// The device that the index lives on.
     fn device(&self) -> &Device;
 
@@ -84,13 +94,13 @@ pub trait SpatialIndex: sealed::Sealed {
     fn num_points(&self) -> usize;
 
     #[doc(hidden)]
-    fn query_backend(&self) -> Result<&dyn QueryBackend<CoordOf<Self>>>;
+    fn query_backend(&self) -> Result<&dyn QueryBackend<Self::StoredCoord>>;
 
     /// Returns the `k` nearest points of every query, sorted by (distance, id).
     ///
     /// - Result: n x k ids and squared distances, see [`Neighbors`]. Rows are padded with `u32::MAX` and infinity where
     ///   the index has fewer than `k` points; `k` = 0 gives n empty rows.
-    /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the type of the coordinates, for integers `f64`,
+    /// - Squared distances are (dx*dx + dy*dy) + …, in axis order and in the type of the coordinates, for integers in `f64`,
     ///   without contraction: the same bits on every backend.
     /// - Cost: O(log n + k) nodes per query for points spread in few dimensions, and for any number of equal points. Memory beside the
     ///   result: on the CPU at most 32 MiB and O(k) per thread; the first query to an index builds boxes of its subtrees there, which take
@@ -141,7 +151,7 @@ pub trait SpatialIndex: sealed::Sealed {
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest).
-    fn nearest_one(&self, query: &Self::Point) -> Result<Option<Neighbor<CoordOf<Self>>>> {
+    fn nearest_one(&self, query: &Self::Point) -> Result<Option<Neighbor<Distance<Self>>>> {
         self.nearest_one_with(query, &QueryOptions::default())
     }
 
@@ -154,8 +164,8 @@ pub trait SpatialIndex: sealed::Sealed {
         &self,
         query: &Self::Point,
         options: &QueryOptions<Self::Point>,
-    ) -> Result<Option<Neighbor<CoordOf<Self>>>> {
-        let (mut ids, mut dist2) = ([u32::MAX], [CoordOf::<Self>::INFINITY]);
+    ) -> Result<Option<Neighbor<Distance<Self>>>> {
+        let (mut ids, mut dist2) = ([u32::MAX], [Distance::<Self>::INFINITY]);
         nearest_of_one(self, query, options, &mut ids, &mut dist2)?;
         Ok(NeighborRow::without_padding(&ids, &dist2).first())
     }
@@ -176,7 +186,7 @@ pub trait SpatialIndex: sealed::Sealed {
     ///
     /// # Errors
     /// The errors of [`nearest`](SpatialIndex::nearest).
-    fn nearest_k(&self, query: &Self::Point, k: usize) -> Result<Vec<Neighbor<CoordOf<Self>>>> {
+    fn nearest_k(&self, query: &Self::Point, k: usize) -> Result<Vec<Neighbor<Distance<Self>>>> {
         self.nearest_k_with(query, k, &QueryOptions::default())
     }
 
@@ -189,17 +199,17 @@ pub trait SpatialIndex: sealed::Sealed {
         query: &Self::Point,
         k: usize,
         options: &QueryOptions<Self::Point>,
-    ) -> Result<Vec<Neighbor<CoordOf<Self>>>> {
+    ) -> Result<Vec<Neighbor<Distance<Self>>>> {
         const ON_STACK: usize = 64;
         let k = k.min(self.num_points());
-        let mut on_stack = ([u32::MAX; ON_STACK], [CoordOf::<Self>::INFINITY; ON_STACK]);
+        let mut on_stack = ([u32::MAX; ON_STACK], [Distance::<Self>::INFINITY; ON_STACK]);
         let mut on_heap;
         let (ids, dist2) = if k <= ON_STACK {
             (&mut on_stack.0[..k], &mut on_stack.1[..k])
         } else {
-            on_heap = result_rows::<CoordOf<Self>>(1, k)?;
+            on_heap = result_rows::<Distance<Self>>(1, k)?;
             on_heap.0.resize(k, u32::MAX);
-            on_heap.1.resize(k, CoordOf::<Self>::INFINITY);
+            on_heap.1.resize(k, Distance::<Self>::INFINITY);
             (&mut on_heap.0[..], &mut on_heap.1[..])
         };
         nearest_of_one(self, query, options, ids, dist2)?;
@@ -214,7 +224,7 @@ pub trait SpatialIndex: sealed::Sealed {
     fn count_within<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
-        radius: CoordOf<Self>,
+        radius: Distance<Self>,
         options: &QueryOptions<Self::Point>,
     ) -> Result<Vec<u32>> {
         let options = options.clone().radius(radius);
@@ -244,9 +254,9 @@ pub trait SpatialIndex: sealed::Sealed {
     fn within<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
-        radius: CoordOf<Self>,
+        radius: Distance<Self>,
         options: &QueryOptions<Self::Point>,
-    ) -> Result<Rows<Neighbor<CoordOf<Self>>>> {
+    ) -> Result<Rows<Neighbor<Distance<Self>>>> {
         let options = options.clone().radius(radius);
         let mut found = checked(self, queries.into(), &options, |backend, queries, options| {
             backend.find(RangeQuery { regions: Regions::Within(queries), options })
@@ -354,10 +364,10 @@ pub trait SpatialIndex: sealed::Sealed {
     fn within_batches<'a>(
         &self,
         queries: impl Into<Queries<'a, Self::Point>>,
-        radius: CoordOf<Self>,
+        radius: Distance<Self>,
         options: &QueryOptions<Self::Point>,
         batches: &mut Batches<'_>,
-        mut visit: impl FnMut(RowsBatch<'_, Neighbor<CoordOf<Self>>>) -> ControlFlow<()>,
+        mut visit: impl FnMut(RowsBatch<'_, Neighbor<Distance<Self>>>) -> ControlFlow<()>,
     ) -> Result<Delivered> {
         let QueryOptions { sorted, .. } = *options;
         let options = options.clone().radius(radius);
@@ -409,7 +419,7 @@ fn nearest_of_one<I: SpatialIndex + ?Sized>(
     query: &I::Point,
     options: &QueryOptions<I::Point>,
     ids: &mut [u32],
-    dist2: &mut [CoordOf<I>],
+    dist2: &mut [Distance<I>],
 ) -> Result<()> {
     checked(index, Queries::Points(slice::from_ref(query)), options, |backend, queries, options| {
         let query = NearestQuery { queries, k: ids.len(), options };
@@ -423,14 +433,16 @@ fn checked<I: SpatialIndex + ?Sized, R>(
     queries: Queries<'_, I::Point>,
     options: &QueryOptions<I::Point>,
     run: impl FnOnce(
-        &dyn QueryBackend<CoordOf<I>>,
-        ValidatedQueries<'_, CoordOf<I>>,
-        &ValidatedOptions<CoordOf<I>>,
+        &dyn QueryBackend<I::StoredCoord>,
+        ValidatedQueries<'_, I::StoredCoord>,
+        &ValidatedOptions<Distance<I>>,
     ) -> Result<R>,
 ) -> Result<R> {
     let options = ValidatedOptions::new(options, index.num_points())?;
     let (coords, len, first_excluded) = match queries {
-        Queries::Points(points) => (Some(checked_coordinates(points, "query")?), points.len(), None),
+        Queries::Points(points) => {
+            (Some(I::to_stored(checked_coordinates(points, "query")?)?), points.len(), None)
+        }
         Queries::SelfQuery { include_self } => (None, index.num_points(), (!include_self).then_some(0)),
     };
     let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, len, dims: I::Point::DIMS };
@@ -447,12 +459,12 @@ fn checked_boxes<I: SpatialIndex + ?Sized, R>(
     index: &I,
     boxes: &[[I::Point; 2]],
     mask: Option<&PointMask>,
-    run: impl FnOnce(&dyn QueryBackend<CoordOf<I>>, RangeQuery<'_, CoordOf<I>>) -> Result<R>,
+    run: impl FnOnce(&dyn QueryBackend<I::StoredCoord>, RangeQuery<'_, I::StoredCoord>) -> Result<R>,
 ) -> Result<R> {
     if let Some(mask) = mask {
         mask.check(index.num_points())?;
     }
-    let corners = checked_coordinates(boxes.as_flattened(), "corner of a box")?;
+    let corners = I::to_stored(checked_coordinates(boxes.as_flattened(), "corner of a box")?)?;
     let (regions, options) =
         (Regions::InBoxes(&corners, I::Point::DIMS), ValidatedOptions::points(mask.cloned()));
     run(index.query_backend()?, RangeQuery { regions, options: &options })

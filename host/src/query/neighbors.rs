@@ -1,6 +1,6 @@
 //! Neighbors: points found by a query, with their distances.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::fmt;
 use std::iter::{Copied, FusedIterator, Zip};
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::slice;
 
 use crate::error::{Error, Result};
 use crate::memory;
-use crate::point::{LonLat, Point};
+use crate::point::{DistanceOf, LonLat, Point};
 use crate::query::batches::NearestBatch;
 use crate::rows::sealed::{RowValues, Sealed};
 use crate::rows::{RowItem, Rows, RowsBatch, RowsIter, SHOWN_ROWS};
@@ -98,7 +98,7 @@ impl<'a, C: Copy> NeighborRow<'a, C> {
     }
 }
 
-impl<C: Coord> RowValues for NeighborRow<'_, C> {
+impl<C: Float> RowValues for NeighborRow<'_, C> {
     fn part(self, range: Range<usize>) -> Self {
         Self { ids: &self.ids[range.clone()], dist2: &self.dist2[range] }
     }
@@ -157,9 +157,9 @@ impl<C: Copy> DoubleEndedIterator for NeighborIter<'_, C> {
 impl<C: Copy> ExactSizeIterator for NeighborIter<'_, C> {}
 impl<C: Copy> FusedIterator for NeighborIter<'_, C> {}
 
-impl<C: Coord> Sealed for Neighbor<C> {}
+impl<C: Float> Sealed for Neighbor<C> {}
 
-impl<C: Coord> RowItem for Neighbor<C> {
+impl<C: Float> RowItem for Neighbor<C> {
     /// Ids, and as many distances.
     type Values = (Vec<u32>, Vec<C>);
     type Row<'a> = NeighborRow<'a, C>;
@@ -169,7 +169,7 @@ impl<C: Coord> RowItem for Neighbor<C> {
     }
 }
 
-impl<C: Coord> Rows<Neighbor<C>> {
+impl<C: Float> Rows<Neighbor<C>> {
     /// The ids of all rows, row after row.
     pub fn ids(&self) -> &[u32] {
         self.values().ids()
@@ -181,7 +181,7 @@ impl<C: Coord> Rows<Neighbor<C>> {
     }
 }
 
-impl<'a, C: Coord> RowsBatch<'a, Neighbor<C>> {
+impl<'a, C: Float> RowsBatch<'a, Neighbor<C>> {
     /// The ids of all rows of the batch, row after row.
     pub fn ids(&self) -> &'a [u32] {
         self.values().ids()
@@ -221,12 +221,12 @@ pub struct Neighbors<P: Point> {
     len: usize,
     k: usize,
     ids: Vec<u32>,
-    dist2: Vec<P::Coord>,
+    dist2: Vec<DistanceOf<P>>,
 }
 
 impl<P: Point> Neighbors<P> {
     /// Takes `len` rows of `k` entries.
-    pub(crate) fn new(len: usize, k: usize, ids: Vec<u32>, dist2: Vec<P::Coord>) -> Self {
+    pub(crate) fn new(len: usize, k: usize, ids: Vec<u32>, dist2: Vec<DistanceOf<P>>) -> Self {
         debug_assert!(ids.len() == len * k && dist2.len() == len * k);
         Self { len, k, ids, dist2 }
     }
@@ -252,7 +252,7 @@ impl<P: Point> Neighbors<P> {
     }
 
     /// The matrix of distances, as [`Neighbor::dist2`], with padding.
-    pub fn dist2(&self) -> &[P::Coord] {
+    pub fn dist2(&self) -> &[DistanceOf<P>] {
         &self.dist2
     }
 
@@ -260,7 +260,7 @@ impl<P: Point> Neighbors<P> {
     ///
     /// # Panics
     /// If there are not that many queries.
-    pub fn row(&self, query: usize) -> NeighborRow<'_, P::Coord> {
+    pub fn row(&self, query: usize) -> NeighborRow<'_, DistanceOf<P>> {
         self.view().row(query)
     }
 
@@ -268,7 +268,7 @@ impl<P: Point> Neighbors<P> {
     ///
     /// # Panics
     /// If there are not that many queries.
-    pub fn padded_row(&self, query: usize) -> (&[u32], &[P::Coord]) {
+    pub fn padded_row(&self, query: usize) -> (&[u32], &[DistanceOf<P>]) {
         self.view().padded_row(query)
     }
 
@@ -278,7 +278,7 @@ impl<P: Point> Neighbors<P> {
     }
 
     /// Returns the two matrices, ids and distances, with padding.
-    pub fn into_parts(self) -> (Vec<u32>, Vec<P::Coord>) {
+    pub fn into_parts(self) -> (Vec<u32>, Vec<DistanceOf<P>>) {
         (self.ids, self.dist2)
     }
 
@@ -299,7 +299,7 @@ impl Neighbors<LonLat> {
 }
 
 impl<'a, P: Point> IntoIterator for &'a Neighbors<P> {
-    type Item = (usize, NeighborRow<'a, P::Coord>);
+    type Item = (usize, NeighborRow<'a, DistanceOf<P>>);
     type IntoIter = RowsIter<NearestBatch<'a, P>>;
 
     fn into_iter(self) -> Self::IntoIter {
@@ -326,7 +326,7 @@ impl<P: Point> fmt::Debug for Neighbors<P> {
 }
 
 /// Allocates the result matrices (`queries` x `k`), empty: ids and distances.
-pub(crate) fn result_rows<C: Coord>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
+pub(crate) fn result_rows<C: Float>(queries: usize, k: usize) -> Result<(Vec<u32>, Vec<C>)> {
     let count = (queries as u64).saturating_mul(k as u64);
     memory::check_result(count, item_bytes::<C>(), "neighbors")?;
     let allocate = || {

@@ -2,8 +2,9 @@
 
 use crate::device::{Buffer, Stream};
 use crate::error::Result;
-use crate::point::Point;
+use crate::point::{DistanceOf, Point};
 use crate::query::gpu::device_options::DeviceOptions;
+use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -48,7 +49,7 @@ pub enum DeviceQueries<'a, C> {
 /// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points; a quadtree refuses them after
 /// [`CellTree::rebuild_on`](crate::quadtree::CellTree::rebuild_on).
 pub struct PreparedQuery<P: Point> {
-    pub(crate) options: DeviceOptions<P::Coord>,
+    pub(crate) options: DeviceOptions<DistanceOf<P>>,
     /// The identity of the index.
     pub(crate) index: Arc<()>,
     pub(crate) points: PhantomData<fn() -> P>,
@@ -87,9 +88,9 @@ pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
 
 /// A range query in device memory: a row of points for each query or box.
 #[derive(Clone, Copy)]
-pub(crate) enum DeviceRangeQuery<'a, C> {
+pub(crate) enum DeviceRangeQuery<'a, C: Coord> {
     /// The points within the options' bound of each query.
-    Within(&'a DeviceOptions<C>, DeviceQueries<'a, C>),
+    Within(&'a DeviceOptions<C::Distance>, DeviceQueries<'a, C>),
     /// The points of the options' mask in each box, which is its least and then its greatest corner.
-    InBoxes(&'a DeviceOptions<C>, &'a Buffer<C>),
+    InBoxes(&'a DeviceOptions<C::Distance>, &'a Buffer<C>),
 }

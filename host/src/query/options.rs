@@ -1,12 +1,13 @@
 //! Queries and their options.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 pub use kauri_kernels::thread::measure::Norm;
+use kauri_kernels::thread::point::widen;
 use std::sync::Arc;
 
 use crate::error::{Error, Result, check_len};
 use crate::memory;
-use crate::point::{Point, check_each};
+use crate::point::{DistanceOf, Point, check_each};
 use crate::query::backend::ValidatedQueries;
 
 /// Up to this many queries are compared with periods on the calling thread.
@@ -66,11 +67,11 @@ pub struct QueryOptions<P: Point> {
     pub norm: Norm,
     /// The period of each axis of a periodic space; 0 for an axis that is not periodic. A query more than a period away from a point is
     /// [`Error::BeyondPeriod`]. Queries in device memory are not checked, and their rows are wrong then.
-    pub periods: Option<Vec<P::Coord>>,
+    pub periods: Option<Vec<DistanceOf<P>>>,
     /// Finds only points within this distance, inclusive; for [`LonLat`](crate::LonLat) in meters. Calls with an argument `radius` use
     /// their argument instead. Its square is rounded in the type of
     /// the coordinates, for integers `f64`.
-    pub radius: Option<P::Coord>,
+    pub radius: Option<DistanceOf<P>>,
     /// Finds only these points.
     pub mask: Option<PointMask>,
     /// Consecutive queries are near each other already, so a GPU need not sort them. Results do not depend on it.
@@ -137,10 +138,10 @@ impl<P: Point> QueryOptions<P> {
         norm: Norm;
 
         /// Sets [`periods`](Self::periods), one per axis.
-        periods: impl Into<Vec<P::Coord>> = Some(periods.into());
+        periods: impl Into<Vec<DistanceOf<P>>> = Some(periods.into());
 
         /// Sets [`radius`](Self::radius).
-        radius: P::Coord = Some(radius);
+        radius: DistanceOf<P> = Some(radius);
 
         /// Sets [`mask`](Self::mask).
         mask: PointMask = Some(mask);
@@ -233,9 +234,12 @@ pub struct ValidatedOptions<C> {
     pub(crate) traversal: Traversal,
 }
 
-impl<C: Coord> ValidatedOptions<C> {
+impl<C: Float> ValidatedOptions<C> {
     /// Validates the options of queries to an index of `num_points` points.
-    pub(crate) fn new<P: Point<Coord = C>>(options: &QueryOptions<P>, num_points: usize) -> Result<Self> {
+    pub(crate) fn new<P: Point<Coord: Coord<Distance = C>>>(
+        options: &QueryOptions<P>,
+        num_points: usize,
+    ) -> Result<Self> {
         let QueryOptions { norm, periods, radius, mask, coherent, traversal, sorted: _ } = options.clone();
         let bound = match radius {
             None => C::INFINITY,
@@ -263,11 +267,11 @@ impl<C: Coord> ValidatedOptions<C> {
 
     /// Returns [`Error::BeyondPeriod`] for the first query that is more than a period away from a corner of the bounding box of all points.
     /// `coords_by_id` returns the coordinates of the points by id.
-    pub(crate) fn check_queries<const D: usize>(
+    pub(crate) fn check_queries<S: Coord<Distance = C>, const D: usize>(
         &self,
-        queries: ValidatedQueries<'_, C>,
-        corners: [[C; D]; 2],
-        coords_by_id: impl FnOnce() -> Result<Vec<C>>,
+        queries: ValidatedQueries<'_, S>,
+        corners: [[S; D]; 2],
+        coords_by_id: impl FnOnce() -> Result<Vec<S>>,
     ) -> Result<()> {
         match queries.coords {
             Some(coords) => self.check_periods(coords.as_chunks().0, "query", corners),
@@ -278,13 +282,15 @@ impl<C: Coord> ValidatedOptions<C> {
         }
     }
 
-    fn check_periods<const D: usize>(
+    fn check_periods<S: Coord<Distance = C>, const D: usize>(
         &self,
-        queries: &[[C; D]],
+        queries: &[[S; D]],
         what: &'static str,
-        [low, high]: [[C; D]; 2],
+        corners: [[S; D]; 2],
     ) -> Result<()> {
+        let [low, high] = corners.map(widen);
         check_each(queries, SEQUENTIAL, |index, query| {
+            let query = widen(*query);
             (0..D).find_map(|axis| {
                 let period = self.periods[axis];
                 let distance = (query[axis] - low[axis]).max(high[axis] - query[axis]);
@@ -306,11 +312,15 @@ impl<C: Coord> ValidatedOptions<C> {
 }
 
 /// Returns the largest distance of a result within a length. Validates the bound too, since a foreign point type may return anything.
-pub(crate) fn checked_bound<P: Point>(length: P::Coord, norm: Norm, what: &'static str) -> Result<P::Coord> {
+pub(crate) fn checked_bound<P: Point>(
+    length: DistanceOf<P>,
+    norm: Norm,
+    what: &'static str,
+) -> Result<DistanceOf<P>> {
     checked_length(P::bound(checked_length(length, what)?, norm), what)
 }
 
 /// Returns the length, or an error if it is negative or NaN.
-fn checked_length<C: Coord>(length: C, what: &'static str) -> Result<C> {
+fn checked_length<C: Float>(length: C, what: &'static str) -> Result<C> {
     if length >= C::ZERO { Ok(length) } else { Err(Error::InvalidLength { what, value: length.to_f64() }) }
 }

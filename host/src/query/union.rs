@@ -1,7 +1,7 @@
 //! A union of indexes over disjoint sets of points, queried as one: the parts of a tree over several devices, or the parts of a tree that
 //! pass through a device one after another.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use std::borrow::Cow;
 
 use crate::error::Result;
@@ -26,7 +26,7 @@ pub(crate) struct UnionIndex<C> {
 }
 
 /// The indexes of a union, in rounds: the indexes of one round are in device memory together, and are queried concurrently.
-pub(crate) trait Rounds<C>: Send + Sync {
+pub(crate) trait Rounds<C: Coord>: Send + Sync {
     /// Number of rounds.
     fn num_rounds(&self) -> usize;
     /// Returns the indexes of a round, at most [`MAX_INDEXES`]. The rounds, and the indexes of a round, are in the order in which a range
@@ -35,7 +35,7 @@ pub(crate) trait Rounds<C>: Send + Sync {
 }
 
 /// The indexes of a round.
-pub(crate) enum Indexes<'a, C> {
+pub(crate) enum Indexes<'a, C: Coord> {
     /// Indexes that stay in device memory.
     Resident(&'a [Box<dyn QueryBackend<C>>]),
     /// An index that was brought to the device for this round.
@@ -43,7 +43,7 @@ pub(crate) enum Indexes<'a, C> {
 }
 
 /// One round of all indexes.
-impl<C> Rounds<C> for Vec<Box<dyn QueryBackend<C>>> {
+impl<C: Coord> Rounds<C> for Vec<Box<dyn QueryBackend<C>>> {
     fn num_rounds(&self) -> usize {
         1
     }
@@ -68,7 +68,7 @@ impl<C: Coord> Indexes<'_, C> {
         query: NearestQuery<'_, C>,
         is_first: bool,
         ids: &mut [u32],
-        dist2: &mut [C],
+        dist2: &mut [C::Distance],
     ) -> Result<()> {
         let (num_queries, k) = (query.queries.len, query.k);
         let mut rows = self.each(|index| index.nearest(query, result_rows(num_queries, k)?))?;
@@ -103,7 +103,7 @@ impl<C: Coord> UnionIndex<C> {
 }
 
 /// Concatenates the results of several indexes row by row.
-fn concatenated<C: Coord>(
+fn concatenated<C: Float>(
     mut results: Vec<RangeResult<C>>,
     num_rows: usize,
     total: u64,
@@ -131,7 +131,7 @@ fn concatenated<C: Coord>(
 }
 
 /// Merges the rows of all indexes that start at an entry, sorted by (distance, id).
-fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2: &mut [C]) {
+fn merge<C: Float>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2: &mut [C]) {
     // The rows of earlier rounds are one more.
     let mut next = [0; MAX_INDEXES + 1];
     for (to_id, to_dist2) in ids.iter_mut().zip(dist2) {
@@ -148,7 +148,11 @@ fn merge<C: Coord>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
 pub(crate) const MAX_INDEXES: usize = 15;
 
 impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+    fn check_queries(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+    ) -> Result<()> {
         let self_coords = queries.self_coords(self)?;
         let queries = queries.with_self_coords(&self_coords);
         self.each(|index| index.check_queries(queries, options), |_| Ok(()))
@@ -161,14 +165,14 @@ impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
     fn nearest(
         &self,
         query: NearestQuery<'_, C>,
-        (mut ids, mut dist2): NearestRows<C>,
-    ) -> Result<NearestRows<C>> {
+        (mut ids, mut dist2): NearestRows<C::Distance>,
+    ) -> Result<NearestRows<C::Distance>> {
         let NearestQuery { queries, k, .. } = query;
         if queries.len == 0 || k == 0 {
             return Ok((ids, dist2));
         }
         ids.resize(queries.len * k, u32::MAX);
-        dist2.resize(queries.len * k, C::INFINITY);
+        dist2.resize(queries.len * k, C::Distance::INFINITY);
         let step = (MERGED_ENTRIES / k).max(1);
         for round in 0..self.rounds.num_rounds() {
             let indexes = self.rounds.indexes(round)?;
@@ -197,8 +201,8 @@ impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
     }
 
     /// Within a row, the points of one index come after the points of another.
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
-        let mut all: Option<RangeResult<C>> = None;
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>> {
+        let mut all: Option<RangeResult<C::Distance>> = None;
         self.each(
             |index| index.find(query),
             |results| {

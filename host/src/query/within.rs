@@ -1,6 +1,6 @@
 //! The rows of a range query, within a distance or in boxes, as backends make them.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::error::Result;
 use crate::memory::{self, Parts};
@@ -36,7 +36,7 @@ pub struct RangeResult<C> {
     pub dist2: Vec<C>,
 }
 
-impl<C: Coord> RangeResult<C> {
+impl<C: Float> RangeResult<C> {
     /// Borrows the rows, to sort them.
     pub(crate) fn rows_mut(&mut self) -> RangeResultMut<'_, C> {
         RangeResultMut { offsets: &self.offsets, ids: &mut self.ids, dist2: &mut self.dist2 }
@@ -52,7 +52,7 @@ pub struct RangeResultMut<'a, C> {
     pub dist2: &'a mut [C],
 }
 
-impl<C: Coord> RangeResultMut<'_, C> {
+impl<C: Float> RangeResultMut<'_, C> {
     /// Sorts each row by (distance, id).
     pub(crate) fn sort(&mut self) {
         let end = self.offsets.last().map_or(0, |&end| end as usize);

@@ -23,7 +23,7 @@
 //! # Ok::<(), kauri::Error>(())
 //! ```
 //!
-//! They run on GPUs, for a [`KdTree`](crate::KdTree), and for the nearest of all points under the Euclidean norm. Every other query (a
+//! They run on GPUs, for a [`KdTree`](crate::KdTree) whose coordinates are floats, and for the nearest of all points under the Euclidean norm. Every other query (a
 //! radius, a mask, periods, another norm, excluded points, another index) uses the library's own traversal, and the CPU always does.
 //!
 //! Milliseconds for 10M queries to 10M points, `f32`, 3-D, uniform, on one H200 (`benches/results/kdtree-h200.md`, suite `kdtree`,

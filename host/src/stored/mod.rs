@@ -42,6 +42,8 @@ pub(crate) trait Stored: Sized {
     const KIND: &'static str;
     /// The type of its points.
     type Point: Point;
+    /// The type of the coordinates that it stores.
+    type Coord: Coord;
 
     /// Passes the contents of the file to `write`.
     fn contents(&self, write: &mut dyn FnMut(&Contents<'_>) -> Result<()>) -> Result<()>;
@@ -101,7 +103,7 @@ impl Expected {
                 "names are ASCII of at most 16 bytes"
             );
         }
-        let (name, coord) = (I::Point::NAME.into(), <I::Point as Point>::Coord::NAME.into());
+        let (name, coord) = (I::Point::NAME.into(), I::Coord::NAME.into());
         Self { kind: I::KIND, points: PointType { name, coord, dims: I::Point::DIMS as u32 } }
     }
 }
@@ -214,7 +216,7 @@ pub struct IndexInfo {
     pub kind: String,
     /// The name of the type of the points ([`Point::NAME`]).
     pub point_type: String,
-    /// The type of the coordinates inside the index, `f32` or `f64`.
+    /// The type of the coordinates inside the index, `f32`, `f64` or `i32`.
     pub coordinate_type: String,
     /// The number of coordinates of a point.
     pub dims: u32,
@@ -227,7 +229,7 @@ pub struct IndexInfo {
 }
 
 impl IndexInfo {
-    /// Returns the type of the points as text, for example "i32 as 2 x f64".
+    /// Returns the type of the points as text, for example "i64 as 2 x f64".
     pub fn points(&self) -> String {
         format!("{} as {} x {}", self.point_type, self.dims, self.coordinate_type)
     }

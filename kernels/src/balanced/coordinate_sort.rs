@@ -2,14 +2,14 @@
 
 use super::paths::GONE;
 use crate::policy::{MAX_TIES, PER_ITEM_THREADS};
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Writes the key on an axis of each point of an array. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_keys_of_ids<C: Coord>(
+pub unsafe fn balanced_keys_of_ids<C: Float>(
     coords: Slice<C>,
     dims: u32,
     axis: u32,
@@ -35,7 +35,7 @@ pub mod flags {
 /// insertion. Ranges of more than [`MAX_TIES`] points are not sorted. `found` has the words of [`flags`].
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_settle_ties<C: Coord>(
+pub unsafe fn balanced_settle_ties<C: Float>(
     keys: Slice<<C as Coord>::Key>,
     ids: SliceMut<u32>,
     coords: Slice<C>,
@@ -81,7 +81,7 @@ pub unsafe fn balanced_settle_ties<C: Coord>(
 
 /// Compares two points with equal first coordinates. Returns -1 if `a` comes first, 0 if they are equal, and 1 if `b` comes first.
 #[inline(always)]
-unsafe fn compare_other_axes<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> i32 {
+unsafe fn compare_other_axes<C: Float>(coords: Slice<'_, C>, dims: u32, a: u32, b: u32) -> i32 {
     let (a, b, dims) = (a as usize, b as usize, dims as usize);
     let mut axis = 1;
     while axis < dims {
@@ -98,7 +98,7 @@ unsafe fn compare_other_axes<C: Coord>(coords: Slice<'_, C>, dims: u32, a: u32, 
 /// `paths` and `num_equal` are initialized to 0.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_find_equal<C: Coord>(
+pub unsafe fn balanced_find_equal<C: Float>(
     keys: Slice<<C as Coord>::Key>,
     ids: Slice<u32>,
     coords: Slice<C>,

@@ -5,7 +5,7 @@ use super::is_before;
 use crate::block::tile::THREADS;
 use crate::policy::PER_ITEM_THREADS;
 use crate::primitives::select_two_pass::CloseGaps;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use crate::thread::order::Lookup;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
@@ -16,7 +16,7 @@ const WARPS: usize = THREADS / 32;
 /// Compacts the ids of the first of equal points within the piece of each warp, and counts them.
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_distinct_pieces<C: Coord>(pieces: Pieces<'_, C>) {
+pub unsafe fn balanced_distinct_pieces<C: Float>(pieces: Pieces<'_, C>) {
     pieces.run()
 }
 
@@ -51,7 +51,7 @@ pub struct Pieces<'a, C> {
     pub piece: u64,
 }
 
-impl<C: Coord> Pieces<'_, C> {
+impl<C: Float> Pieces<'_, C> {
     #[inline(always)]
     unsafe fn run(self) {
         let warp = (thread::index_1d_u64() / 32) as usize;
@@ -126,7 +126,7 @@ impl<C: Coord> Pieces<'_, C> {
 /// subsequence of the representatives. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_representatives<C: Coord>(
+pub unsafe fn balanced_representatives<C: Float>(
     points: Lookup<'_, C>,
     ids: Slice<u32>,
     kept: Slice<u32>,

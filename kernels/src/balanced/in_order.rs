@@ -4,7 +4,7 @@ use super::{Run, Tree};
 use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::query::buckets::{BucketLayout, NO_POINT};
 use crate::query::left_balanced::{full_tree, num_levels};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 
 /// Returns the capacity of a bucket of a tree of `num_nodes` nodes: the points of the longest subtree, and the point that follows it.
@@ -36,7 +36,7 @@ fn median_slot(position: u32, num_nodes: u32) -> usize {
 /// on, cyclically. `point_ids` are the ids of the points; if it is empty, point `i` has id `i`. One thread per slot.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_put_in_order<C: Coord>(
+pub unsafe fn balanced_put_in_order<C: Float>(
     tree: Tree<'_, C>,
     first_axis: u32,
     point_ids: Slice<u32>,

@@ -15,7 +15,7 @@ pub mod subtrees;
 pub mod verify;
 
 use crate::query::left_balanced::{full_tree, num_levels};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::order::{Lookup, Order, SuperKey};
 use cuda_std::prelude::*;
 
@@ -106,7 +106,7 @@ pub const fn medians_len(num_points: u32) -> usize {
 
 /// Returns true if point `a` comes before point `b`.
 #[inline(always)]
-unsafe fn is_before<C: Coord>(points: &Lookup<'_, C>, a: u32, b: u32) -> bool {
+unsafe fn is_before<C: Float>(points: &Lookup<'_, C>, a: u32, b: u32) -> bool {
     let key = |id: u32| points.coords.load(id as usize * points.dims as usize + points.axis as usize);
     SuperKey::is_before(points, (key(a), a), (key(b), b))
 }

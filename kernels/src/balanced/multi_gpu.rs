@@ -4,14 +4,14 @@
 //! has the super keys of level 0 of the part.
 
 use crate::policy::PER_ITEM_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Gathers the first coordinates of the points of a list of ids. One thread per position.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_first_coordinates<C: Coord>(
+pub unsafe fn balanced_first_coordinates<C: Float>(
     coords: Slice<C>,
     dims: u32,
     ids: Slice<u32>,
@@ -25,7 +25,7 @@ pub unsafe fn balanced_first_coordinates<C: Coord>(
 /// coordinate.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_lay_out_points<C: Coord>(
+pub unsafe fn balanced_lay_out_points<C: Float>(
     coords: Slice<C>,
     dims: u32,
     ids: Slice<u32>,
@@ -51,7 +51,7 @@ pub unsafe fn balanced_lay_out_points<C: Coord>(
 /// least id of a misplaced point is written to `finding`, which is initialized to `u64::MAX`. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_verify_sides<C: Coord>(
+pub unsafe fn balanced_verify_sides<C: Float>(
     coords: Slice<C>,
     dims: u32,
     ancestors: Slice<C>,
@@ -77,7 +77,7 @@ pub unsafe fn balanced_verify_sides<C: Coord>(
 
 /// Returns true if point `a` comes before point `b` by the super key that begins with a column, and does not equal it.
 #[inline(always)]
-unsafe fn is_less<C: Coord>(a: Slice<'_, C>, b: Slice<'_, C>, dims: u32, column: u32) -> bool {
+unsafe fn is_less<C: Float>(a: Slice<'_, C>, b: Slice<'_, C>, dims: u32, column: u32) -> bool {
     let mut beyond = 0;
     while beyond < dims {
         let at = if column + beyond < dims { column + beyond } else { column + beyond - dims } as usize;

@@ -13,7 +13,7 @@ use crate::block::look_back::ColumnLookBack;
 use crate::block::tile::load_16;
 use crate::policy::{PATHS_MIN_BLOCKS, PATHS_ROWS, PATHS_THREADS, PER_ITEM_THREADS};
 use crate::query::left_balanced::full_tree;
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::items::own_item;
 use crate::warp::look_back::Ticket;
 use cuda_std::prelude::*;
@@ -50,7 +50,7 @@ pub const fn pending(level: u32, axis: u32, dims: u32, first: u32) -> u32 {
 /// the order of the first axis; the position in it is the number of a point. One thread per point.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_number_points<C: Coord>(
+pub unsafe fn balanced_number_points<C: Float>(
     coords: Slice<C>,
     dims: u32,
     ids: Slice<u32>,

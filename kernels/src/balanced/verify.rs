@@ -3,7 +3,7 @@
 
 use super::{NONE, Run, Tree};
 use crate::query::left_balanced::full_tree;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::measure::MAX_DIMS;
 use cuda_std::prelude::*;
 
@@ -49,7 +49,7 @@ pub struct VerifySmem<C> {
 /// initialized to `u64::MAX`. The sum of `counts`, which are initialized to 0, is the number of nodes.
 #[kernel(family = "balanced", block = THREADS, shared = VerifySmem<C>)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_verify<C: Coord>(
+pub unsafe fn balanced_verify<C: Float>(
     tree: Tree<'_, C>,
     num_points: u32,
     children: Slice<u64>,
@@ -105,7 +105,7 @@ struct Subtree<'a, C> {
     smem: *mut VerifySmem<C>,
 }
 
-impl<C: Coord> Subtree<'_, C> {
+impl<C: Float> Subtree<'_, C> {
     /// Loads an ancestor of the root: thread `i` loads the one on level `i`, if that is above the root.
     #[inline(always)]
     unsafe fn load_ancestor(&self) {

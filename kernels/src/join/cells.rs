@@ -4,7 +4,7 @@ use super::curve::{Curve, MAX_DIMS};
 use super::grid::Grid;
 use super::score::{ScoreType, Scores};
 use crate::policy::PER_ITEM_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::strided;
 use crate::thread::measure::Norm;
 use crate::thread::operator::{Max, Min};
@@ -19,7 +19,7 @@ pub const NOWHERE: u64 = u64::MAX;
 
 /// Loads a point.
 #[inline(always)]
-pub(super) unsafe fn load_point<C: Coord, const D: usize>(
+pub(super) unsafe fn load_point<C: Float, const D: usize>(
     coords: Slice<'_, C>,
     i: usize,
     dims: usize,
@@ -161,7 +161,7 @@ impl SortedCodes<'_> {
 /// the padding after the last point.
 #[kernel(family = "join", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_codes<C: Coord, const D: usize>(
+pub unsafe fn join_codes<C: Float, const D: usize>(
     coords: Slice<C>,
     dims: u32,
     grid: Slice<f64>,

@@ -4,7 +4,7 @@ use super::best::pair;
 use super::neighbor_cells::JoinSides;
 use super::score::PairRanks;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
@@ -12,7 +12,7 @@ use cuda_std::prelude::*;
 /// Writes the pairs of each probe point from the offset of its id on; a thread per probe point.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_filter<C: Coord, const D: usize>(
+pub unsafe fn join_filter<C: Float, const D: usize>(
     sides: JoinSides<'_, C>,
     ranks: PairRanks<'_>,
     offsets: Slice<u64>,

@@ -1,7 +1,7 @@
 //! A grid whose cells are at least as long as a distance, so that points within the distance are in the same or adjacent cells.
 
 use super::curve::{Curve, MAX_DIMS, most_bits};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 
 /// Length of a cell relative to the distance. The margin exceeds the rounding of coordinates, distances and cell coordinates.
@@ -51,7 +51,7 @@ impl<const D: usize> Grid<D> {
 
     /// Returns the cell of a point, or `None` outside the grid.
     #[inline(always)]
-    pub fn cell<C: Coord>(&self, point: [C; D]) -> Option<[u32; D]> {
+    pub fn cell<C: Float>(&self, point: [C; D]) -> Option<[u32; D]> {
         let (mut cell, mut is_inside, mut axis) = ([0; D], true, 0);
         while axis < D {
             if axis < self.dims() {

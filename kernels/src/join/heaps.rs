@@ -4,7 +4,7 @@
 use super::best::{pair, state};
 use super::neighbor_cells::{NeighborCells, ProbePoint};
 use super::score::Scoring;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Bits128;
 use core::cell::Cell;
@@ -41,7 +41,7 @@ pub struct HeapArgs<'a, C> {
 /// Writes the best `K` pairs of each probe point from `first` on, in no order; a thread per point.
 #[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6], K = [1, 2, 4, 8, 16, 32, 64, 128])]
-pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(args: HeapArgs<'_, C>) {
+pub unsafe fn join_in_registers<C: Float, const D: usize, const K: usize>(args: HeapArgs<'_, C>) {
     write_best_pairs::<C, D, _>(args, K, || Registers::<K>::EMPTY);
 }
 
@@ -49,7 +49,7 @@ pub unsafe fn join_in_registers<C: Coord, const D: usize, const K: usize>(args: 
 /// [`heap_bytes`]`(k)` bytes of shared memory.
 #[kernel(family = "research-join", block = HEAP_THREADS, min_blocks = HEAP_MIN_BLOCKS, shared = [u8; heap_bytes(MAX_K)], hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_in_shared<C: Coord, const D: usize>(args: HeapArgs<'_, C>, k: u32) {
+pub unsafe fn join_in_shared<C: Float, const D: usize>(args: HeapArgs<'_, C>, k: u32) {
     write_best_pairs::<C, D, _>(args, k as usize, || Heap::new(k as usize));
 }
 
@@ -67,7 +67,7 @@ trait BestEntries {
 
 /// Finds the best `k` pairs of the probe point of this thread, and writes them to its row.
 #[inline(always)]
-unsafe fn write_best_pairs<C: Coord, const D: usize, B: BestEntries>(
+unsafe fn write_best_pairs<C: Float, const D: usize, B: BestEntries>(
     HeapArgs { sides, ranks, first, state, pairs }: HeapArgs<'_, C>,
     k: usize,
     new: impl FnOnce() -> B,
@@ -107,7 +107,7 @@ unsafe fn write_best_pairs<C: Coord, const D: usize, B: BestEntries>(
 /// Visits the near points of the neighbor cells. If the score function has a least sufficient rank, only points of at least this rank are
 /// tested for distance.
 #[inline(always)]
-unsafe fn visit_neighbors<C: Coord, const D: usize>(
+unsafe fn visit_neighbors<C: Float, const D: usize>(
     cells: &NeighborCells<'_, C, D>,
     probe: &ProbePoint<C, D>,
     scoring: &Scoring,

@@ -3,7 +3,7 @@
 use super::neighbor_cells::JoinSides;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
 use crate::thread::best_k::BestK;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
@@ -11,7 +11,7 @@ use cuda_std::prelude::*;
 /// `u32::MAX`; a thread per probe point.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_nearest<C: Coord, const D: usize>(
+pub unsafe fn join_nearest<C: Float, const D: usize>(
     sides: JoinSides<'_, C>,
     k: u32,
     nearest_ids: SliceMut<u32>,

@@ -3,7 +3,7 @@
 use super::best::pair;
 use super::cells::{Directory, Pairing, Shape, SortedCodes, load_point};
 use super::grid::Grid;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::measure::{Norm, along};
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
@@ -46,7 +46,7 @@ pub struct JoinSides<'a, C> {
     pub bound: f64,
 }
 
-impl<'a, C: Coord> JoinSides<'a, C> {
+impl<'a, C: Float> JoinSides<'a, C> {
     /// Returns the search of neighbor cells in the build side.
     #[inline(always)]
     pub(super) unsafe fn neighbor_cells<const D: usize>(&self) -> NeighborCells<'a, C, D> {
@@ -95,7 +95,7 @@ impl<C, const D: usize> ProbePoint<C, D> {
     }
 }
 
-impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
+impl<C: Float, const D: usize> NeighborCells<'_, C, D> {
     /// Calls `visit` with position and id of each build point that is near.
     #[inline(always)]
     pub(super) unsafe fn for_each_match(&self, probe: &ProbePoint<C, D>, visit: impl FnMut(usize, u32)) {
@@ -229,12 +229,12 @@ impl<C: Coord, const D: usize> NeighborCells<'_, C, D> {
 
 /// True if two points are within the distance of each other.
 #[inline(always)]
-pub(super) fn near<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D], bound: C) -> bool {
+pub(super) fn near<C: Float, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D], bound: C) -> bool {
     distance(norm, left, right) <= bound
 }
 
 /// Returns the distance of two points. Unused coordinates are 0 and change nothing.
 #[inline(always)]
-fn distance<C: Coord, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D]) -> C {
+fn distance<C: Float, const D: usize>(norm: Norm, left: &[C; D], right: &[C; D]) -> C {
     norm.put_together(D, |axis| along(left[axis], right[axis], C::ZERO))
 }

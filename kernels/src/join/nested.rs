@@ -6,7 +6,7 @@ use super::cells::{Pairing, Shape, load_point};
 use super::neighbor_cells::near;
 use super::score::{PairScores, Scores};
 use crate::policy::JOIN_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::measure::Norm;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
@@ -79,7 +79,7 @@ pub(super) struct NestedLoop<'a, C, I> {
     pub(super) ids: SharedSlice<'a, u32>,
 }
 
-impl<C: Coord, I: NestedItems> NestedLoop<'_, C, I> {
+impl<C: Float, I: NestedItems> NestedLoop<'_, C, I> {
     /// Offers the pairs of as many left items as the block has threads with a tile of [`RIGHTS`] right items.
     #[inline(always)]
     pub(super) unsafe fn offer(&self, pairs: SliceMut<'_, Bits128>, state: SliceMut<'_, u64>) {
@@ -141,7 +141,7 @@ struct NestedPoints<'a, C, const D: usize> {
     tile: SharedSlice<'a, C>,
 }
 
-impl<C: Coord, const D: usize> NestedItems for NestedPoints<'_, C, D> {
+impl<C: Float, const D: usize> NestedItems for NestedPoints<'_, C, D> {
     type Item = [C; D];
 
     #[inline(always)]
@@ -180,7 +180,7 @@ impl<C: Coord, const D: usize> NestedItems for NestedPoints<'_, C, D> {
 /// points.
 #[kernel(family = "join", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_nested<C: Coord, const D: usize>(
+pub unsafe fn join_nested<C: Float, const D: usize>(
     sets: NestedSets<'_, C>,
     scores: PairScores<'_>,
     pairs: SliceMut<Bits128>,

@@ -2,7 +2,7 @@
 
 use super::neighbor_cells::JoinSides;
 use crate::policy::{JOIN_MIN_BLOCKS, JOIN_THREADS};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use crate::thread::operator::Sum;
 use crate::warp::scan::reduce;
@@ -13,7 +13,7 @@ use cuda_std::prelude::*;
 /// empty; a thread per probe point. `num_before` points of the whole probe side come before those of the launch.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_count<C: Coord, const D: usize>(
+pub unsafe fn join_count<C: Float, const D: usize>(
     sides: JoinSides<'_, C>,
     num_before: u32,
     counts: SliceMut<u32>,
@@ -40,7 +40,7 @@ pub unsafe fn join_count<C: Coord, const D: usize>(
 /// Writes the ids of the build points near each probe point from its offset on, as many as `found` holds; a thread per probe point.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_emit<C: Coord, const D: usize>(
+pub unsafe fn join_emit<C: Float, const D: usize>(
     sides: JoinSides<'_, C>,
     num_before: u32,
     offsets: Slice<u64>,

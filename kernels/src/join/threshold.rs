@@ -5,7 +5,7 @@
 use super::best::{CandidateList, pair, state};
 use super::score::Scoring;
 use crate::policy::{JOIN_REST_MIN_BLOCKS, JOIN_SEGMENT, JOIN_THREADS, join_rising_min_blocks};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::strided;
 use crate::thread::operator::Max;
 use crate::warp::scan::reduce;
@@ -33,7 +33,7 @@ pub struct ThresholdArgs<'a, C> {
 /// neighbor cells. If a lane of a warp has more, the other segments become tasks; `tasks` has capacity for all of them.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = join_rising_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_rising<C: Coord, const D: usize>(
+pub unsafe fn join_rising<C: Float, const D: usize>(
     args: ThresholdArgs<'_, C>,
     first_block: u64,
     stride: u64,
@@ -93,7 +93,7 @@ const SEGMENT_SHIFT: u32 = 5;
 /// Joins the segments that [`join_rising()`] deferred. A warp takes a task, then the task that is as many further as there are warps.
 #[kernel(family = "join", block = JOIN_THREADS, min_blocks = JOIN_REST_MIN_BLOCKS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_rising_rest<C: Coord, const D: usize>(args: ThresholdArgs<'_, C>, tasks: Slice<u64>) {
+pub unsafe fn join_rising_rest<C: Float, const D: usize>(args: ThresholdArgs<'_, C>, tasks: Slice<u64>) {
     let join = ThresholdJoin::new(args);
     let all = args.state.load(state::TASKS);
     let mut task = thread::index_1d_u64() / 32;
@@ -117,7 +117,7 @@ struct ThresholdJoin<'a, C> {
     candidates: CandidateList<'a>,
 }
 
-impl<'a, C: Coord> ThresholdJoin<'a, C> {
+impl<'a, C: Float> ThresholdJoin<'a, C> {
     #[inline(always)]
     unsafe fn new(args: ThresholdArgs<'a, C>) -> Self {
         let candidates = CandidateList::new(args.pairs, args.state);
@@ -169,12 +169,12 @@ pub(super) fn spread_block(num_blocks: u64, first_block: u64, stride: u64) -> u6
 
 /// Offers the pairs of a part of the probe points by a custom score. A kernel with a custom score calls this from blocks of
 /// [`JOIN_THREADS`] threads. `score` returns the rank of the score of a left and a right id; pairs of greater ranks are better.
-/// [`Coord::key`] ranks floats, [`rank_of_integer`](super::score::rank_of_integer) integers.
+/// [`Coord::key`](crate::thread::coord::Coord::key) ranks floats, [`rank_of_integer`](super::score::rank_of_integer) integers.
 ///
 /// # Safety
 /// The arguments are those that the host passes for such a launch, and all threads of the block call.
 #[inline(always)]
-pub unsafe fn offer_pairs<C: Coord, const D: usize>(
+pub unsafe fn offer_pairs<C: Float, const D: usize>(
     launch: CustomScoreLaunch<'_, C>,
     score: impl Fn(u32, u32) -> u64,
 ) {

@@ -80,12 +80,17 @@ impl<C: Coord, const D: usize> Cell<C, D> {
         self
     }
 
+    #[inline(always)]
+    fn width(&self, axis: usize) -> C::Distance {
+        self.high[axis].widen() - self.low[axis].widen()
+    }
+
     /// Returns the widest axis.
     #[inline(always)]
     pub fn widest(&self, dims: usize) -> usize {
-        let (mut widest, mut width) = (0, self.high[0] - self.low[0]);
+        let (mut widest, mut width) = (0, self.width(0));
         for axis in 1..D {
-            let other = self.high[axis] - self.low[axis];
+            let other = self.width(axis);
             if axis < dims && other > width {
                 (widest, width) = (axis, other);
             }
@@ -97,7 +102,7 @@ impl<C: Coord, const D: usize> Cell<C, D> {
 /// Sets the bits of the axes on which the points are not all equal, in `varying`, which is initialized to 0. A warp stops as soon as it has
 /// seen the points differ on every axis, so that only axes of equal coordinates cost a pass over the points.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_varying_axes<C: Coord>(coords: Slice<C>, dims: u32, varying: SliceMut<u32>) {
     let (dims, num_points) = (dims as usize, coords.len() / dims as usize);
     let lane = warp::lane_id() as usize;
@@ -123,7 +128,7 @@ pub unsafe fn kdtree_varying_axes<C: Coord>(coords: Slice<C>, dims: u32, varying
 /// Writes the widest axis of each inner node of a level, and the cells of the level unless `cells` is empty. `top_coords` holds the points
 /// of the nodes above, `corners` the bounding box of all points. One thread per node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_widest_axes<C: Coord>(
     corners: Slice<C>,
     top_coords: Slice<C>,

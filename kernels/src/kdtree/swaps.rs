@@ -29,7 +29,7 @@ pub unsafe fn kdtree_tags_to_places(tags: SliceMut<u32>) {
 /// Compares and swaps pairs of points. The points of a pair are `stride` apart, or mirror each other in a range of `2 * stride` positions
 /// if `mirrors` is not 0. One thread per pair.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_swap<C: Coord>(points: Tagged<'_, C>, stride: u64, mirrors: u32) {
     let (a, b) = pair(thread::index_1d_u64(), stride, mirrors != 0);
     if b < points.ids.len() as u64 {
@@ -39,7 +39,7 @@ pub unsafe fn kdtree_swap<C: Coord>(points: Tagged<'_, C>, stride: u64, mirrors:
 
 /// Sorts each tile if `first` is not 0. Otherwise performs the steps of a merge whose strides are within a tile. One block per tile.
 #[kernel(family = "research-kdtree", block = SWAPS_THREADS, shared = SwapsSmem<<C as Coord>::Ranked>)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_swap_in_tiles<C: Coord>(points: Tagged<'_, C>, first: u32) {
     let begin = thread::block_idx_x() as usize * TILE;
     let rest = points.ids.len() - begin;

@@ -45,7 +45,7 @@ pub(super) const fn next_tag(tag: u32, i: usize, level: u32, n: u32) -> u32 {
 
 /// Writes the coordinate key on an axis and the id of each point.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_coordinate_keys<C: Coord>(
     coords: Slice<C>,
     keys: SliceMut<<C as Coord>::Key>,
@@ -91,7 +91,7 @@ pub unsafe fn kdtree_update_tags(
 
 /// Writes each point to the in-order rank of its node.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_place<C: Coord>(
     keys: Slice<u64>,
     ids: Slice<u32>,
@@ -108,7 +108,7 @@ pub unsafe fn kdtree_place<C: Coord>(
 /// before that one are at the positions of their numbers; the nodes of that level are at the pivots of their subtrees. Position `i` is
 /// point `ids[i]`, or point `i` if `ids` is empty. One thread per node.
 #[kernel(family = "research-kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_widest_axes_by_tags<C: Coord>(
     corners: Slice<C>,
     coords: Slice<C>,

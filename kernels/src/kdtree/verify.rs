@@ -23,7 +23,7 @@ pub mod wrong {
 /// have axes of their own, it splits on the widest axis of its cell. `seen` has n items, initialized to 0. The least (node, kind of error) is written to `finding`, which is initialized to `u64::MAX`. One thread per
 /// node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_verify<C: Coord>(tree: CheckedTree<'_, C>, seen: SliceMut<u32>, finding: SliceMut<u64>) {
     let node = thread::index_1d_u64();
     if node < tree.ids.len() as u64 {

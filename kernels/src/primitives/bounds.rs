@@ -17,7 +17,7 @@ const WARPS: usize = THREADS / 32;
 /// Reduces points of `dims` coordinates, at most `D`, into `keys`: per axis the least key, initialized to all ones, then
 /// per axis the greatest key, initialized to 0. -0.0 counts as 0.0; NaN is ignored.
 #[kernel(family = "primitives-moves", block = THREADS, shared = BoundsSmem<C, D>)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     coords: Slice<C>,
     dims: u32,
@@ -28,14 +28,15 @@ pub unsafe fn primitives_bounds<C: Coord, const D: usize>(
     Bounds::<C, D> { coords, dims }.run(keys)
 }
 
-/// Converts keys to coordinates; keys that no coordinate was reduced into become infinities. A thread per key.
+/// Converts keys to coordinates; keys that no coordinate was reduced into become [`Coord::EMPTY`]. A thread per key.
 #[kernel(family = "primitives-moves", block = 32)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn primitives_bounds_finish<C: Coord>(keys: Slice<<C as Coord>::Key>, corners: SliceMut<C>) {
     let i = thread::thread_idx_x() as usize;
     if i < corners.len() {
-        let nothing = if i < corners.len() / 2 { <C::Key>::MAX } else { <C::Key>::ZERO };
-        let empty = if i < corners.len() / 2 { C::INFINITY } else { C::ZERO - C::INFINITY };
+        let is_least = i < corners.len() / 2;
+        let nothing = if is_least { <C::Key>::MAX } else { <C::Key>::ZERO };
+        let empty = if is_least { C::EMPTY[0] } else { C::EMPTY[1] };
         let key = keys.load(i);
         corners.store(i, if key == nothing { empty } else { C::from_key(key) });
     }
@@ -92,8 +93,7 @@ impl<C: Coord, const D: usize> Bounds<'_, C, D> {
             // A constant number of rounds keeps the box in registers.
             while axis < D {
                 if axis < self.dims {
-                    // -0.0 + 0.0 is 0.0.
-                    let x = self.coords.load(point * self.dims + axis) + C::ZERO;
+                    let x = self.coords.load(point * self.dims + axis).without_negative_zero();
                     if !x.is_nan() {
                         least[axis] = <C::Min>::combine(least[axis], x);
                         greatest[axis] = <C::Max>::combine(greatest[axis], x);

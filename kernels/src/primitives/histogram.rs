@@ -2,7 +2,7 @@
 
 use crate::block::tile::{self, THREADS, row_begin, tile_items};
 use crate::policy::{MAX_BINS, STREAM_ROWS as ROWS};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::radix_key::{RADIX, RADIX_BITS, RadixKey};
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
@@ -39,7 +39,7 @@ pub unsafe fn primitives_digit_histogram<K: RadixKey + Words>(input: Slice<K>, c
 }
 
 /// A coordinate type with histograms.
-pub trait BinnedCoord: Coord + Words {
+pub trait BinnedCoord: Float + Words {
     /// Truncates a nonnegative number.
     fn to_bin(self) -> usize;
     /// Converts a number of bins exactly; there are at most 4096.

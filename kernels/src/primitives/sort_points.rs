@@ -5,7 +5,7 @@ use super::merge_sort::{SortedRuns, TileSort, sort_min_blocks};
 use crate::block::merge::TileSmem;
 use crate::policy::{MERGE, PER_ITEM_THREADS};
 use crate::thread::carried::Pairs;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::order::SuperKey;
 use crate::thread::radix_key::Fold;
 use cuda_std::prelude::*;
@@ -17,14 +17,14 @@ use cuda_std::prelude::*;
 )]
 #[instance(f32, 23)]
 #[instance(f64, 13)]
-pub unsafe fn primitives_sort_points_tiles<C: Coord, const ITEMS: usize>(sort: TileSort<'_, C, u32>) {
+pub unsafe fn primitives_sort_points_tiles<C: Float, const ITEMS: usize>(sort: TileSort<'_, C, u32>) {
     sort.run::<SuperKey, ITEMS>()
 }
 
 /// Splits pairs of runs into tiles, like `primitives_merge_runs_partition`.
 #[kernel(family = "research-primitives", block = PER_ITEM_THREADS, min_blocks = MERGE.split_min_blocks, hot)]
 #[instances(C = [f32, f64])]
-pub unsafe fn primitives_sort_points_partition<C: Coord>(
+pub unsafe fn primitives_sort_points_partition<C: Float>(
     runs: SortedRuns<'_, C, u32>,
     splits: SliceMut<u64>,
     tile_items: u64,
@@ -39,7 +39,7 @@ pub unsafe fn primitives_sort_points_partition<C: Coord>(
 )]
 #[instance(f32, 23)]
 #[instance(f64, 13)]
-pub unsafe fn primitives_sort_points_merge<C: Coord, const ITEMS: usize>(
+pub unsafe fn primitives_sort_points_merge<C: Float, const ITEMS: usize>(
     runs: SortedRuns<'_, C, u32>,
     output: Pairs<'_, C, u32>,
     splits: Slice<u64>,

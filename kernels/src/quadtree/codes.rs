@@ -17,7 +17,7 @@ use cuda_std::prelude::*;
 
 /// Writes the keys and ids of the points in the first round, whose only root has index 0. One thread per point.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,
@@ -63,7 +63,7 @@ impl Roots<'_> {
 
 /// Writes the keys and ids of the points of a later round, from level `level` on. One thread per point of the round.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_deep_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,

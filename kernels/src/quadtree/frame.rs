@@ -41,11 +41,11 @@ impl<const D: usize> Frame<D> {
             largest = f64::max(largest, f64::max(low[axis].abs(), high[axis].abs()));
         }
         // With a smaller unit, unit numbers would have more bits than the significand of an `f64`.
-        let least_unit = (exponent(largest) - 52).max(-1021);
+        let least_unit = Ord::max(exponent(largest) - 52, -1021);
         // The first side that may contain the box; aligned to units, the box may need the next.
-        let mut side = exponent(extent).max(least_unit);
+        let mut side = Ord::max(exponent(extent), least_unit);
         loop {
-            let unit = (side - max_levels as i32).max(least_unit);
+            let unit = Ord::max(side - max_levels as i32, least_unit);
             let frame = Self {
                 shift: [0.0; D],
                 per_length: [power(-unit); D],
@@ -69,13 +69,14 @@ impl<const D: usize> Frame<D> {
     pub fn of_box(low: [f64; D], high: [f64; D], max_levels: u32) -> Self {
         let (mut levels, mut least_units) = (0, [0; D]);
         for axis in 0..D {
-            least_units[axis] = (exponent(f64::max(low[axis].abs(), high[axis].abs())) - 52).max(-1021);
+            let largest = f64::max(low[axis].abs(), high[axis].abs());
+            least_units[axis] = Ord::max(exponent(largest) - 52, -1021);
             if low[axis] < high[axis] {
-                let extent = exponent(high[axis] - low[axis]).max(least_units[axis]);
-                levels = levels.max(extent - least_units[axis] + 1);
+                let extent = Ord::max(exponent(high[axis] - low[axis]), least_units[axis]);
+                levels = Ord::max(levels, extent - least_units[axis] + 1);
             }
         }
-        levels = levels.min(max_levels as i32);
+        levels = Ord::min(levels, max_levels as i32);
         let (mut per_length, end) = ([0.0; D], power(levels));
         for axis in 0..D {
             let extent = high[axis] - low[axis];
@@ -270,7 +271,7 @@ fn unit_number(offset: f64, units: f64) -> i64 {
 
 /// Returns the exponent of a number's highest bit; for subnormal numbers, that of the least normal number.
 fn exponent(x: f64) -> i32 {
-    ((x.to_bits() >> 52 & 0x7FF) as i32 - 1023).max(-1022)
+    Ord::max((x.to_bits() >> 52 & 0x7FF) as i32 - 1023, -1022)
 }
 
 /// Returns 2^`exponent`, which must be a normal number.

@@ -43,7 +43,7 @@ unsafe fn leaf_of<const D: usize>(
 
 /// Writes the leaf that contains each query; [`NO_NODE`] for a query outside of the root. One thread per query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
@@ -59,7 +59,7 @@ pub unsafe fn quadtree_leaves<C: Coord, const D: usize>(
 /// Writes the start [bucket](crate::query::buckets) of each query, and the query's index. The start bucket has the first point of the
 /// query's leaf; a query outside of the root takes the leaf nearest to it on each axis. One thread per query.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_query_buckets<C: Coord, const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
@@ -208,7 +208,7 @@ pub unsafe fn quadtree_emit_adjacent<const D: usize>(
 /// share one unit. The sample of an inner node is the sample of a child that is nearest to its own center. A tie goes to the first in
 /// tree order.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_samples<C: Coord, const D: usize>(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,

@@ -10,7 +10,7 @@ use cuda_std::prelude::*;
 /// Counts the points of each cell `num_levels` below a node of level `level`. One thread per point. The points of a warp that share the
 /// cell of its first lane are added at once, since in dense cells they are many.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,
@@ -36,7 +36,7 @@ pub unsafe fn quadtree_count_cells<C: Coord, const D: usize>(
 /// Writes the rank of each point's cell, and the index of the point. One thread per point. `cell_ranks` are the ranks of the cells
 /// `num_levels` below a node of level `level`.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_ranks<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,

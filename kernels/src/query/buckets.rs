@@ -162,11 +162,11 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
 
     /// Loads the points from slot `first` on, a multiple of [`GROUP`]; the last group may end in padding.
     #[inline(always)]
-    pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C; D]; GROUP] {
+    pub unsafe fn group<const D: usize>(&self, first: usize) -> [[C::Distance; D]; GROUP] {
         if D < MAX_DIMS {
             return load_group(self.coords, first);
         }
-        let mut points = [[C::ZERO; D]; GROUP];
+        let mut points = [[C::Distance::ZERO; D]; GROUP];
         for i in 0..GROUP {
             points[i] = self.point(first + i);
         }
@@ -175,7 +175,7 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
 
     /// Loads the point of slot `i`; coordinates beyond the dimensions are 0.
     #[inline(always)]
-    pub unsafe fn point<const D: usize>(&self, i: usize) -> [C; D] {
+    pub unsafe fn point<const D: usize>(&self, i: usize) -> [C::Distance; D] {
         load_point(self.coords, i, self.dims)
     }
 }
@@ -185,13 +185,13 @@ impl<'a, C: Coord> BucketPoints<'a, C> {
 pub(super) unsafe fn load_group<C: Coord, const D: usize>(
     coords: Slice<'_, C>,
     first: usize,
-) -> [[C; D]; GROUP] {
-    let mut points = [[C::ZERO; D]; GROUP];
+) -> [[C::Distance; D]; GROUP] {
+    let mut points = [[C::Distance::ZERO; D]; GROUP];
     let mut i = 0;
     while i < GROUP * D {
         let loaded = load_16(coords, first * D + i);
         for e in 0..C::PER_16 {
-            points[(i + e) / D][(i + e) % D] = loaded[e];
+            points[(i + e) / D][(i + e) % D] = loaded[e].widen();
         }
         i += C::PER_16;
     }
@@ -200,7 +200,7 @@ pub(super) unsafe fn load_group<C: Coord, const D: usize>(
 
 /// Writes the box of each bucket to its parent's boxes, and the bucket's least id; one thread per bucket.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_bucket_boxes<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -237,7 +237,7 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
 /// Writes the boxes of the nodes on levels `root_level..end_level` to their parents, and their least ids; one block per node of level
 /// `root_level`. The boxes and least ids of level `end_level` are already written.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_inner_boxes<C: Coord>(
     boxes: SliceMut<C>,
     least_ids: SliceMut<u32>,
@@ -277,7 +277,7 @@ unsafe fn child_box<C>(boxes: SliceMut<'_, C>, node: u32, dims: usize) -> SliceM
 
 /// Writes the split plane of each node above the buckets, in level order; one thread per node.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_splits<C: Coord>(
     coords: Slice<C>,
     ids: Slice<u32>,
@@ -297,7 +297,7 @@ pub unsafe fn query_splits<C: Coord>(
 
 /// Writes the start bucket of each query, and the number of the query; one thread per query.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn query_buckets<C: Coord>(
     splits: Slice<C>,
     axes: Axes<'_>,

@@ -12,7 +12,7 @@ use super::axes::AxisCycle;
 use super::left_balanced::in_order_rank;
 use crate::policy::{WALK_MIN_BLOCKS, WALK_STACK_MIN_BLOCKS, WALK_THREADS};
 use crate::thread::best_k::BestK;
-use crate::thread::coord::{Coord, dist2};
+use crate::thread::coord::{Coord, Float, dist2};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
 use cuda_std::prelude::*;
@@ -32,7 +32,7 @@ pub struct Nodes<'a, C> {
 
 /// The arguments of the kernels.
 #[derive(Clone, Copy, KernelArgs)]
-pub struct NodeQueries<'a, C> {
+pub struct NodeQueries<'a, C: Coord> {
     /// The tree.
     pub nodes: crate::query::by_nodes::Nodes<'a, C>,
     /// The coordinates, query after query.
@@ -40,7 +40,7 @@ pub struct NodeQueries<'a, C> {
     /// The result row of each query; empty if that is the order of the queries.
     pub rows: Slice<'a, u32>,
     /// The result.
-    pub result: crate::query::nearest::ResultRows<'a, C>,
+    pub result: crate::query::nearest::ResultRows<'a, <C as crate::thread::coord::Coord>::Distance>,
 }
 
 impl<'a, C: Coord> NodeQueries<'a, C> {
@@ -59,7 +59,7 @@ impl<'a, C: Coord> NodeQueries<'a, C> {
             return None;
         }
         let row = result.row(row);
-        let best = BestK::new(row.dist2, row.ids, C::INFINITY);
+        let best = BestK::new(row.dist2, row.ids, C::Distance::INFINITY);
         let query = load_point(coords, i, nodes.dims());
         Some(NodeTraversal { nodes, cycle: nodes.axes.cycle(), query, best })
     }
@@ -78,23 +78,23 @@ pub unsafe fn query_nearest_stack_free<C: Coord, const D: usize>(queries: NodeQu
 
 /// Writes the `k` nearest points of each query by traversal with a stack of distances to split planes; otherwise as
 /// [`query_nearest_stack_free()`].
-#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 1>, hot)]
+#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<<C as Coord>::Distance, 1>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
 pub unsafe fn query_nearest_stack<C: Coord, const D: usize>(queries: NodeQueries<'_, C>) {
     if let Some(traversal) = queries.traversal::<D>() {
-        traversal.run_with_stack(shared_mem::<StackSmem<C, 1>>())
+        traversal.run_with_stack(shared_mem::<StackSmem<C::Distance, 1>>())
     }
 }
 
 /// Writes the `k` nearest points of each query by traversal with a stack of distances to cells; otherwise as
 /// [`query_nearest_stack_free()`].
-#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<C, 2>, hot)]
+#[kernel(family = "research-query", block = WALK_THREADS, min_blocks = WALK_STACK_MIN_BLOCKS, shared = StackSmem<<C as Coord>::Distance, 2>, hot)]
 #[instances(C = [f32, f64], D = [3, 8])]
 #[instance(f32, 2)]
 pub unsafe fn query_nearest_closest_corner<C: Coord, const D: usize>(queries: NodeQueries<'_, C>) {
     if let Some(traversal) = queries.traversal::<D>() {
-        traversal.run_with_stack(shared_mem::<StackSmem<C, 2>>())
+        traversal.run_with_stack(shared_mem::<StackSmem<C::Distance, 2>>())
     }
 }
 
@@ -126,12 +126,12 @@ impl<C: Coord> Nodes<'_, C> {
 }
 
 /// The traversal of one query.
-struct NodeTraversal<'a, C, const D: usize> {
+struct NodeTraversal<'a, C: Coord, const D: usize> {
     nodes: Nodes<'a, C>,
     /// The axes of the levels, unless nodes have axes of their own.
     cycle: AxisCycle,
-    query: [C; D],
-    best: BestK<'a, C>,
+    query: [C::Distance; D],
+    best: BestK<'a, C::Distance>,
 }
 
 impl<C: Coord, const D: usize> NodeTraversal<'_, C, D> {
@@ -147,7 +147,7 @@ impl<C: Coord, const D: usize> NodeTraversal<'_, C, D> {
                     self.offer(slot);
                 }
                 let (_, offset) = self.offset(code, slot);
-                let near = 2 * code + u64::from(offset > C::ZERO);
+                let near = 2 * code + u64::from(offset > C::Distance::ZERO);
                 if from_above {
                     next = near;
                 } else if previous == near && offset * offset <= self.best.bound() {
@@ -163,7 +163,7 @@ impl<C: Coord, const D: usize> NodeTraversal<'_, C, D> {
 
     /// Prunes by distances to split planes with one number per entry, and by distances to cells with two.
     #[inline(always)]
-    unsafe fn run_with_stack<const NUMBERS: usize>(mut self, smem: *mut StackSmem<C, NUMBERS>) {
+    unsafe fn run_with_stack<const NUMBERS: usize>(mut self, smem: *mut StackSmem<C::Distance, NUMBERS>) {
         let by_cells = NUMBERS == 2;
         let stack = shared_field!(smem, stack);
         let index_of = |level: u32| level as usize * WALK_THREADS + thread::thread_idx_x() as usize;
@@ -172,17 +172,17 @@ impl<C: Coord, const D: usize> NodeTraversal<'_, C, D> {
         // Bit l: the far child of the path's node on level l is pending; the far child was entered.
         let (mut pending, mut entered) = (0_u32, 0_u32);
         // The distance to the cell along each axis.
-        let mut offsets = [C::ZERO; D];
+        let mut offsets = [C::Distance::ZERO; D];
         loop {
             while self.nodes.has(code) {
                 let slot = self.nodes.slot(code);
                 self.offer(slot);
                 let (axis, offset) = self.offset(code, slot);
-                let near = 2 * code + u64::from(offset > C::ZERO);
+                let near = 2 * code + u64::from(offset > C::Distance::ZERO);
                 if self.nodes.has(near ^ 1) {
                     let distance = if by_cells {
                         let along = |other| if other == axis { offset } else { offsets[other] };
-                        dist2(D, along, |_| C::ZERO)
+                        dist2(D, along, |_| C::Distance::ZERO)
                     } else {
                         offset * offset
                     };
@@ -229,9 +229,10 @@ impl<C: Coord, const D: usize> NodeTraversal<'_, C, D> {
 
     /// Returns the split axis of a node, and the signed distance of the query from the split plane.
     #[inline(always)]
-    unsafe fn offset(&self, code: u64, slot: usize) -> (usize, C) {
+    unsafe fn offset(&self, code: u64, slot: usize) -> (usize, C::Distance) {
         let axis = self.axis(code);
-        (axis, get(&self.query, axis) - self.nodes.coords.load(slot * self.nodes.dims() + axis))
+        let plane = self.nodes.coords.load(slot * self.nodes.dims() + axis).widen();
+        (axis, get(&self.query, axis) - plane)
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@ mod queue;
 
 use super::traversal::{THREADS, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 use heap::Heap;
@@ -37,7 +37,7 @@ pub struct ResultRows<'a, C> {
     pub k: u64,
 }
 
-impl<'a, C: Coord> ResultRows<'a, C> {
+impl<'a, C: Float> ResultRows<'a, C> {
     #[inline(always)]
     pub(super) fn k(&self) -> usize {
         self.k as usize
@@ -69,23 +69,23 @@ trait KeepBest<C>: Visitor<C> {
 
 /// The arguments of the kernels.
 #[derive(Clone, Copy, KernelArgs)]
-pub struct Nearest<'a, C> {
+pub struct Nearest<'a, C: Coord> {
     /// The index.
     pub index: crate::query::buckets::Index<'a, C>,
     /// The queries.
     pub queries: crate::query::queries::Queries<'a, C>,
     /// The result.
-    pub result: crate::query::nearest::ResultRows<'a, C>,
+    pub result: crate::query::nearest::ResultRows<'a, <C as crate::thread::coord::Coord>::Distance>,
 }
 
 impl<'a, C: Coord> Nearest<'a, C> {
     /// Answers query `i` together with the warp's other queries; `keep_best` makes the lane's list from a bound and a row.
     #[inline(always)]
-    unsafe fn run<const D: usize, B: KeepBest<C>>(
+    unsafe fn run<const D: usize, B: KeepBest<C::Distance>>(
         &self,
         i: u64,
-        smem: *mut TraversalSmem<C>,
-        keep_best: impl FnOnce(C, ResultRows<'a, C>) -> B,
+        smem: *mut TraversalSmem<C::Distance>,
+        keep_best: impl FnOnce(C::Distance, ResultRows<'a, C::Distance>) -> B,
     ) {
         let Some((traversal, row)) = self.queries.traversal::<D>(i, B::ONE_QUERY_PER_WARP, self.index, smem)
         else {
@@ -95,8 +95,12 @@ impl<'a, C: Coord> Nearest<'a, C> {
         let row = row.filter(|&row| row < self.result.ids.len() / self.result.k());
         let is_active = row.is_some();
         let row = self.result.row(row.unwrap_or(0));
-        let mut best =
-            keep_best(if is_active { C::from_f64(self.queries.bound) } else { C::ZERO - C::INFINITY }, row);
+        let bound = if is_active {
+            C::Distance::from_f64(self.queries.bound)
+        } else {
+            C::Distance::ZERO - C::Distance::INFINITY
+        };
+        let mut best = keep_best(bound, row);
         traversal.run(&mut best);
         best.finish();
         if is_active {
@@ -107,13 +111,13 @@ impl<'a, C: Coord> Nearest<'a, C> {
 
 /// Returns the rank that comes after every point within `bound`; it stands for no point.
 #[inline(always)]
-fn worst<C: Coord>(bound: C) -> C::Ranked {
+fn worst<C: Float>(bound: C) -> C::Ranked {
     Ranked::new(bound.key(), u32::MAX)
 }
 
 /// Writes the nearest point of each query within the queries' bound; one lane per query.
-#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
@@ -122,36 +126,36 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C
 /// Writes the `k` nearest points of each query, up to `K`; one lane per query. A lane collects up to `B` points before it merges them.
 #[kernel(
     family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
-    shared = ListSmem<C, B>, hot
+    shared = ListSmem<<C as Coord>::Distance, B>, hot
 )]
 #[instances(C = [f32], D = [2, 3, 4], K = [8, 16], B = [8])]
 #[instances(C = [f32], D = [2, 3, 4], K = [32], B = [16])]
-#[instances(C = [f64], D = [2, 3], K = [8], B = [8])]
+#[instances(C = [f64, i32], D = [2, 3], K = [8], B = [8])]
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
     nearest: Nearest<'_, C>,
 ) {
-    let smem = shared_mem::<ListSmem<C, B>>();
+    let smem = shared_mem::<ListSmem<C::Distance, B>>();
     let traversal = &raw mut (*smem).traversal;
     nearest.run::<D, _>(thread::index_1d_u64(), traversal, |bound, row| {
-        List::<C, K, B>::new(bound, row.k(), smem)
+        List::<C::Distance, K, B>::new(bound, row.k(), smem)
     });
 }
 
 /// Writes the `k` nearest points of each query, up to `32 * T`; one warp per query.
-#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<C>(), T), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [8, 2, 3], T = [4, 8])]
-#[instances(C = [f64], D = [8, 2, 3], T = [1])]
+#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.queue_min_blocks(D, size_of::<<C as Coord>::Distance>(), T), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [8, 2, 3], T = [4, 8])]
+#[instances(C = [f64, i32], D = [8, 2, 3], T = [1])]
 #[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
 pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
-        Queue::<C, T>::new(bound, row.k())
+        Queue::<C::Distance, T>::new(bound, row.k())
     });
 }
 
 /// Writes the `k` nearest points of each query for any `k`; one lane per query.
-#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[kernel(family = "query-nearest-many", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
     nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);

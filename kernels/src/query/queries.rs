@@ -24,7 +24,7 @@ pub mod flags {
 
 /// The queries of a launch and their options, in the order in which the threads answer them.
 #[derive(Clone, Copy, KernelArgs)]
-pub struct Queries<'a, C> {
+pub struct Queries<'a, C: Coord> {
     /// The coordinates of query after query.
     pub coords: Slice<'a, C>,
     /// The result row of each query; empty if that is the order of the queries.
@@ -36,7 +36,7 @@ pub struct Queries<'a, C> {
     /// A bit for each point that queries may find; empty if they may find all points.
     pub mask: Slice<'a, u32>,
     /// The period of each axis; empty if no axis has one.
-    pub periods: Slice<'a, C>,
+    pub periods: Slice<'a, <C as crate::thread::coord::Coord>::Distance>,
     /// See [`flags`].
     pub flags: u32,
     /// The largest distance, as [`Measure`] computes it, at which queries find a point.
@@ -58,8 +58,8 @@ impl<'a, C: Coord> Queries<'a, C> {
         i: u64,
         one_query: bool,
         index: Index<'a, C>,
-        smem: *mut TraversalSmem<C>,
-    ) -> TraversalAndRow<'a, C, Measure<'a, C, D>, D> {
+        smem: *mut TraversalSmem<C::Distance>,
+    ) -> TraversalAndRow<'a, C, Measure<'a, C::Distance, D>, D> {
         let buckets = index.buckets();
         let num_queries = self.len(buckets.dims) as u64;
         let first = if one_query { i } else { i - u64::from(warp::lane_id()) };

@@ -8,7 +8,7 @@
 use super::buckets::{BucketPoints, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::region::Region;
 use cuda_std::prelude::*;
@@ -87,7 +87,7 @@ impl Filter<'_> {
 
 /// The traversal of one query.
 #[derive(Clone, Copy)]
-pub struct BucketTraversal<'a, C, R, const D: usize> {
+pub struct BucketTraversal<'a, C: Coord, R, const D: usize> {
     /// The points in their buckets.
     pub buckets: BucketPoints<'a, C>,
     /// The bounding boxes of both children of each node above the buckets.
@@ -101,7 +101,7 @@ pub struct BucketTraversal<'a, C, R, const D: usize> {
     /// The path code of the bucket that contains the query; 0 if it is unknown.
     pub start_bucket: u32,
     /// Shared memory of the block.
-    pub smem: *mut TraversalSmem<C>,
+    pub smem: *mut TraversalSmem<C::Distance>,
 }
 
 /// A lane's traversal and the result row of its query, if the lane has one; `None` if no lane of the warp has a query.
@@ -125,20 +125,20 @@ struct Position {
     is_done: bool,
 }
 
-impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
+impl<C: Coord, R: Region<C::Distance, D>, const D: usize> BucketTraversal<'_, C, R, D> {
     /// Offers the visitor every point within its bound.
     ///
     /// # Safety
     /// All lanes of the warp call it, with the same index.
     #[inline(always)]
-    pub unsafe fn run<V: Visitor<C>>(&self, visitor: &mut V) {
+    pub unsafe fn run<V: Visitor<C::Distance>>(&self, visitor: &mut V) {
         if self.buckets.ids.is_empty() {
             return;
         }
         // With one point a lane, two buckets are scanned together.
         let levels =
             if V::ONE_QUERY_PER_WARP { self.buckets.levels.saturating_sub(1) } else { self.buckets.levels };
-        let is_active = visitor.bound() >= C::ZERO;
+        let is_active = visitor.bound() >= C::Distance::ZERO;
         let mut position = Position { code: 1, level: 0, pending: 0, is_done: !is_active };
         // Visit the start bucket first, if it is known; then the siblings on its path to the root.
         let mut is_start = V::NEAREST_FIRST && warp::warp_vote_any(warp::FULL_MASK, self.start_bucket != 0);
@@ -176,7 +176,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Marks the siblings on the path from the root as pending where they are within the bound.
     #[inline(always)]
-    unsafe fn push_siblings(&self, position: &mut Position, bound: C) {
+    unsafe fn push_siblings(&self, position: &mut Position, bound: C::Distance) {
         let mut level = 0;
         while level < position.level {
             let child = position.code >> (position.level - level - 1);
@@ -191,7 +191,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Descends until most lanes are at a bucket or done.
     #[inline(always)]
-    unsafe fn descend<V: Visitor<C>>(&self, position: &mut Position, levels: u32, visitor: &mut V) {
+    unsafe fn descend<V: Visitor<C::Distance>>(&self, position: &mut Position, levels: u32, visitor: &mut V) {
         loop {
             let is_descending = !position.is_done && position.level < levels;
             let descending = warp::warp_vote_ballot(warp::FULL_MASK, is_descending).count_ones();
@@ -208,7 +208,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Enters a child that is within the visitor's bound, or backtracks if none is.
     #[inline(always)]
-    unsafe fn enter_child<V: Visitor<C>>(&self, position: &mut Position, visitor: &mut V) {
+    unsafe fn enter_child<V: Visitor<C::Distance>>(&self, position: &mut Position, visitor: &mut V) {
         let ([left, left_farthest], [right, right_farthest]) = self.distances_to_children(position.code - 1);
         let (mut enters_left, mut enters_right) = (left <= visitor.bound(), right <= visitor.bound());
         if let Some(bound) = visitor.whole_subtree_bound() {
@@ -239,7 +239,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Goes to the deepest pending child that is still within the visitor's bound; without one the traversal is done.
     #[inline(always)]
-    unsafe fn backtrack<V: Visitor<C>>(&self, position: &mut Position, visitor: &V) {
+    unsafe fn backtrack<V: Visitor<C::Distance>>(&self, position: &mut Position, visitor: &V) {
         position.is_done = true;
         while position.pending != 0 {
             let level = 31 - position.pending.leading_zeros();
@@ -258,14 +258,19 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
     /// False if no point of a subtree can replace the worst neighbor: none is nearer, and at the same distance all ids are greater. Keeps
     /// traversals short where many points have one position or one distance.
     #[inline(always)]
-    unsafe fn may_improve<V: Visitor<C>>(&self, code: u32, distance: C, visitor: &V) -> bool {
+    unsafe fn may_improve<V: Visitor<C::Distance>>(
+        &self,
+        code: u32,
+        distance: C::Distance,
+        visitor: &V,
+    ) -> bool {
         !V::NEAREST_FIRST
             || distance < visitor.bound()
             || self.least_ids.load(code as usize - 1) < visitor.worst_id()
     }
 
     #[inline(always)]
-    fn pending_distances(&self) -> SharedSlice<'_, C> {
+    fn pending_distances(&self) -> SharedSlice<'_, C::Distance> {
         shared_field!(self.smem, pending)
     }
 
@@ -276,17 +281,17 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Returns the least and the greatest distance to the points of the left child of a node, and of the right child.
     #[inline(always)]
-    unsafe fn distances_to_children(&self, node: u32) -> ([C; 2], [C; 2]) {
+    unsafe fn distances_to_children(&self, node: u32) -> ([C::Distance; 2], [C::Distance; 2]) {
         if D == MAX_DIMS {
             return (self.distances_to_child(node, 0), self.distances_to_child(node, 1));
         }
         // The corners of both boxes are contiguous and aligned to 16 bytes.
-        let mut corners = [[C::ZERO; D]; 4];
+        let mut corners = [[C::Distance::ZERO; D]; 4];
         let mut i = 0;
         while i < 4 * D {
             let coords = load_16(self.boxes, node as usize * 4 * D + i);
             for e in 0..C::PER_16 {
-                corners[(i + e) / D][(i + e) % D] = coords[e];
+                corners[(i + e) / D][(i + e) % D] = coords[e].widen();
             }
             i += C::PER_16;
         }
@@ -296,27 +301,27 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Returns the least and the greatest distance to the points of the left or the right child.
     #[inline(always)]
-    unsafe fn distances_to_child(&self, node: u32, is_right: u32) -> [C; 2] {
+    unsafe fn distances_to_child(&self, node: u32, is_right: u32) -> [C::Distance; 2] {
         let dims = if D == MAX_DIMS { self.buckets.dims } else { D };
         let corners = self.boxes.part((2 * node + is_right) as usize * 2 * dims, 2 * dims);
-        let (mut low, mut high) = ([C::ZERO; D], [C::ZERO; D]);
+        let (mut low, mut high) = ([C::Distance::ZERO; D], [C::Distance::ZERO; D]);
         for axis in 0..D {
             if D < MAX_DIMS || axis < dims {
-                low[axis] = corners.load(axis);
-                high[axis] = corners.load(dims + axis);
+                low[axis] = corners.load(axis).widen();
+                high[axis] = corners.load(dims + axis).widen();
             }
         }
         self.distances_to_box(low, high)
     }
 
     #[inline(always)]
-    unsafe fn distances_to_box(&self, low: [C; D], high: [C; D]) -> [C; 2] {
+    unsafe fn distances_to_box(&self, low: [C::Distance; D], high: [C::Distance; D]) -> [C::Distance; 2] {
         [self.region.to_box(low, high), self.region.to_all_of_box(low, high)]
     }
 
     /// Offers a run of points to the warp, one point a lane at a time.
     #[inline(always)]
-    unsafe fn visit_by_warp<V: Visitor<C>>(&self, begin: usize, len: u32, visitor: &mut V) {
+    unsafe fn visit_by_warp<V: Visitor<C::Distance>>(&self, begin: usize, len: u32, visitor: &mut V) {
         let mut first = 0;
         while first < len {
             let i = first + warp::lane_id();
@@ -333,7 +338,7 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Offers each lane its run of points.
     #[inline(always)]
-    unsafe fn visit_by_lanes<V: Visitor<C>>(&self, begin: usize, len: u32, visitor: &mut V) {
+    unsafe fn visit_by_lanes<V: Visitor<C::Distance>>(&self, begin: usize, len: u32, visitor: &mut V) {
         // Start at a multiple of the group, so that coordinates are loaded as aligned vectors.
         let before = (begin % GROUP) as u32;
         let aligned = begin - before as usize;
@@ -343,15 +348,15 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
             if !warp::warp_vote_any(warp::FULL_MASK, has_points) {
                 break;
             }
-            let mut distances = [C::NAN; GROUP];
-            let mut nearest = C::NAN;
+            let mut distances = [C::Distance::NAN; GROUP];
+            let mut nearest = C::Distance::NAN;
             if has_points {
                 let points = self.buckets.group::<D>(aligned + first as usize);
                 for i in 0..GROUP {
                     let distance = self.region.to_point(points[i]);
                     // Positions before the run wrap around. NaN is within no bound.
                     let is_inside = (first + i as u32).wrapping_sub(before) < len;
-                    distances[i] = if is_inside { distance } else { C::NAN };
+                    distances[i] = if is_inside { distance } else { C::Distance::NAN };
                     nearest = nearest.min(distances[i]);
                 }
             }
@@ -365,7 +370,12 @@ impl<C: Coord, R: Region<C, D>, const D: usize> BucketTraversal<'_, C, R, D> {
 
     /// Offers a group of points with their distances.
     #[inline(always)]
-    unsafe fn offer_group<V: Visitor<C>>(&self, first: usize, distances: [C; GROUP], visitor: &mut V) {
+    unsafe fn offer_group<V: Visitor<C::Distance>>(
+        &self,
+        first: usize,
+        distances: [C::Distance; GROUP],
+        visitor: &mut V,
+    ) {
         for i in 0..GROUP {
             let is_near = distances[i] <= visitor.bound();
             let mut id = 0;

@@ -5,15 +5,15 @@ use super::buckets::Index;
 use super::queries::{Queries, flags::COUNT_SUBTREES};
 use super::traversal::{BucketTraversal, Filter, THREADS, TraversalAndRow, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
 use crate::thread::region::Range;
 use cuda_std::prelude::*;
 
 /// Counts the points within the queries' bound of each query; one lane per query.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_count_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
@@ -22,7 +22,7 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
 ) {
     let i = thread::index_1d_u64();
     if let Some((mut traversal, row)) = queries.traversal::<D>(i, false, index, shared_mem()) {
-        let bound = lane_bound(row.is_some(), C::from_f64(queries.bound));
+        let bound = lane_bound(row.is_some(), C::Distance::from_f64(queries.bound));
         let counts_subtrees = D < MAX_DIMS && queries.flags & COUNT_SUBTREES != 0;
         let mut count = Count::new::<D>(bound, counts_subtrees);
         if counts_subtrees && traversal.filter.excluded != u32::MAX {
@@ -37,26 +37,26 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
 
 /// Writes the ids of the points within the queries' bound of each query from its offset on, and their distances unless `result_dist2` is
 /// empty; one lane per query. Points beyond the capacity of the result are not written.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_emit_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
     offsets: Slice<u64>,
     result_ids: SliceMut<u32>,
-    result_dist2: SliceMut<C>,
+    result_dist2: SliceMut<<C as Coord>::Distance>,
 ) {
     let i = thread::index_1d_u64();
     if let Some((traversal, row)) = queries.traversal::<D>(i, false, index, shared_mem()) {
-        let bound = lane_bound(row.is_some(), C::from_f64(queries.bound));
+        let bound = lane_bound(row.is_some(), C::Distance::from_f64(queries.bound));
         traversal.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
     }
 }
 
 /// Counts the points in each box, borders included; one lane per box. A box is its least and then its greatest corner.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,
@@ -64,7 +64,7 @@ pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     counts: SliceMut<u32>,
 ) {
     if let Some((traversal, row)) = box_traversal::<C, D>(index, corners, mask) {
-        let bound = lane_bound(row.is_some(), C::ZERO);
+        let bound = lane_bound(row.is_some(), C::Distance::ZERO);
         let mut count = Count::new::<D>(bound, mask.is_empty() && index.bucket_len == 0);
         traversal.run(&mut count);
         count.write(row, counts);
@@ -73,8 +73,8 @@ pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
 
 /// Writes the ids of the points in each box from the box's offset on; one lane per box. Points beyond the capacity of the result are not
 /// written.
-#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<C>()), shared = TraversalSmem<C>, hot)]
-#[instances(C = [f32, f64], D = [2, 3, 8])]
+#[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,
@@ -83,7 +83,7 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     result_ids: SliceMut<u32>,
 ) {
     if let Some((traversal, row)) = box_traversal::<C, D>(index, corners, mask) {
-        let bound = lane_bound(row.is_some(), C::ZERO);
+        let bound = lane_bound(row.is_some(), C::Distance::ZERO);
         traversal.run(&mut Emit::new(
             bound,
             row,
@@ -96,7 +96,7 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
 
 /// Returns `bound` for a lane with a query, otherwise minus infinity, which no point is within.
 #[inline(always)]
-fn lane_bound<C: Coord>(has_query: bool, bound: C) -> C {
+fn lane_bound<C: Float>(has_query: bool, bound: C) -> C {
     if has_query { bound } else { C::ZERO - C::INFINITY }
 }
 
@@ -106,7 +106,7 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     index: Index<'a, C>,
     corners: Slice<'a, C>,
     mask: Slice<'a, u32>,
-) -> TraversalAndRow<'a, C, Range<C, D>, D> {
+) -> TraversalAndRow<'a, C, Range<C::Distance, D>, D> {
     let buckets = index.buckets();
     let (i, num_boxes) = (thread::index_1d_u64() as usize, corners.len() / (2 * buckets.dims));
     let first = i - warp::lane_id() as usize;
@@ -120,7 +120,7 @@ unsafe fn box_traversal<'a, C: Coord, const D: usize>(
     for axis in 0..D {
         // NaN would exclude nothing: make the box empty.
         if low[axis].is_nan() || high[axis].is_nan() {
-            low[axis] = C::INFINITY;
+            low[axis] = C::Distance::INFINITY;
         }
     }
     let filter = Filter { mask, excluded: u32::MAX };
@@ -148,7 +148,7 @@ struct Count<C> {
     excludes_one: bool,
 }
 
-impl<C: Coord> Visitor<C> for Count<C> {
+impl<C: Float> Visitor<C> for Count<C> {
     const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = false;
 
@@ -173,7 +173,7 @@ impl<C: Coord> Visitor<C> for Count<C> {
     }
 }
 
-impl<C: Coord> Count<C> {
+impl<C: Float> Count<C> {
     #[inline(always)]
     fn new<const D: usize>(bound: C, counts_subtrees: bool) -> Self {
         // The general kernel has no registers left for the farthest corner of a box.
@@ -202,7 +202,7 @@ struct Emit<'a, C> {
     end: u64,
 }
 
-impl<'a, C: Coord> Emit<'a, C> {
+impl<'a, C: Float> Emit<'a, C> {
     #[inline(always)]
     unsafe fn new(
         bound: C,
@@ -222,7 +222,7 @@ impl<'a, C: Coord> Emit<'a, C> {
     }
 }
 
-impl<C: Coord> Visitor<C> for Emit<'_, C> {
+impl<C: Float> Visitor<C> for Emit<'_, C> {
     const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = false;
 

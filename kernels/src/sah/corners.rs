@@ -6,7 +6,7 @@ use super::extent::{EXTENT_WORDS, Extent};
 use super::large_nodes::LargeNode;
 use super::triangle::Corners;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 
 /// Layout of the mesh summary, whose words start at the maximum: the keys of the scene's extent, then a flag.
@@ -62,7 +62,7 @@ pub unsafe fn sah_corners(
 /// True for a coordinate that is finite and small enough for areas not to overflow.
 #[inline(always)]
 fn is_usable(x: f32) -> bool {
-    x.abs() <= <f32 as Coord>::LIMIT
+    x.abs() <= <f32 as Float>::LIMIT
 }
 
 /// Writes the extent of the scene and, unless `root` is empty, the root node; one thread.

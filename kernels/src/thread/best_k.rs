@@ -1,6 +1,6 @@
 //! The k nearest neighbors of one query, kept as a heap in a row of device memory, for any k.
 
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 
 /// A max-heap over (squared distance, id), whose storage is the query's row of the result.
@@ -15,7 +15,7 @@ pub struct BestK<'a, C> {
     bound: C,
 }
 
-impl<'a, C: Coord> BestK<'a, C> {
+impl<'a, C: Float> BestK<'a, C> {
     /// Creates an empty heap in a row of the result. Both views have k elements, k > 0. Candidates beyond `bound` are
     /// rejected.
     #[inline(always)]
@@ -125,6 +125,6 @@ impl<'a, C: Coord> BestK<'a, C> {
 
 /// Returns true if neighbor `a` precedes `b`: by distance, then by id.
 #[inline(always)]
-pub fn before<C: Coord>(a: (C, u32), b: (C, u32)) -> bool {
+pub fn before<C: Float>(a: (C, u32), b: (C, u32)) -> bool {
     a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
 }

@@ -1,6 +1,6 @@
 //! Distance norms, and distances along one axis.
 
-use super::coord::Coord;
+use super::coord::Float;
 
 /// The most dimensions of a point. The general kernels hold this many coordinates.
 pub const MAX_DIMS: usize = 8;
@@ -30,7 +30,7 @@ impl Norm {
 
     /// Adds the distance along one more axis to the combined distance `before`.
     #[inline(always)]
-    pub fn and<C: Coord>(self, before: C, along: C) -> C {
+    pub fn and<C: Float>(self, before: C, along: C) -> C {
         match self {
             // 0.0 + d*d is d*d exactly.
             Self::Euclidean => before + along * along,
@@ -41,7 +41,7 @@ impl Norm {
 
     /// Combines the distances along the first `dims` axes.
     #[inline(always)]
-    pub fn put_together<C: Coord>(self, dims: usize, along: impl Fn(usize) -> C) -> C {
+    pub fn put_together<C: Float>(self, dims: usize, along: impl Fn(usize) -> C) -> C {
         let mut sum = C::ZERO;
         let mut axis = 0;
         while axis < dims {
@@ -54,14 +54,14 @@ impl Norm {
 
 /// Returns the distance between two coordinates of one axis. A `period` other than 0 makes the axis periodic.
 #[inline(always)]
-pub fn along<C: Coord>(a: C, b: C, period: C) -> C {
+pub fn along<C: Float>(a: C, b: C, period: C) -> C {
     let along = (a - b).abs();
     if period > C::ZERO { along.min(period - along) } else { along }
 }
 
 /// Returns the least distance along an axis from `a` to the range from `low` to `high`.
 #[inline(always)]
-pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
+pub fn along_to_range<C: Float>(a: C, low: C, high: C, period: C) -> C {
     let (below, above) = (low - a, a - high);
     let along = below.max(above).max(C::ZERO);
     if period > C::ZERO && along > C::ZERO {
@@ -75,6 +75,6 @@ pub fn along_to_range<C: Coord>(a: C, low: C, high: C, period: C) -> C {
 
 /// Returns the greatest distance along an axis from `a` to the range from `low` to `high`, ignoring any period.
 #[inline(always)]
-pub fn farthest_along<C: Coord>(a: C, low: C, high: C) -> C {
+pub fn farthest_along<C: Float>(a: C, low: C, high: C) -> C {
     (low - a).abs().max((a - high).abs())
 }

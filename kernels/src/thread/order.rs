@@ -1,7 +1,7 @@
 //! Orders of (key, value) pairs, as types: the comparisons of merges and merge sorts.
 
 pub use super::carried::{Carried, NoValue};
-use super::coord::Coord;
+use super::coord::Float;
 use super::radix_key::{Fold, SortKey};
 use super::ranked::Ranked;
 use super::words::{Bits128, Words};
@@ -122,7 +122,7 @@ where
     }
 }
 
-impl<C: Coord + Words> Order<C, u32> for SuperKey {
+impl<C: Float + Words> Order<C, u32> for SuperKey {
     #[inline(always)]
     unsafe fn is_before(lookup: &Lookup<'_, C>, a: (C, u32), b: (C, u32)) -> bool {
         let (key_a, key_b) = (a.0.key(), b.0.key());
@@ -132,7 +132,7 @@ impl<C: Coord + Words> Order<C, u32> for SuperKey {
 
 /// Returns true if point `a` precedes point `b`, given that their coordinates on the first axis are equal.
 #[inline(always)]
-unsafe fn is_before_on_other_axes<C: Coord>(lookup: &Lookup<'_, C>, a: u32, b: u32) -> bool {
+unsafe fn is_before_on_other_axes<C: Float>(lookup: &Lookup<'_, C>, a: u32, b: u32) -> bool {
     let Lookup { coords, dims, axis } = *lookup;
     let mut offset = 1;
     while offset < dims {

@@ -1,6 +1,6 @@
 //! Query regions: distances from a query point or a query box to points and boxes.
 
-use super::coord::Coord;
+use super::coord::Float;
 use super::measure::{MAX_DIMS, Norm, along, along_to_range, farthest_along};
 use cuda_std::prelude::*;
 
@@ -34,7 +34,7 @@ pub struct Range<C, const D: usize> {
     pub dims: usize,
 }
 
-impl<C: Coord, const D: usize> Region<C, D> for Range<C, D> {
+impl<C: Float, const D: usize> Region<C, D> for Range<C, D> {
     #[inline(always)]
     unsafe fn to_point(&self, point: [C; D]) -> C {
         self.to_box(point, point)
@@ -75,7 +75,7 @@ pub struct Measure<'a, C, const D: usize> {
     periods: Slice<'a, C>,
 }
 
-impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
+impl<'a, C: Float, const D: usize> Measure<'a, C, D> {
     const IS_GENERAL: bool = D == MAX_DIMS;
 
     /// Creates the region of a query point.
@@ -106,7 +106,7 @@ impl<'a, C: Coord, const D: usize> Measure<'a, C, D> {
     }
 }
 
-impl<C: Coord, const D: usize> Region<C, D> for Measure<'_, C, D> {
+impl<C: Float, const D: usize> Region<C, D> for Measure<'_, C, D> {
     #[inline(always)]
     unsafe fn to_point(&self, point: [C; D]) -> C {
         self.put_together(|axis, period| along(self.query[axis], point[axis], period))

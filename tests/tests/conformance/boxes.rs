@@ -4,7 +4,7 @@ use kauri::device::{Buffer, Stream, Workspace};
 use kauri::join::{BoxMethod, Norm, SelfPairs};
 use kauri::research::join::{BoxMethodOptions, GridBuild, Streams, SweepAxis};
 use kauri::{Batches, BoxJoin, Cartesian, Device, DistanceJoin, Error, Rows};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_tests::generate::{Random, Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape};
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ pub(crate) enum Predicate<C> {
     Within(C, Norm),
 }
 
-impl<C: Coord> Predicate<C> {
+impl<C: Float> Predicate<C> {
     fn join(self, method: BoxMethod) -> BoxJoin<C> {
         let join = match self {
             Self::Intersects => BoxJoin::intersects(),
@@ -87,7 +87,7 @@ pub(crate) fn boxes<C: Scalar, const D: usize>(shape: Shape, len: usize, seed: u
     lows.into_iter().zip(kinds).map(high).collect()
 }
 
-fn naive<C: Coord, const D: usize>(
+fn naive<C: Float, const D: usize>(
     predicate: Predicate<C>,
     left: &[[[C; D]; 2]],
     right: &[[[C; D]; 2]],

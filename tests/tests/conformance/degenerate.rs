@@ -1,7 +1,7 @@
 //! Bad and degenerate inputs, each with its promised outcome.
 
 use kauri::{Error, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::oracle::BruteForce;
 use kauri_tests::{devices, devices_for};

@@ -3,6 +3,7 @@
 use kauri::kdtree::SplitRule;
 use kauri::query::{Norm, Queries, QueryOptions};
 use kauri::{Error, KdTree, KdTreeOptions, Scalar, SpatialIndex};
+use kauri_kernels::thread::coord::Coord;
 use kauri_tests::generate::Random;
 use kauri_tests::oracle::{
     BruteForce, padded_row, {self},
@@ -14,7 +15,7 @@ use crate::build;
 /// Up to here squared distances in 8 dimensions are exact in `f64`.
 const EXACT: i64 = 1 << 24;
 
-trait Integer: Scalar<Coord = f64> + Into<i128> + TryFrom<i64> + Ord + std::fmt::Debug {
+trait Integer: Scalar<Coord: Coord<Distance = f64>> + Into<i128> + TryFrom<i64> + Ord + std::fmt::Debug {
     /// The largest accepted magnitude.
     const MOST: i64;
 

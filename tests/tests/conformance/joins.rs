@@ -6,7 +6,7 @@ use kauri::join::{
 };
 use kauri::research::join::Lookup;
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, LonLat, Point, SpatialIndex};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_tests::generate::{Random, Scalar, Shape};
 use kauri_tests::{devices, devices_for, devices_for_shape};
 use std::ops::ControlFlow;
@@ -28,11 +28,11 @@ const LOOKUPS: [Lookup; 2] = [Lookup::Points, Lookup::Cells];
 const NORMS: [Norm; 3] = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
 
 /// Returns the distance as it is compared: squared under the Euclidean norm.
-fn distance<C: Coord, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D]) -> C {
+fn distance<C: Float, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D]) -> C {
     norm.put_together(D, |axis| (a[axis] - b[axis]).abs())
 }
 
-fn is_near<C: Coord, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D], epsilon: C) -> bool {
+fn is_near<C: Float, const D: usize>(norm: Norm, a: &[C; D], b: &[C; D], epsilon: C) -> bool {
     distance(norm, a, b) <= if norm == Norm::Euclidean { epsilon * epsilon } else { epsilon }
 }
 

@@ -45,6 +45,7 @@ mod refusals;
 mod results;
 mod sah;
 mod save;
+mod stored_integers;
 mod time_bounds;
 
 use kauri::kdtree::{BuildAlgorithm, SplitRule};

@@ -7,6 +7,7 @@ use kauri::quadtree::{CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::research::quadtree::BuildAlgorithm;
 use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point, SpatialIndex};
 use kauri_tests::generate::{Random, Shape};
+use kauri_tests::oracle::DistanceOf;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicUsize;
@@ -156,7 +157,7 @@ fn trees(num: usize) {
     cell_trees_of("2 x i32", &integers);
 }
 
-fn joins_of<P: Point>(what: &str, [left, right]: [&[P]; 2], epsilon: P::Coord) {
+fn joins_of<P: Point>(what: &str, [left, right]: [&[P]; 2], epsilon: DistanceOf<P>) {
     let device = Device::cpu();
     let sum =
         |plan: JoinPlan, pairs: usize| plan.input_bytes + plan.temp_bytes + plan.pair_bytes * pairs as u64;

@@ -49,7 +49,8 @@ where
 
 #[test]
 fn trees_of_every_type_and_dimension() {
-    on_each_schedule_in_turn(5, |gpu, _, turn| {
+    on_each_schedule_in_turn(6, |gpu, _, turn| {
+        let i32s = |x| x as i32 - 8;
         let f32s = |x| x as f32 - 8.0;
         let f64s = |x| x as f64 / 3.0;
         match turn {
@@ -58,6 +59,11 @@ fn trees_of_every_type_and_dimension() {
                     same_as_on_the_cpu(gpu, &points::<f32, 1>(n, 1, |x| x as f32), &[[3.0], [8.5]], 3);
                 }
                 same_as_on_the_cpu(gpu, &points::<f32, 4>(40, 6, f32s), &points::<f32, 4>(10, 7, f32s), 8);
+            }
+            5 => {
+                same_as_on_the_cpu(gpu, &points::<i32, 3>(40, 8, i32s), &points::<i32, 3>(10, 9, i32s), 5);
+                same_as_on_the_cpu(gpu, &points::<i32, 6>(60, 10, i32s), &points::<i32, 6>(5, 11, i32s), 9);
+                same_as_on_the_cpu(gpu, &points::<i32, 5>(33, 12, i32s), &points::<i32, 5>(5, 13, i32s), 40);
             }
             1 => same_as_on_the_cpu(gpu, &points::<f32, 2>(130, 2, f32s), &points::<f32, 2>(40, 3, f32s), 5),
             2 => same_as_on_the_cpu(gpu, &points::<f32, 3>(90, 4, f32s), &points::<f32, 3>(20, 5, f32s), 1),
@@ -90,6 +96,7 @@ fn trees_of_more_points_than_a_block_finishes() {
             return;
         }
         same(gpu, &points::<f64, 2>(2600, 17, |x| x as f64), options());
+        same(gpu, &points::<i32, 3>(2300, 17, |x| x as i32), options());
         let (widest, in_place) = (SplitRule::Widest, BuildAlgorithm::SelectionInPlace);
         same(
             gpu,

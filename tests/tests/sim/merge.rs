@@ -13,7 +13,7 @@ use kauri::research::primitives as research;
 use kauri_kernels::policy::MERGE;
 use kauri_kernels::primitives::merge::{TwoRuns, primitives_merge_partition};
 use kauri_kernels::thread::carried::Source;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::merge_path::split;
 use kauri_kernels::thread::order::Lookup;
 use kauri_kernels::thread::radix_key::Fold;
@@ -116,7 +116,7 @@ fn patterns_and_sixteen_bytes() {
     });
 }
 
-fn sort_points<C: Coord, const D: usize>(stream: &Stream, points: &[[C; D]], axis: usize)
+fn sort_points<C: Float, const D: usize>(stream: &Stream, points: &[[C; D]], axis: usize)
 where
     [C; D]: cust_core::DeviceCopy,
 {

@@ -4,7 +4,7 @@ use crate::{noise, on_each_schedule};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::primitives::operator::Affine;
 use kauri::primitives::{bounds, cpu, generate, histogram, permute};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::fmt::Debug;
 
 const LENGTHS: [usize; 10] = [0, 1, 2, 31, 32, 33, 255, 256, 1023, 1025];
@@ -69,7 +69,7 @@ fn items_of_4_to_64_bytes() {
     });
 }
 
-fn check_bounds<C: Coord + Debug, const D: usize>(stream: &Stream, points: &[[C; D]]) {
+fn check_bounds<C: Float + Debug, const D: usize>(stream: &Stream, points: &[[C; D]]) {
     let mut workspace = Workspace::new(stream.gpu());
     let device_points = Buffer::from_slice(stream, points, "points").unwrap();
     let mut corners = Buffer::uninitialized(stream.gpu(), 2, "corners").unwrap();

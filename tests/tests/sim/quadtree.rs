@@ -4,13 +4,13 @@ use crate::{on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream};
 use kauri::quadtree::{CartesianPoint, CellTree, Node, OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
-use kauri::{Device, SpatialIndex};
+use kauri::{Coordinate, Device, SpatialIndex};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::verify::{CheckedTree, quadtree_verify};
-use kauri_tests::generate::{Scalar, Shape};
+use kauri_tests::generate::Shape;
 use std::ops::ControlFlow;
 
-fn check<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
+fn check<C: Coordinate, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions)
 where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
@@ -18,7 +18,7 @@ where
 }
 
 /// Builds by codes, and level by level with these launch parameters.
-fn check_with<C: Scalar, const D: usize>(
+fn check_with<C: Coordinate, const D: usize>(
     gpu: &Gpu,
     points: &[[C; D]],
     options: &QuadtreeOptions,
@@ -49,11 +49,18 @@ fn check_with<C: Scalar, const D: usize>(
     }
 }
 
+/// Generates points of a shape with integer coordinates.
+fn integers<const D: usize>(shape: Shape, n: usize) -> Vec<[i32; D]> {
+    shape.points::<f64, D>(n, 11).into_iter().map(|point| point.map(|x| (x * 1e6) as i32)).collect()
+}
+
 #[test]
 fn trees_of_every_shape() {
     let options = QuadtreeOptions::default();
     let by_blocks = LevelsOptions { threads: Some(32), block_points: u32::MAX, ..LevelsOptions::default() };
-    on_each_schedule_in_turn(12, |gpu, _, turn| match turn {
+    on_each_schedule_in_turn(14, |gpu, _, turn| match turn {
+        12 => check(gpu, &integers::<2>(Shape::Clustered, 300), &options.clone().leaf_points(3)),
+        13 => check(gpu, &integers::<3>(Shape::Uniform, 200), &options.clone().leaf_points(1)),
         0 => check(gpu, &Shape::Uniform.points::<f32, 2>(1500, 1), &options),
         1 => check(gpu, &Shape::Clustered.points::<f32, 3>(400, 2), &options.clone().leaf_points(1)),
         2 => check(gpu, &Shape::FewDistinct.points::<f64, 2>(300, 3), &options.clone().leaf_points(5)),
@@ -84,6 +91,8 @@ fn trees_out_of_core() {
         let options = QuadtreeOptions::default().algorithm(algorithm).out_of_core(out_of_core);
         check_out_of_core(gpu, &shape.points::<f32, 2>(n, 1), &options, limit);
         check_out_of_core(gpu, &shape.points::<f64, 3>(n / 4, 2), &options.clone().leaf_points(3), limit);
+        check_out_of_core(gpu, &integers::<2>(shape, n / 4), &options.clone().leaf_points(3), limit);
+        check_out_of_core(gpu, &integers::<3>(shape, n / 8), &options.clone().leaf_points(3), limit);
         check_file(gpu, &shape.points::<f32, 2>(n / 2, 3), &options, limit);
     });
 }
@@ -101,7 +110,7 @@ fn batches_whose_nodes_do_not_fit() {
     });
 }
 
-fn check_out_of_core<C: Scalar, const D: usize>(
+fn check_out_of_core<C: Coordinate, const D: usize>(
     gpu: &Gpu,
     points: &[[C; D]],
     options: &QuadtreeOptions,

@@ -4,6 +4,7 @@ use crate::{noise, on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Point, Scalar, SpatialIndex};
+use kauri_tests::oracle::DistanceOf;
 
 /// Generates points in a cube of side 8, some of them equal.
 pub(crate) fn points<C, const D: usize>(n: usize, seed: u64, coord: impl Fn(f64) -> C) -> Vec<[C; D]> {
@@ -18,7 +19,7 @@ fn same<P: Point>(
     queries: &[P],
     ks: &[usize],
     options: &QueryOptions<P>,
-    radius: P::Coord,
+    radius: DistanceOf<P>,
 ) {
     let expected = KdTree::build(&Device::cpu(), points, &KdTreeOptions::default()).unwrap();
     let tree = KdTree::build(&Device::from_gpu(gpu.clone()), points, &KdTreeOptions::default());
@@ -48,12 +49,20 @@ fn same<P: Point>(
 /// Each schedule runs one kernel; together the schedules run all of them.
 #[test]
 fn queries_with_options() {
-    on_each_schedule_in_turn(10, |gpu, _, turn| {
-        let (f32s, f64s) = (|x| x as f32, |x| x);
+    on_each_schedule_in_turn(13, |gpu, _, turn| {
+        let (f32s, f64s, i32s) = (|x| x as f32, |x| x, |x| (x * 31.25) as i32);
         let (p2, q2) = (points::<f32, 2>(170, 1, f32s), points::<f32, 2>(40, 2, f32s));
         let (p3, q3) = (points::<f32, 3>(170, 3, f32s), points::<f32, 3>(40, 4, f32s));
         let (d3, e3) = (points::<f64, 3>(120, 5, f64s), points::<f64, 3>(40, 6, f64s));
+        let (i3, j3) = (points::<i32, 3>(120, 5, i32s), points::<i32, 3>(40, 6, i32s));
+        let (i2, j2) = (points::<i32, 2>(350, 7, i32s), points::<i32, 2>(30, 8, i32s));
         match turn {
+            10 => same(gpu, &i3, &j3, &[1, 8, 20, 100], &QueryOptions::default(), 70.0),
+            11 => same(gpu, &i2, &j2, &[1, 5, 32, 200, 300], &QueryOptions::default(), 40.0),
+            12 => {
+                let general = QueryOptions::default().norm(Norm::Chebyshev).periods([250.0; 3]);
+                same(gpu, &i3, &j3, &[1, 20, 40, 150, 300], &general, 30.0);
+            }
             0 => same(gpu, &p3, &q3, &[1, 8], &QueryOptions::default(), 1.0),
             1 => same(gpu, &p2, &q2, &[3, 16], &QueryOptions::default().coherent(), 0.5),
             2 => same(gpu, &p3, &q3, &[30], &QueryOptions::default().radius(3.0), 2.0),
@@ -136,7 +145,10 @@ fn points_in_boxes() {
             let rows = expected.in_boxes(&boxes, None).unwrap();
             assert!(found.offsets() == rows.offsets() && found.ids() == rows.ids());
         }
-        let (f32s, f64s) = (|x| x as f32, |x| x);
+        let (f32s, f64s, i32s) = (|x| x as f32, |x| x, |x| (x * 31.25) as i32);
+        same(gpu, &points::<i32, 2>(100, 11, i32s), &points::<i32, 2>(40, 12, i32s));
+        same(gpu, &points::<i32, 3>(100, 11, i32s), &points::<i32, 3>(40, 12, i32s));
+        same(gpu, &points::<i32, 5>(100, 11, i32s), &points::<i32, 5>(40, 12, i32s));
         same(gpu, &points::<f32, 2>(200, 9, f32s), &points::<f32, 2>(80, 10, f32s));
         same(gpu, &points::<f32, 3>(100, 11, f32s), &points::<f32, 3>(40, 12, f32s));
         same(gpu, &points::<f32, 1>(100, 11, f32s), &points::<f32, 1>(40, 12, f32s));

@@ -7,16 +7,16 @@ use crate::parallel::{self, TASK_ITEMS};
 use crate::point::with_dims;
 use crate::query::cpu::{CpuIndex, points};
 use kauri_kernels::balanced::NONE;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::sync::Arc;
 
 /// Makes the index of one point with an id.
-pub(crate) fn of_point<C: Coord>(coords: &[C], id: u32) -> CpuIndex<C> {
+pub(crate) fn of_point<C: Float>(coords: &[C], id: u32) -> CpuIndex<C> {
     CpuIndex::new(coords.len(), coords.to_vec().into(), vec![id].into(), Vec::new().into(), None)
 }
 
 /// Makes the index of a balanced tree. `input` holds the coordinates of the input points by id. `medians` is in level order already.
-pub(crate) fn of_balanced<C: Coord>(
+pub(crate) fn of_balanced<C: Float>(
     input: &Arc<Items<C>>,
     dims: usize,
     medians: &[u32],

@@ -3,7 +3,7 @@
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::balanced::coordinate_sort::{balanced_keys_of_ids, balanced_settle_ties, flags};
 use kauri_kernels::kdtree::tags::kdtree_coordinate_keys;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::plan::BuildContext;
 use crate::device::{Layout, Region};
@@ -14,7 +14,7 @@ use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 
 /// Scratch memory of sorts of up to a planned number of ids. A sort uses two id buffers: the first receives the result.
-pub(crate) struct CoordinateSort<C: Coord> {
+pub(crate) struct CoordinateSort<C: Float> {
     sort: RadixSort,
     /// Keys, double-buffered. Between two sorts the caller may use this memory.
     pub(crate) keys: [Region<C::Key>; 2],
@@ -22,7 +22,7 @@ pub(crate) struct CoordinateSort<C: Coord> {
     flags: Region<u32>,
 }
 
-impl<C: Coord> CoordinateSort<C> {
+impl<C: Float> CoordinateSort<C> {
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
         let [sort] = RadixSort::plan(layout, len, [Shape::of::<C::Key, u32>(len)]);
         Self { sort, keys: [layout.reserve(len), layout.reserve(len)], flags: layout.reserve(flags::WORDS) }

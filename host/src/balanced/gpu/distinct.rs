@@ -3,7 +3,7 @@
 use cuda_std::mem::SliceMut;
 use kauri_kernels::balanced::distinct::{Pieces, balanced_distinct_close_gaps, balanced_distinct_pieces};
 use kauri_kernels::primitives::select_two_pass::CloseGaps;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::plan::BuildContext;
 use crate::device::{Buffer, Layout, Region};
@@ -29,7 +29,7 @@ impl Distinct {
 
     /// Keeps the first of equal points of an array that is sorted by the super key of an axis. Returns the number of kept points. `words`
     /// has two items.
-    pub(crate) fn run<C: Coord>(
+    pub(crate) fn run<C: Float>(
         &self,
         context: BuildContext<'_, C>,
         axis: usize,

@@ -10,13 +10,13 @@ use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::in_order::{balanced_put_in_order, bucket_len, num_slots};
 use kauri_kernels::query::buckets::BucketLayout;
 use kauri_kernels::query::left_balanced::{full_tree, level};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::sync::Arc;
 
 /// Builds the bucket index of a balanced tree, or of a subtree. `first_axis` is the split axis of its root: the columns of a point are the
 /// axes from it on, cyclically. `ids` are the ids of the points; if it is empty, point `i` has id `i`. `input` has the coordinates of the
 /// input points by id; `None` if no query needs them.
-pub(crate) fn bucket_index<C: Coord>(
+pub(crate) fn bucket_index<C: Float>(
     gpu: &Gpu,
     tree: Tree<'_, C>,
     first_axis: usize,

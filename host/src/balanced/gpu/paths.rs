@@ -9,7 +9,7 @@ use kauri_kernels::balanced::paths::{
 };
 use kauri_kernels::balanced::subtrees::{balanced_subtrees, capacity, rows};
 use kauri_kernels::policy::{RENUMBER_MAX_RUN, RENUMBER_MIN_POINTS};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::balanced::gpu::plan::{BuildContext, BuildPlan};
@@ -20,7 +20,7 @@ use crate::primitives::pairs::empty_view;
 use crate::stats::Stats;
 
 /// Scratch memory of a build.
-pub(crate) struct Paths<C: Coord> {
+pub(crate) struct Paths<C: Float> {
     num_points: usize,
     /// The level on which points are renumbered, if at all: the points of a run then have consecutive numbers, and their path codes are
     /// close in memory.
@@ -60,7 +60,7 @@ struct Points<'a> {
     paths: SliceMut<'a, u8>,
 }
 
-impl<C: Coord> Paths<C> {
+impl<C: Float> Paths<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
         let sort = CoordinateSort::plan(layout, n);
         let renumbers = options.renumber || n >= RENUMBER_MIN_POINTS;
@@ -149,7 +149,7 @@ impl<C: Coord> Paths<C> {
     }
 }
 
-impl<C: Coord> BuildPlan<C> for Paths<C> {
+impl<C: Float> BuildPlan<C> for Paths<C> {
     fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
         let BuildContext { temp, coords, dims } = context;
         let n = self.num_points;

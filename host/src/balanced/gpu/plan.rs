@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::stats::Stats;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::balanced::distinct::balanced_representatives;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::order::Lookup;
 
 /// The stream, scratch memory and points of a running build. There is at least one point.
@@ -16,7 +16,7 @@ pub(crate) struct BuildContext<'a, C> {
     pub(crate) dims: usize,
 }
 
-impl<'a, C: Coord> BuildContext<'a, C> {
+impl<'a, C: Float> BuildContext<'a, C> {
     /// Returns the points by the super key of an axis.
     pub(crate) fn points(&self, axis: usize) -> Lookup<'a, C> {
         Lookup { coords: self.coords, dims: self.dims as u32, axis: axis as u32 }
@@ -35,7 +35,7 @@ impl<'a, C: Coord> BuildContext<'a, C> {
 }
 
 /// A build algorithm with its scratch memory. The arrays of a plan do not overlap, and buffers live until the stream has been synchronized.
-pub(crate) trait BuildPlan<C: Coord> {
+pub(crate) trait BuildPlan<C: Float> {
     /// Sorts the points on all axes and removes equal ones. Returns the number of distinct points, and the representative of each point if
     /// some were removed.
     fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)>;

@@ -10,7 +10,7 @@ use kauri_kernels::balanced::robinson::partition::{
     balanced_partition_small_runs,
 };
 use kauri_kernels::policy::BALANCED_WARPS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::distinct::Distinct;
 use crate::balanced::gpu::plan::{BuildContext, BuildPlan};
@@ -38,7 +38,7 @@ pub(crate) struct Robinson<C> {
     halves: Region<u32>,
 }
 
-impl<C: Coord> Robinson<C> {
+impl<C: Float> Robinson<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
         // A warp takes at least 32 points.
         let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
@@ -65,7 +65,7 @@ impl<C: Coord> Robinson<C> {
     }
 }
 
-impl<C: Coord> BuildPlan<C> for Robinson<C> {
+impl<C: Float> BuildPlan<C> for Robinson<C> {
     fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
         let BuildContext { temp, coords, dims } = context;
         let n = coords.len() / dims;

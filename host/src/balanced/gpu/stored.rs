@@ -1,6 +1,6 @@
 //! Copies trees between device memory and the arrays of files.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::backend::Sections;
 use crate::balanced::cpu::CpuTree;
@@ -8,7 +8,7 @@ use crate::balanced::gpu::GpuTree;
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 
-impl<C: Coord> GpuTree<C> {
+impl<C: Float> GpuTree<C> {
     /// Copies the arrays of the tree to host memory.
     pub(crate) fn copy_sections(&self) -> Result<Sections<'static, C>> {
         let stream = Stream::new(&self.gpu)?;

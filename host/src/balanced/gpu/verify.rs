@@ -4,7 +4,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::verify::{LEVELS, balanced_verify, wrong};
 use kauri_kernels::query::left_balanced::num_levels;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::super_key::WRONG_SIDE;
 use crate::device::{Buffer, Stream};
@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 const NUM_COUNTERS: usize = 64;
 
 /// Checks the shape, the ids, the children if there are any, and every node against its ancestors. There is at least one node.
-pub(super) fn verify<C: Coord>(stream: &Stream, tree: Tree<'_, C>, children: Slice<'_, u32>) -> Result<()> {
+pub(super) fn verify<C: Float>(stream: &Stream, tree: Tree<'_, C>, children: Slice<'_, u32>) -> Result<()> {
     let (num_nodes, num_points) = (tree.num_nodes, tree.coords.len() / tree.dims as usize);
     let num_words = num_points.div_ceil(64);
     let mut words = Buffer::<u64>::uninitialized(stream.gpu(), 1 + NUM_COUNTERS + num_words, "seen ids")?;

@@ -1,7 +1,7 @@
 //! The steps of a build on several GPUs.
 
 use kauri_kernels::balanced::Run;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::Range;
 
 use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
@@ -49,7 +49,7 @@ fn most_points(num_points: usize, num_gpus: usize) -> usize {
 }
 
 /// Returns the bytes of the largest part. More than [`MAX_PARTS`] GPUs count as [`MAX_PARTS`].
-pub(crate) fn memory_plan<C: Coord>(
+pub(crate) fn memory_plan<C: Float>(
     num_points: usize,
     num_gpus: usize,
     dims: usize,
@@ -58,7 +58,7 @@ pub(crate) fn memory_plan<C: Coord>(
     part::memory_plan::<C>(most_points(num_points, num_gpus.min(MAX_PARTS)), dims, options)
 }
 
-impl<C: Coord> MultiGpuTree<C> {
+impl<C: Float> MultiGpuTree<C> {
     /// Builds the tree on several GPUs with one part on each, or in two halves on one GPU.
     pub(crate) fn build(
         gpus: &[Gpu],
@@ -146,7 +146,7 @@ impl Representatives {
 
 /// Cuts the whole order into nearly equal ranges, one per part. Returns the pieces of each range in the sorted parts. Equal points are in
 /// one range.
-fn ranges<C: Coord>(parts: &mut [Part<C>]) -> Result<Vec<Vec<Piece>>> {
+fn ranges<C: Float>(parts: &mut [Part<C>]) -> Result<Vec<Vec<Piece>>> {
     let lens: Vec<_> = parts.iter().map(Part::len).collect();
     let ranks: Vec<_> = even(lens.iter().sum(), parts.len()).skip(1).map(|range| range.start).collect();
     let compare = |a: &[C], b: &[C]| compare(a, b, 0);
@@ -165,7 +165,7 @@ fn ranges<C: Coord>(parts: &mut [Part<C>]) -> Result<Vec<Vec<Piece>>> {
 
 /// Builds the subtree of a group of parts. The first column of its points is the split axis of its level. Exception: the points of the
 /// whole tree are already sorted, and rotated to the columns of level 1.
-fn build_nodes<C: Coord>(
+fn build_nodes<C: Float>(
     parts: &mut [Part<C>],
     root: NodeAddress,
     options: &BalancedOptions,
@@ -221,7 +221,7 @@ struct Split<C> {
     median: Option<(u32, Vec<C>)>,
 }
 
-impl<C: Coord> Split<C> {
+impl<C: Float> Split<C> {
     /// Returns the range of the points before the median in each part.
     fn less(&self) -> Vec<Range<usize>> {
         self.num_less.iter().map(|&end| 0..end).collect()
@@ -236,7 +236,7 @@ impl<C: Coord> Split<C> {
 }
 
 /// Finds the median of a group of sorted parts, whose columns are those of the next level.
-fn split<C: Coord>(parts: &mut [Part<C>]) -> Result<Split<C>> {
+fn split<C: Float>(parts: &mut [Part<C>]) -> Result<Split<C>> {
     let lens: Vec<_> = parts.iter().map(Part::len).collect();
     let len = lens.iter().sum::<usize>();
     let rank = Run { begin: 0, len: len as u32 }.num_less() as usize;

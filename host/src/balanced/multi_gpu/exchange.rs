@@ -1,6 +1,6 @@
 //! The exchange of points between parts.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::Range;
 
 use crate::balanced::multi_gpu::part::Part;
@@ -55,7 +55,7 @@ pub(crate) fn redistribute(available: &[Range<usize>], targets: Range<usize>) ->
 
 /// Replaces the points of each part of a group by its pieces, one after another. `allocate` returns the memory for a number of points of
 /// the part of an index.
-pub(crate) fn exchange<C: Coord>(
+pub(crate) fn exchange<C: Float>(
     parts: &mut [Part<C>],
     pieces: &[Vec<Piece>],
     allocate: impl Fn(usize, &mut Part<C>, usize) -> Result<Points<C>> + Sync,
@@ -77,7 +77,7 @@ pub(crate) fn exchange<C: Coord>(
 }
 
 /// Copies the pieces of a part to its device.
-fn gather<C: Coord>(
+fn gather<C: Float>(
     part: &Part<C>,
     sources: &[Part<C>],
     pieces: &[Piece],

@@ -4,7 +4,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::balanced::multi_gpu::{balanced_first_coordinates, balanced_lay_out_points};
 use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::balanced::gpu::distinct::Distinct;
@@ -54,7 +54,7 @@ struct Output<C> {
 }
 
 /// Scratch memory of a sort of a part.
-struct Sort<C: Coord> {
+struct Sort<C: Float> {
     sort: CoordinateSort<C>,
     buffers: [Region<u32>; 2],
     /// For the sort that also removes equal points.
@@ -68,7 +68,7 @@ struct DistinctMerge<C> {
     distinct: Distinct,
 }
 
-impl<C: Coord> Sort<C> {
+impl<C: Float> Sort<C> {
     fn plan(layout: &mut Layout, len: usize, removes_equal: bool) -> Self {
         let sort = CoordinateSort::plan(layout, len);
         let buffers = [layout.reserve(len), layout.reserve(len)];
@@ -77,7 +77,7 @@ impl<C: Coord> Sort<C> {
     }
 }
 
-impl<C: Coord> DistinctMerge<C> {
+impl<C: Float> DistinctMerge<C> {
     fn plan(layout: &mut Layout, len: usize) -> Self {
         let merge = MergePoints::plan::<C>(layout, len);
         let buffers = [0, 1].map(|_| (layout.reserve(len), layout.reserve(len)));
@@ -90,7 +90,7 @@ const MAX_ADDED: usize = MAX_PARTS;
 
 /// Returns the bytes of a part of at most `len` points. Its tree also stores the ids of the points. Temporary are two copies of the points,
 /// and the scratch memory.
-pub(crate) fn memory_plan<C: Coord>(len: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
+pub(crate) fn memory_plan<C: Float>(len: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
     let tree_bytes = tree_memory_plan::<C>(len, dims, options).tree_bytes + (len * size_of::<u32>()) as u64;
     let len = len + MAX_ADDED;
     let sort = bytes_of(|layout| Sort::<C>::plan(layout, len, true));
@@ -100,7 +100,7 @@ pub(crate) fn memory_plan<C: Coord>(len: usize, dims: usize, options: &BalancedO
     MemoryPlan { tree_bytes, temp_bytes }
 }
 
-impl<C: Coord> Part<C> {
+impl<C: Float> Part<C> {
     /// Uploads consecutive points; the first one has id `first`. Allocates the memory of all steps. `subtree_len` is the maximum length of
     /// the subtree of the part.
     pub(crate) fn upload(
@@ -297,7 +297,7 @@ fn warps(len: usize) -> u32 {
     len.div_ceil(32).clamp(1, BALANCED_WARPS as usize) as u32
 }
 
-impl<C: Coord> BuildContext<'_, C> {
+impl<C: Float> BuildContext<'_, C> {
     /// Removes equal points of a sorted list, and permutes the kept points into that order. Returns them and the removed points. `scratch`
     /// has the length of the list.
     fn keep_distinct(

@@ -1,7 +1,7 @@
 //! The points of a part in device memory.
 
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::device::{Buffer, Gpu};
 use crate::error::Result;
@@ -14,7 +14,7 @@ pub(crate) struct Points<C> {
     len: usize,
 }
 
-impl<C: Coord> Points<C> {
+impl<C: Float> Points<C> {
     /// Allocates memory for `len` points, with undefined contents.
     pub(crate) fn uninitialized(gpu: &Gpu, len: usize, dims: usize) -> Result<Self> {
         let coords = Buffer::uninitialized(gpu, len * dims, "coordinates of a part")?;

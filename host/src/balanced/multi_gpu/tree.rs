@@ -3,7 +3,7 @@
 use kauri_kernels::balanced::multi_gpu::balanced_verify_sides;
 use kauri_kernels::balanced::{NONE, Run, medians_len};
 use kauri_kernels::query::left_balanced::full_tree;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
@@ -75,7 +75,7 @@ impl<C> From<Nodes<C>> for MultiGpuTree<C> {
     }
 }
 
-impl<C: Coord> Subtree<C> {
+impl<C: Float> Subtree<C> {
     /// Builds the index that answers queries, with the ids of the whole tree.
     fn index(&self, dims: usize) -> Result<BucketIndex<C>> {
         let first_axis = self.level as usize % dims;
@@ -143,7 +143,7 @@ impl<C: Coord> Subtree<C> {
     }
 }
 
-impl<C: Coord> Nodes<C> {
+impl<C: Float> Nodes<C> {
     /// Checks the top nodes against each other.
     fn verify_top_nodes(&self) -> Result<()> {
         for top in &self.top_nodes {
@@ -242,7 +242,7 @@ impl<C: Coord> Nodes<C> {
     }
 }
 
-impl<C: Coord> Backend<C> for MultiGpuTree<C> {
+impl<C: Float> Backend<C> for MultiGpuTree<C> {
     fn num_nodes(&self) -> usize {
         self.nodes.num_nodes
     }

@@ -17,7 +17,7 @@ use kauri_kernels::join::best::pair;
 use kauri_kernels::join::boxes::geometry::Aabb;
 use kauri_kernels::join::boxes::levels::{Level, LevelGrid};
 use kauri_kernels::join::cells::{NOWHERE, Pairing};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -44,7 +44,7 @@ pub(super) fn sorted_bytes(lens: [usize; 2], box_bytes: u64) -> u64 {
 }
 
 /// Counts the pairs of two sets, given as [right, left].
-pub(super) fn count<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
+pub(super) fn count<C: Float>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<u64> {
     with_exact_dims!(params.test.dims, D => {
         let sets = sets.map(as_boxes::<C, D>);
         let Some(grid) = grid_of_host_sets(sets, params) else { return Ok(0) };
@@ -54,7 +54,7 @@ pub(super) fn count<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<
 }
 
 /// Finds the rows of the left boxes.
-pub(super) fn rows<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<Rows> {
+pub(super) fn rows<C: Float>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<Rows> {
     with_exact_dims!(params.test.dims, D => {
         let sets = sets.map(as_boxes::<C, D>);
         let num_rows = sets[1].len();
@@ -65,7 +65,7 @@ pub(super) fn rows<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Result<R
 }
 
 /// Delivers the rows of the left boxes in batches.
-pub(super) fn deliver<C: Coord>(
+pub(super) fn deliver<C: Float>(
     sets: [&[C]; 2],
     params: &BoxParams<C>,
     delivery: &mut Delivery<'_, '_>,
@@ -91,7 +91,7 @@ pub(super) fn deliver<C: Coord>(
 }
 
 /// Finds the best pairs in order, the best first; `k` is at least 1. The sets and their scores are given as [left, right].
-pub(super) fn top_k<C: Coord, S: Score>(
+pub(super) fn top_k<C: Float, S: Score>(
     [left, right]: [&[C]; 2],
     scores: [&[S]; 2],
     params: &TopKParams<BoxParams<C>>,
@@ -111,7 +111,7 @@ struct SortedBoxes<C, const D: usize> {
     boxes: Vec<Aabb<C, D>>,
 }
 
-impl<C: Coord, const D: usize> SortedBoxes<C, D> {
+impl<C: Float, const D: usize> SortedBoxes<C, D> {
     fn new(boxes: &[[[C; D]; 2]], grid: &LevelGrid<D>) -> Result<Self> {
         let aabb = |id: usize| Aabb { low: boxes[id][0], high: boxes[id][1] };
         let key = |id: usize| (grid.level_and_key(&aabb(id)).map_or(NOWHERE, |(_, key)| key), id as u32);
@@ -130,7 +130,7 @@ impl<C: Coord, const D: usize> SortedBoxes<C, D> {
 }
 
 /// Sorts two sets; in a self join, one.
-fn sorted_sets<C: Coord, const D: usize>(
+fn sorted_sets<C: Float, const D: usize>(
     [right, left]: [&[[[C; D]; 2]]; 2],
     grid: &LevelGrid<D>,
     params: &BoxParams<C>,
@@ -157,7 +157,7 @@ struct CellBoxes<'a, C, const D: usize> {
     levels: u32,
 }
 
-impl<'a, C: Coord, const D: usize> CellBoxes<'a, C, D> {
+impl<'a, C: Float, const D: usize> CellBoxes<'a, C, D> {
     fn new(
         grid: &'a LevelGrid<D>,
         params: &'a BoxParams<C>,

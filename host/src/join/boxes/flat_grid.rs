@@ -4,13 +4,13 @@ use super::grid::grid_of;
 use super::params::BoxParams;
 use kauri_kernels::join::boxes::flat_grid::{FlatGrid, MAX_CELLS};
 use kauri_kernels::join::boxes::levels::LevelGrid;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Growth of the cells of a grid that would have too many.
 const COARSER: f64 = 1.25;
 
 /// Returns the most cells of a grid whose cells take `cell_bytes` bytes.
-pub(super) fn max_cells<C: Coord>(params: &BoxParams<C>, lens: [usize; 2], cell_bytes: u64) -> u64 {
+pub(super) fn max_cells<C: Float>(params: &BoxParams<C>, lens: [usize; 2], cell_bytes: u64) -> u64 {
     // 16 cells per box: enough for cells as long as the boxes at densities from 1/16 on.
     let default = 1024 + 16 * (lens[0] as u64 + lens[1] as u64);
     let wanted = if params.options.cell_length.is_some() { MAX_CELLS } else { default.min(MAX_CELLS) };
@@ -19,7 +19,7 @@ pub(super) fn max_cells<C: Coord>(params: &BoxParams<C>, lens: [usize; 2], cell_
 
 /// Returns a grid of up to `max_cells` cells for two sets, given as [right, left] with their bounding boxes and samples, or `None` if no
 /// pair is possible.
-pub(super) fn flat_grid_of<C: Coord, const D: usize>(
+pub(super) fn flat_grid_of<C: Float, const D: usize>(
     bounds: [[[C; D]; 2]; 2],
     samples: [&[[[C; D]; 2]]; 2],
     params: &BoxParams<C>,
@@ -41,7 +41,7 @@ pub(super) fn flat_grid_of<C: Coord, const D: usize>(
 }
 
 /// Returns the axis along which boxes are shortest compared with the extent of both sets.
-pub(super) fn least_overlap<C: Coord, const D: usize>(
+pub(super) fn least_overlap<C: Float, const D: usize>(
     bounds: [[[C; D]; 2]; 2],
     samples: [&[[[C; D]; 2]]; 2],
     reach: f64,
@@ -57,7 +57,7 @@ pub(super) fn least_overlap<C: Coord, const D: usize>(
 }
 
 /// Returns the mean side of boxes along an axis, without inverted boxes.
-fn mean_side<C: Coord, const D: usize>(boxes: &[[[C; D]; 2]], axis: usize) -> f64 {
+fn mean_side<C: Float, const D: usize>(boxes: &[[[C; D]; 2]], axis: usize) -> f64 {
     let sides = boxes.iter().map(|[low, high]| high[axis].to_f64() - low[axis].to_f64());
     let (sum, num) =
         sides.filter(|side| *side >= 0.0).fold((0.0, 0), |(sum, num), side| (sum + side, num + 1));

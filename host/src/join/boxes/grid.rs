@@ -4,7 +4,7 @@ use super::params::BoxParams;
 use crate::primitives::cpu::bounds::bounds;
 use kauri_kernels::join::boxes::levels::LevelGrid;
 use kauri_kernels::policy::BOXES;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Most boxes of the sample of a set.
 pub(super) const SAMPLE: usize = 512;
@@ -15,7 +15,7 @@ pub(super) fn sample_indices(len: usize) -> impl Iterator<Item = usize> {
 }
 
 /// Returns the grid of two sets with these bounding boxes, or `None` if no pair is possible. `sample` has some boxes of both sets.
-pub(super) fn grid_of<'a, C: Coord, const D: usize>(
+pub(super) fn grid_of<'a, C: Float, const D: usize>(
     bounds: [[[C; D]; 2]; 2],
     sample: impl Iterator<Item = &'a [[C; D]; 2]>,
     lens: [usize; 2],
@@ -46,7 +46,7 @@ pub(super) fn grid_of<'a, C: Coord, const D: usize>(
 }
 
 /// Returns the grid of two sets in host memory, or `None` if no pair is possible.
-pub(super) fn grid_of_host_sets<C: Coord, const D: usize>(
+pub(super) fn grid_of_host_sets<C: Float, const D: usize>(
     sets: [&[[[C; D]; 2]]; 2],
     params: &BoxParams<C>,
 ) -> Option<LevelGrid<D>> {
@@ -63,7 +63,7 @@ pub(super) fn as_boxes<C, const D: usize>(coords: &[C]) -> &[[[C; D]; 2]] {
 }
 
 /// Returns the longest side of a box, or `None` if a low coordinate is above the high one.
-fn longest_side<C: Coord, const D: usize>([low, high]: &[[C; D]; 2]) -> Option<f64> {
+fn longest_side<C: Float, const D: usize>([low, high]: &[[C; D]; 2]) -> Option<f64> {
     let mut sides = low.iter().zip(high).map(|(low, high)| high.to_f64() - low.to_f64());
     sides.try_fold(0.0, |longest: f64, side: f64| (side >= 0.0).then(|| side.max(longest)))
 }

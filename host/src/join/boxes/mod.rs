@@ -27,7 +27,7 @@ use cuda_std::mem::{Slice, SliceMut};
 pub use gpu::BoxPhase;
 use kauri_kernels::join::boxes::geometry::Predicate;
 use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 pub use method::BoxMethod;
 #[cfg(feature = "research")]
@@ -84,7 +84,7 @@ pub struct BoxJoin<C> {
     options: BoxMethodOptions,
 }
 
-impl<C: Coord> BoxJoin<C> {
+impl<C: Float> BoxJoin<C> {
     /// Creates a join of boxes that intersect, that is have a common point.
     pub fn intersects() -> Self {
         Self::new(Predicate::Intersects, C::ZERO)
@@ -131,7 +131,7 @@ impl<C: Coord> BoxJoin<C> {
     /// and axis; [`Error::TooManyItems`](crate::Error::TooManyItems) for 2^32 - 1 boxes or more of a set;
     /// [`Error::InvalidLength`](crate::Error::InvalidLength) for a distance that is negative or NaN;
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory), or the driver's.
-    pub fn count<P: Cartesian<Coord = C>>(
+    pub fn count<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[[P; 2]],
@@ -144,7 +144,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count).
-    pub fn self_count<P: Cartesian<Coord = C>>(
+    pub fn self_count<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         boxes: &[[P; 2]],
@@ -158,7 +158,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count).
-    pub fn estimate<P: Cartesian<Coord = C>>(
+    pub fn estimate<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[[P; 2]],
@@ -172,7 +172,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count).
-    pub fn self_estimate<P: Cartesian<Coord = C>>(
+    pub fn self_estimate<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         boxes: &[[P; 2]],
@@ -186,7 +186,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count`](Self::count), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) with the number of pairs.
-    pub fn rows<P: Cartesian<Coord = C>>(
+    pub fn rows<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[[P; 2]],
@@ -201,7 +201,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`rows`](Self::rows).
-    pub fn self_rows<P: Cartesian<Coord = C>>(
+    pub fn self_rows<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         boxes: &[[P; 2]],
@@ -218,7 +218,7 @@ impl<C: Coord> BoxJoin<C> {
     /// # Errors
     /// The errors of [`count`](Self::count), before any batch if they concern boxes; [`Error::RowTooLarge`](crate::Error::RowTooLarge)
     /// for the first row that exceeds a batch, after the rows before it have been delivered.
-    pub fn rows_batches<P: Cartesian<Coord = C>>(
+    pub fn rows_batches<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[[P; 2]],
@@ -233,7 +233,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`rows_batches`](Self::rows_batches).
-    pub fn self_rows_batches<P: Cartesian<Coord = C>>(
+    pub fn self_rows_batches<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         boxes: &[[P; 2]],
@@ -250,7 +250,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`count`](Self::count) that do not concern boxes.
-    pub fn count_on<P: Cartesian<Coord = C>>(
+    pub fn count_on<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -266,7 +266,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count_on`](Self::count_on), and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge).
-    pub fn rows_on<P: Cartesian<Coord = C>>(
+    pub fn rows_on<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -284,7 +284,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`count_on`](Self::count_on).
-    pub fn pairs_on<P: Cartesian<Coord = C>>(
+    pub fn pairs_on<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -304,7 +304,7 @@ impl<C: Coord> BoxJoin<C> {
     /// # Errors
     /// The errors of [`count_on`](Self::count_on).
     #[cfg(feature = "research")]
-    pub fn count_in_phases_on<P: Cartesian<Coord = C>>(
+    pub fn count_in_phases_on<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -316,7 +316,7 @@ impl<C: Coord> BoxJoin<C> {
         gpu::count_in_phases(stream, workspace, sides, &params)
     }
 
-    fn count_sets<P: Cartesian<Coord = C>>(
+    fn count_sets<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         sets: HostSets<'_, [P; 2]>,
@@ -326,7 +326,7 @@ impl<C: Coord> BoxJoin<C> {
         all_pairs::count(device, checked_sets(sets)?.slices(), &params)
     }
 
-    fn estimate_sets<P: Cartesian<Coord = C>>(
+    fn estimate_sets<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         sets: HostSets<'_, [P; 2]>,
@@ -336,7 +336,7 @@ impl<C: Coord> BoxJoin<C> {
         all_pairs::estimate(device, checked_sets(sets)?.slices(), sample, &params)
     }
 
-    fn rows_of_sets<P: Cartesian<Coord = C>>(
+    fn rows_of_sets<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         sets: HostSets<'_, [P; 2]>,
@@ -346,7 +346,7 @@ impl<C: Coord> BoxJoin<C> {
         all_pairs::rows(device, checked_sets(sets)?.slices(), &params)
     }
 
-    fn deliver_sets<P: Cartesian<Coord = C>>(
+    fn deliver_sets<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         sets: HostSets<'_, [P; 2]>,
@@ -358,7 +358,7 @@ impl<C: Coord> BoxJoin<C> {
         all_pairs::rows_batches(device, checked_sets(sets)?.slices(), &params, batches, callback)
     }
 
-    fn params<P: Cartesian<Coord = C>>(&self, pairing: Pairing) -> Result<BoxParams<C>> {
+    fn params<P: Cartesian<Coord: Coord<Distance = C>>>(&self, pairing: Pairing) -> Result<BoxParams<C>> {
         let params = BoxParams::new::<P>(self.predicate, self.epsilon, self.norm, pairing, self.method)?;
         #[cfg(feature = "research")]
         let params = BoxParams { options: self.options.validate()?, ..params };
@@ -366,7 +366,7 @@ impl<C: Coord> BoxJoin<C> {
     }
 }
 
-impl<C: Coord> AllPairs for BoxParams<C> {
+impl<C: Float> AllPairs for BoxParams<C> {
     type Coord = C;
 
     fn width(&self) -> usize {

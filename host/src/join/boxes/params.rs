@@ -10,7 +10,7 @@ use crate::query::checked_bound;
 use kauri_kernels::join::boxes::geometry::{PairTest, Predicate, Shape};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 
 /// The validated parameters of a join of boxes.
@@ -23,9 +23,9 @@ pub(super) struct BoxParams<C> {
     pub(super) options: BoxMethodOptions,
 }
 
-impl<C: Coord> BoxParams<C> {
+impl<C: Float> BoxParams<C> {
     /// Validates the distance of a join.
-    pub(super) fn new<P: Point<Coord = C>>(
+    pub(super) fn new<P: Point<Coord: Coord<Distance = C>>>(
         predicate: Predicate,
         epsilon: C,
         norm: Norm,

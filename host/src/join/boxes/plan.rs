@@ -10,9 +10,9 @@ use crate::join::distance::pairing_of;
 use crate::join::plan::{JoinMethod, JoinPlan};
 use crate::join::sets::HostSets;
 use crate::point::Cartesian;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 
-impl<C: Coord> BoxJoin<C> {
+impl<C: Float> BoxJoin<C> {
     /// Plans [`rows`](Self::rows) with these sets, or [`self_rows`](Self::self_rows) with one. Takes O(n) time on the CPU and no device
     /// memory.
     ///
@@ -27,7 +27,7 @@ impl<C: Coord> BoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`rows`](Self::rows) that concern boxes and distance.
-    pub fn plan<P: Cartesian<Coord = C>>(
+    pub fn plan<P: Cartesian<Coord: Coord<Distance = C>>>(
         &self,
         device: &Device,
         left: &[[P; 2]],

@@ -2,11 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::join::sets::{HostSets, HostSides, check_count};
-use crate::point::{Cartesian, checked_coordinates};
+use crate::point::{Cartesian, DistanceOf, checked_floats};
 use std::borrow::Cow;
 
 /// Validates the boxes of two sets, or of one that is joined with itself.
-pub(super) fn checked_sets<P: Cartesian>(sets: HostSets<'_, [P; 2]>) -> Result<HostSides<'_, P::Coord>> {
+pub(super) fn checked_sets<P: Cartesian>(sets: HostSets<'_, [P; 2]>) -> Result<HostSides<'_, DistanceOf<P>>> {
     let probe = checked_boxes(sets.left, ["low corner of box", "high corner of box"])?;
     let build =
         sets.right.map(|right| checked_boxes(right, ["low corner of right box", "high corner of right box"]));
@@ -17,9 +17,9 @@ pub(super) fn checked_sets<P: Cartesian>(sets: HostSets<'_, [P; 2]>) -> Result<H
 fn checked_boxes<'a, P: Cartesian>(
     boxes: &'a [[P; 2]],
     corners: [&'static str; 2],
-) -> Result<Cow<'a, [P::Coord]>> {
+) -> Result<Cow<'a, [DistanceOf<P>]>> {
     check_count(boxes.len())?;
-    checked_coordinates(boxes.as_flattened(), corners[0]).map_err(|error| match error {
+    checked_floats(boxes.as_flattened(), corners[0]).map_err(|error| match error {
         Error::NonFinite { index, axis, value, .. } => {
             Error::NonFinite { what: corners[index as usize % 2], index: index / 2, axis, value }
         }

@@ -19,7 +19,7 @@ use crate::point::Cartesian;
 use kauri_kernels::join::boxes::geometry::Predicate;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::score::ScoreFunction;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 use kauri_kernels::thread::words::Bits128;
 
@@ -63,7 +63,7 @@ pub struct TopKBoxJoin<C> {
     device_bytes: Option<u64>,
 }
 
-impl<C: Coord> TopKBoxJoin<C> {
+impl<C: Float> TopKBoxJoin<C> {
     /// Creates a join of the `k` best pairs of boxes that intersect, by the sum of their scores.
     pub fn intersects(k: usize) -> Self {
         Self::new(Predicate::Intersects, C::ZERO, k)
@@ -128,7 +128,7 @@ impl<C: Coord> TopKBoxJoin<C> {
     /// # Errors
     /// The errors of [`BoxJoin::count`](super::BoxJoin::count), [`Error::NonFiniteScore`](crate::Error::NonFiniteScore) for a weight that
     /// is not finite, and [`Error::ResultTooLarge`](crate::Error::ResultTooLarge) if the pairs do not fit into memory.
-    pub fn run<P: Cartesian<Coord = C>, S: Score>(
+    pub fn run<P: Cartesian<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         device: &Device,
         left: Scored<'_, [P; 2], S>,
@@ -151,7 +151,7 @@ impl<C: Coord> TopKBoxJoin<C> {
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) if the numbers of scores and boxes differ, [`Error::WrongDevice`](crate::Error::WrongDevice),
     /// and the errors of [`run`](Self::run) that do not concern boxes and scores.
-    pub fn run_on<P: Cartesian<Coord = C>, S: Score>(
+    pub fn run_on<P: Cartesian<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
@@ -178,7 +178,7 @@ impl<C: Coord> TopKBoxJoin<C> {
     ///
     /// # Errors
     /// The errors of [`run`](Self::run) that concern boxes, distance and weights.
-    pub fn plan<P: Cartesian<Coord = C>, S: Score>(
+    pub fn plan<P: Cartesian<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         device: &Device,
         left: Scored<'_, [P; 2], S>,
@@ -212,7 +212,7 @@ impl<C: Coord> TopKBoxJoin<C> {
     }
 
     /// Validates the parameters of a join of sets of `lens` boxes.
-    fn params<P: Cartesian<Coord = C>, S: Score>(
+    fn params<P: Cartesian<Coord: Coord<Distance = C>>, S: Score>(
         &self,
         lens: [usize; 2],
     ) -> Result<TopKParams<BoxParams<C>>> {

@@ -15,7 +15,7 @@ use crate::parallel::{self, TASK_ITEMS};
 use crate::threads::lock;
 use kauri_kernels::join::best::pair;
 use kauri_kernels::join::score::Scoring;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::ops::{ControlFlow, Range};
@@ -50,7 +50,7 @@ pub(super) fn ranks_of<S: Score>(ids: &[u32], scores: &[S]) -> Result<Vec<u64>> 
 }
 
 /// Finds the best `k` pairs, in order; `k` is at least 1.
-pub(super) fn best_pairs<C: Coord, const D: usize>(
+pub(super) fn best_pairs<C: Float, const D: usize>(
     sides: &JoinSides<'_, C, D>,
     scores: PairScores<'_>,
     k: usize,
@@ -137,11 +137,11 @@ fn union(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {
 }
 
 /// Returns the least and the greatest rank below each node.
-fn node_ranks<C: Coord, const D: usize>(
+fn node_ranks<C: Float, const D: usize>(
     overfull: &OverfullCells<C, D>,
     ranks: &[u64],
 ) -> Result<Vec<[u64; 2]>> {
-    fn set<C: Coord, const D: usize>(subtree: Subtree<'_, C, D>, ranks: &[u64], to: &mut [[u64; 2]]) {
+    fn set<C: Float, const D: usize>(subtree: Subtree<'_, C, D>, ranks: &[u64], to: &mut [[u64; 2]]) {
         to[subtree.index] = match subtree.children() {
             Some(children) => {
                 let [left, right] = children.map(|child| child.index);
@@ -248,7 +248,7 @@ enum SortedScores<'a> {
 }
 
 impl<'a> SortedScores<'a> {
-    fn new<C: Coord, const D: usize>(sides: &JoinSides<'_, C, D>, scores: PairScores<'a>) -> Result<Self> {
+    fn new<C: Float, const D: usize>(sides: &JoinSides<'_, C, D>, scores: PairScores<'a>) -> Result<Self> {
         let (ranks_of, scoring) = match scores {
             PairScores::OfPoints(ranks_of, scoring) => (ranks_of, scoring),
             PairScores::Custom(score) => return Ok(Self::Custom(score)),
@@ -310,7 +310,7 @@ struct BestVisitor<'a> {
     pairs: &'a mut Vec<Bits128>,
 }
 
-impl<C: Coord, const D: usize> MatchVisitor<C, D> for BestVisitor<'_> {
+impl<C: Float, const D: usize> MatchVisitor<C, D> for BestVisitor<'_> {
     #[inline(always)]
     fn visit(&mut self, position: usize) {
         if let Some(pair) = self.point.pair(position, self.ids[position]) {
@@ -334,7 +334,7 @@ impl<C: Coord, const D: usize> MatchVisitor<C, D> for BestVisitor<'_> {
     }
 }
 
-impl<C: Coord, const D: usize> TreeVisitor<C, D> for BestVisitor<'_> {
+impl<C: Float, const D: usize> TreeVisitor<C, D> for BestVisitor<'_> {
     fn filter(&self, node: &TreeNode<C, D>, index: usize) -> NodeFilter {
         match self.point.may_have_pairs(Some(index), self.ids[node.positions[0] as usize]) {
             // Never all points, because the threshold may decrease during the search.

@@ -5,7 +5,7 @@ use super::overfull_cells::{OverfullCells, Segment};
 use crate::error::Result;
 use crate::parallel::{self, TASK_ITEMS};
 use kauri_kernels::join::grid::Grid;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// The code and id of a point outside the grid.
 const NOWHERE: (u64, u32) = (u64::MAX, u32::MAX);
@@ -19,7 +19,7 @@ pub(super) struct Cells<C, const D: usize> {
     pub(super) overfull: OverfullCells<C, D>,
 }
 
-impl<C: Coord, const D: usize> Cells<C, D> {
+impl<C: Float, const D: usize> Cells<C, D> {
     /// Sorts the points of a probe side, which need no trees.
     pub(super) fn new(points: &[[C; D]], grid: &Grid<D>) -> Result<Self> {
         let code = |id: usize| grid.cell(points[id]).map_or(NOWHERE, |cell| (grid.code(cell), id as u32));

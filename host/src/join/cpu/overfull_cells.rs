@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::join::params::JoinParams;
 use crate::memory::{self, Parts};
 use crate::parallel;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::measure::{along, along_to_range};
 use std::ops::{ControlFlow, Range};
 
@@ -61,7 +61,7 @@ pub(super) struct TreeNode<C, const D: usize> {
     pub(super) positions: [u32; 2],
 }
 
-impl<C: Coord, const D: usize> TreeNode<C, D> {
+impl<C: Float, const D: usize> TreeNode<C, D> {
     fn of(items: &[TreePoint<C, D>]) -> Self {
         let positions = [items[0].position; 2];
         let mut node = Self { low: items[0].point, high: items[0].point, positions };
@@ -137,7 +137,7 @@ pub(super) struct Subtree<'a, C, const D: usize> {
     pub(super) index: usize,
 }
 
-impl<C: Coord, const D: usize> Subtree<'_, C, D> {
+impl<C: Float, const D: usize> Subtree<'_, C, D> {
     /// Returns both children, unless the node is a leaf.
     pub(super) fn children(self) -> Option<[Self; 2]> {
         let (items, below) = (self.items.split_at(self.items.len() / 2), &self.nodes[1..]);
@@ -174,7 +174,7 @@ impl<C: Coord, const D: usize> Subtree<'_, C, D> {
     }
 }
 
-impl<C: Coord, const D: usize> OverfullCells<C, D> {
+impl<C: Float, const D: usize> OverfullCells<C, D> {
     /// Returns no trees.
     pub(super) fn none() -> Self {
         Self { trees: Vec::new(), items: Vec::new(), nodes: Vec::new() }
@@ -252,7 +252,7 @@ impl<C: Coord, const D: usize> OverfullCells<C, D> {
 }
 
 /// Returns the most bytes that trees take per point of a set.
-pub(in crate::join) fn tree_bytes<C: Coord>(dims: usize) -> usize {
+pub(in crate::join) fn tree_bytes<C: Float>(dims: usize) -> usize {
     let point = dims * size_of::<C>();
     // Leaves have at least half of the most points, and there are fewer inner nodes than leaves.
     let nodes = (2 * point + size_of::<[u32; 2]>()).div_ceil(LEAF / 4);
@@ -284,7 +284,7 @@ fn next_overfull_cell(codes: &[u64], from: usize) -> Option<Range<usize>> {
 }
 
 /// Orders the points of a tree and computes its nodes.
-fn build<C: Coord, const D: usize>(items: &mut [TreePoint<C, D>], nodes: &mut [TreeNode<C, D>]) {
+fn build<C: Float, const D: usize>(items: &mut [TreePoint<C, D>], nodes: &mut [TreeNode<C, D>]) {
     let Some((node, below)) = nodes.split_first_mut() else { return };
     *node = TreeNode::of(items);
     if below.is_empty() {

@@ -11,7 +11,7 @@ use crate::memory::{self, Parts};
 use crate::parallel::{self, Ranges};
 use crate::rows::Rows;
 use kauri_kernels::join::cells::Pairing;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -40,7 +40,7 @@ fn ids_of_result(count: u64) -> Result<Vec<u32>> {
     memory::vec_with_capacity(len, "pairs of a join").map_err(|error| error.of_result(count, ITEM_BYTES))
 }
 
-impl<C: Coord, const D: usize> JoinSides<'_, C, D> {
+impl<C: Float, const D: usize> JoinSides<'_, C, D> {
     /// Finds all rows.
     pub(super) fn rows(&self, num_rows: usize) -> Result<Rows> {
         let first = self.keep_rows()?;
@@ -230,7 +230,7 @@ struct RowVisitor<'a> {
     hits: &'a mut Vec<u32>,
 }
 
-impl<C: Coord, const D: usize> MatchVisitor<C, D> for RowVisitor<'_> {
+impl<C: Float, const D: usize> MatchVisitor<C, D> for RowVisitor<'_> {
     #[inline(always)]
     fn visit(&mut self, position: usize) {
         let id = self.ids[position];
@@ -276,7 +276,7 @@ struct Hits<'a> {
     is_whole_cell: bool,
 }
 
-impl<C: Coord, const D: usize> TreeVisitor<C, D> for Hits<'_> {
+impl<C: Float, const D: usize> TreeVisitor<C, D> for Hits<'_> {
     fn filter(&self, _: &TreeNode<C, D>, _: usize) -> NodeFilter {
         NodeFilter::TakeAll
     }

@@ -9,7 +9,7 @@ use crate::parallel::{self, Ranges};
 use crate::primitives::cpu::bounds::bounds;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::grid::Grid;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub(super) trait MatchVisitor<C, const D: usize> {
 }
 
 /// Returns the grid of two sets, or `None` if no pair is possible.
-pub(super) fn grid_of_points<C: Coord, const D: usize>(
+pub(super) fn grid_of_points<C: Float, const D: usize>(
     points: [&[[C; D]]; 2],
     params: &JoinParams<C>,
 ) -> Option<Grid<D>> {
@@ -54,7 +54,7 @@ pub(super) fn grid_of_points<C: Coord, const D: usize>(
     grid_of(points.map(bounds), params).map(|of| of.grid)
 }
 
-impl<'a, C: Coord, const D: usize> JoinSides<'a, C, D> {
+impl<'a, C: Float, const D: usize> JoinSides<'a, C, D> {
     /// Sorts both sides, given as [build, probe], by cell. Returns `None` if no pair is possible.
     pub(super) fn new(coords: [&[C]; 2], params: &'a JoinParams<C>) -> Result<Option<Self>> {
         let points = coords.map(|coords| coords.as_chunks::<D>().0);
@@ -172,7 +172,7 @@ struct Counter<'a, const SMALLER: bool> {
     count: u64,
 }
 
-impl<C: Coord, const D: usize, const SMALLER: bool> MatchVisitor<C, D> for Counter<'_, SMALLER> {
+impl<C: Float, const D: usize, const SMALLER: bool> MatchVisitor<C, D> for Counter<'_, SMALLER> {
     #[inline(always)]
     fn visit(&mut self, position: usize) {
         self.count += u64::from(!SMALLER || self.ids[position] < self.probe_id);
@@ -203,7 +203,7 @@ struct CountBefore {
     count: u64,
 }
 
-impl<C: Coord, const D: usize> TreeVisitor<C, D> for CountBefore {
+impl<C: Float, const D: usize> TreeVisitor<C, D> for CountBefore {
     fn filter(&self, node: &TreeNode<C, D>, _: usize) -> NodeFilter {
         match node.positions {
             [first, _] if first >= self.end => NodeFilter::Skip,

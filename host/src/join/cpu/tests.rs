@@ -10,7 +10,7 @@ use kauri_kernels::thread::measure::Norm;
 /// Name, points and distances of a family of inputs.
 type Family<C> = (&'static str, Vec<[C; 2]>, Vec<f64>);
 
-fn families<C: Coord>() -> Vec<Family<C>> {
+fn families<C: Float>() -> Vec<Family<C>> {
     let n = 700;
     let unit = |i: u64| (splitmix64(i) >> 11) as f64 / (1_u64 << 53) as f64;
     let of = |point: &dyn Fn(u64) -> [f64; 2]| -> Vec<[C; 2]> {
@@ -34,7 +34,7 @@ fn families<C: Coord>() -> Vec<Family<C>> {
 }
 
 /// Returns the rows from a scan of all build points of each run of cells, in the order of codes and ids.
-fn rows_in_order<C: Coord>(sides: &JoinSides<'_, C, 2>, [build, probe]: [&[[C; 2]]; 2]) -> Vec<Vec<u32>> {
+fn rows_in_order<C: Float>(sides: &JoinSides<'_, C, 2>, [build, probe]: [&[[C; 2]]; 2]) -> Vec<Vec<u32>> {
     let coded = build.iter().zip(0_u32..);
     let mut coded: Vec<_> =
         coded.filter_map(|(point, id)| Some((sides.grid.code(sides.grid.cell(*point)?), id))).collect();
@@ -54,7 +54,7 @@ fn rows_in_order<C: Coord>(sides: &JoinSides<'_, C, 2>, [build, probe]: [&[[C; 2
     probe.iter().zip(0..).map(row).collect()
 }
 
-fn check<C: Coord>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinParams<C>) {
+fn check<C: Float>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinParams<C>) {
     let what = format!(
         "{what}, {:?}, {:?}, {:?}, {}",
         params.norm,
@@ -92,7 +92,7 @@ fn check<C: Coord>(what: &str, [build, probe]: [&[[C; 2]]; 2], params: &JoinPara
     }
 }
 
-fn rows_of<C: Coord>() {
+fn rows_of<C: Float>() {
     let norms = [Norm::Euclidean, Norm::Manhattan, Norm::Chebyshev];
     let curves = [Curve::Linear, Curve::ZOrder, Curve::Hilbert];
     let mut turn = 0;

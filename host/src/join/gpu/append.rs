@@ -14,7 +14,7 @@ use cuda_std::mem::Slice;
 use kauri_kernels::join::append::{PairList, join_append};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::score::Scoring;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 /// Bytes of a pair in the list: key and ids, and a second copy for the sort.
@@ -23,7 +23,7 @@ const PAIR_BYTES: u64 = 2 * size_of::<Bits128>() as u64;
 const TIES: usize = 1 << 14;
 
 /// Returns the best pairs of two sets. If the list of the first run overflows, a second run has a list for exactly all pairs.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<JoinParams<C>>,
@@ -66,7 +66,7 @@ pub(super) struct AppendPlan<C> {
     lists: [[Region<u64>; 2]; 2],
 }
 
-impl<C: Coord> AppendPlan<C> {
+impl<C: Float> AppendPlan<C> {
     /// Plans the first run. The list has the capacity for all pairs of the neighbor cells, if points are uniform, within `bytes` bytes.
     pub(super) fn first(layout: &mut Layout, grid: &PackedGrid, lens: [usize; 2], bytes: u64) -> Self {
         let expected = (grid.density(lens[0]) * lens[1] as f64) as u64;

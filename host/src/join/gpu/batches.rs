@@ -10,11 +10,11 @@ use crate::join::all_pairs::AllPairs;
 use crate::join::estimate::{self, Sample};
 use crate::join::params::JoinParams;
 use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::ControlFlow;
 
 /// Delivers the build points near each probe point; both sets, [build, probe], are in host memory.
-pub(in crate::join) fn deliver<C: Coord>(
+pub(in crate::join) fn deliver<C: Float>(
     gpu: &Gpu,
     [build, probe]: [&[C]; 2],
     params: &JoinParams<C>,
@@ -56,7 +56,7 @@ pub(in crate::join) fn deliver<C: Coord>(
 }
 
 /// A join whose build side is on the device and whose probe side is in host memory.
-struct BatchJoin<'a, C: Coord> {
+struct BatchJoin<'a, C: Float> {
     grid: &'a PackedGrid,
     view: GridView<'a>,
     build: SortedPoints<'a, C>,
@@ -64,7 +64,7 @@ struct BatchJoin<'a, C: Coord> {
     bound: f64,
 }
 
-impl<C: Coord> BatchJoin<'_, C> {
+impl<C: Float> BatchJoin<'_, C> {
     /// Counts the pairs of a range of rows, and writes their ids up to the capacity of the array.
     fn launch(&self, launch: RowLaunch<'_>) -> Result<()> {
         let &Self { grid, view, build, probe, bound } = self;

@@ -20,7 +20,7 @@ use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells::{BuildSide, GROUP, JoinSides};
 use kauri_kernels::join::score::{PairRanks, Scoring};
 use kauri_kernels::policy::{JOIN, PER_ITEM_THREADS};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Average number of points of a directory entry.
 const POINTS_PER_ENTRY: usize = 4;
@@ -49,7 +49,7 @@ pub(super) enum Sets {
 
 impl Sets {
     /// Returns the sets of a join without scores.
-    pub(super) fn of<C: Coord>(params: &JoinParams<C>) -> Self {
+    pub(super) fn of<C: Float>(params: &JoinParams<C>) -> Self {
         if params.pairing.is_self_join() { Self::One } else { Self::Two }
     }
 }
@@ -98,7 +98,7 @@ pub(super) struct SortedPoints<'a, C> {
     pub(super) extremes: Slice<'a, u64>,
 }
 
-impl<C: Coord> SortedPointsPlan<C> {
+impl<C: Float> SortedPointsPlan<C> {
     /// Plans the scratch memory of `len` points, and of their ranks if they have scores.
     pub(super) fn plan(
         layout: &mut Layout,
@@ -234,7 +234,7 @@ pub(super) struct SortedSides<'a, C> {
     pub(super) bound: f64,
 }
 
-impl<'a, C: Coord> SortedSides<'a, C> {
+impl<'a, C: Float> SortedSides<'a, C> {
     /// Returns the sides as arguments of a kernel.
     pub(super) fn args(&self) -> JoinSides<'a, C> {
         JoinSides {
@@ -262,7 +262,7 @@ pub(super) struct SidesPlan<C> {
     probe: Option<SortedPointsPlan<C>>,
 }
 
-impl<C: Coord> SidesPlan<C> {
+impl<C: Float> SidesPlan<C> {
     /// Plans sides of `lens` points, given as [build, probe].
     pub(super) fn plan(
         layout: &mut Layout,

@@ -17,13 +17,13 @@ use crate::primitives::planned::carve;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::filter::join_filter;
 use kauri_kernels::policy::JOIN;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::Fold;
 use kauri_kernels::thread::ranked::Ranked;
 use kauri_kernels::thread::words::Bits128;
 
 /// Returns the best pairs of two sets.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<JoinParams<C>>,

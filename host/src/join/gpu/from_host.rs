@@ -20,7 +20,7 @@ use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::top_k::Best as BestKeys;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
 use std::mem::MaybeUninit;
@@ -278,7 +278,7 @@ struct UploadedPart<C, S> {
     scores: [Buffer<S>; 2],
 }
 
-impl<C: Coord, S: Score> UploadedPart<C, S> {
+impl<C: Float, S: Score> UploadedPart<C, S> {
     fn view(&self) -> [DeviceScored<'_, C, S>; 2] {
         [0, 1].map(|set| DeviceScored { coords: &self.coords[set], scores: &self.scores[set] })
     }

@@ -9,7 +9,7 @@ use crate::primitives::cpu;
 use crate::primitives::planned::{bytes_of, carve};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Shape;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// A grid in the form that kernels load, independent of the number of dimensions.
 pub(super) struct PackedGrid {
@@ -77,7 +77,7 @@ impl PackedGrid {
 }
 
 /// Computes the grid of two sets in device memory, or returns `None` if no pair is possible. Waits for the bounding boxes.
-pub(super) fn grid_of_device_sets<C: Coord>(
+pub(super) fn grid_of_device_sets<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     coords: [Slice<'_, C>; 2],
@@ -90,7 +90,7 @@ pub(super) fn grid_of_device_sets<C: Coord>(
 }
 
 /// Computes the grid of two sets in host memory, or returns `None` if no pair is possible.
-pub(super) fn grid_of_host_sets<C: Coord>(coords: [&[C]; 2], params: &JoinParams<C>) -> Option<PackedGrid> {
+pub(super) fn grid_of_host_sets<C: Float>(coords: [&[C]; 2], params: &JoinParams<C>) -> Option<PackedGrid> {
     if coords.iter().any(|coords| coords.is_empty()) {
         return None;
     }
@@ -100,7 +100,7 @@ pub(super) fn grid_of_host_sets<C: Coord>(coords: [&[C]; 2], params: &JoinParams
     })
 }
 
-fn grid_of_dims<C: Coord, const D: usize>(
+fn grid_of_dims<C: Float, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
     coords: [Slice<'_, C>; 2],
@@ -121,12 +121,12 @@ fn grid_of_dims<C: Coord, const D: usize>(
 }
 
 /// Plans the scratch memory of the bounding boxes of two sets.
-fn plan_bounds<C: Coord>(layout: &mut Layout, dims: usize) -> (Bounds<C>, Region<C>) {
+fn plan_bounds<C: Float>(layout: &mut Layout, dims: usize) -> (Bounds<C>, Region<C>) {
     (Bounds::plan(layout, dims), layout.reserve(4 * dims))
 }
 
 /// Returns the scratch bytes of [`grid_of_device_sets`].
-pub(super) fn bounds_bytes<C: Coord>(dims: usize) -> u64 {
+pub(super) fn bounds_bytes<C: Float>(dims: usize) -> u64 {
     bytes_of(|layout| plan_bounds::<C>(layout, dims))
 }
 

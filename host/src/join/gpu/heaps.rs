@@ -12,7 +12,7 @@ use crate::point::with_kernel_dims;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::heaps::{HeapArgs, heap_bytes, join_in_registers, join_in_shared};
 use kauri_kernels::policy::JOIN;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 /// Least bytes for the heaps of a batch.
@@ -36,7 +36,7 @@ pub(super) fn row_len_and_batch<J>(params: &TopKParams<J>, k: usize, num_rows: u
 
 /// Returns the best pairs of two sets. The probe points are joined in batches; the first batch is small, and its threshold saves work in
 /// the others.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<JoinParams<C>>,
@@ -79,7 +79,7 @@ pub(super) fn best_pairs<C: Coord>(
 ///
 /// # Safety
 /// There is a row for each probe point. Nothing else uses the memory until the stream has done the work.
-unsafe fn launch<C: Coord, const D: usize>(
+unsafe fn launch<C: Float, const D: usize>(
     stream: &Stream,
     params: &TopKParams<JoinParams<C>>,
     row_len: usize,

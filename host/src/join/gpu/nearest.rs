@@ -11,13 +11,13 @@ use crate::primitives::planned::carve;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nearest::join_nearest;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Ids and distances, a row of `k` for each probe point.
 type Rows<C> = (Buffer<u32>, Buffer<C>);
 
 /// Finds the nearest points by a grid, or returns `None` if the neighbor cells of a point have more than `max_density` points on average.
-pub(in crate::join) fn nearest<C: Coord>(
+pub(in crate::join) fn nearest<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],

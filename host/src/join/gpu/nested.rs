@@ -16,7 +16,7 @@ use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::{NestedSets, RIGHTS, join_left_out, join_nested};
 use kauri_kernels::join::score::{PairScores, ScoreFunction, ScoreType, Scoring};
 use kauri_kernels::policy::{JOIN, JOIN_THREADS};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::KeyOrder;
 use kauri_kernels::thread::ranked::RankBits;
 use kauri_kernels::thread::words::Bits128;
@@ -187,7 +187,7 @@ unsafe fn offer_pairs<J: ScoredJoin>(
 ///
 /// # Safety
 /// The requirements of [`ScoredJoin::launch_nested`].
-pub(super) unsafe fn launch<C: Coord>(
+pub(super) unsafe fn launch<C: Float>(
     stream: &Stream,
     num_blocks: u64,
     args: (NestedSets<'_, C>, PairScores<'_>, SliceMut<'_, Bits128>, SliceMut<'_, u64>),

@@ -12,10 +12,10 @@ use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Counts the pairs.
-pub(in crate::join) fn count<C: Coord>(
+pub(in crate::join) fn count<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -35,7 +35,7 @@ pub(in crate::join) fn count<C: Coord>(
 }
 
 /// Finds the pairs: returns where the row of each probe point begins, and the ids of the build points near it, in device memory.
-pub(in crate::join) fn rows<C: Coord>(
+pub(in crate::join) fn rows<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -77,7 +77,7 @@ impl CountingPlan {
     ///
     /// # Safety
     /// The requirements of [`start`](Self::start).
-    pub(super) unsafe fn run<C: Coord>(
+    pub(super) unsafe fn run<C: Float>(
         &self,
         temp: &Temp<'_>,
         sides: &SortedSides<'_, C>,
@@ -94,7 +94,7 @@ impl CountingPlan {
     ///
     /// # Safety
     /// There is one more offset than probe points. Nothing else uses the offsets and the sets until the stream has done the work.
-    pub(super) unsafe fn start<C: Coord>(
+    pub(super) unsafe fn start<C: Float>(
         &self,
         temp: &Temp<'_>,
         sides: &SortedSides<'_, C>,
@@ -114,7 +114,7 @@ impl CountingPlan {
 ///
 /// # Safety
 /// `total` is a region of `temp`. Nothing else uses it and the sets until the stream has done the work.
-pub(super) unsafe fn count_all<C: Coord>(
+pub(super) unsafe fn count_all<C: Float>(
     temp: &Temp<'_>,
     sides: &SortedSides<'_, C>,
     total: Region<u64>,
@@ -131,7 +131,7 @@ pub(super) unsafe fn count_all<C: Coord>(
 ///
 /// # Safety
 /// There is a count for each probe point, or none; there is one total, or none. Otherwise the requirements of [`CountingPlan::start`].
-unsafe fn launch_count<C: Coord>(
+unsafe fn launch_count<C: Float>(
     stream: &Stream,
     sides: &SortedSides<'_, C>,
     num_before: u32,
@@ -151,7 +151,7 @@ unsafe fn launch_count<C: Coord>(
 /// # Safety
 /// The requirements of [`CountingPlan::start`], which has written the offsets. Nothing else uses `found` until the stream has done the
 /// work.
-pub(super) unsafe fn launch_emit<C: Coord>(
+pub(super) unsafe fn launch_emit<C: Float>(
     stream: &Stream,
     sides: &SortedSides<'_, C>,
     num_before: u32,

@@ -12,7 +12,7 @@ use crate::device::Layout;
 use crate::join::params::{JoinParams, TopKParams};
 use crate::join::strategy::Strategy;
 use crate::primitives::planned::bytes_of;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 #[cfg(feature = "research")]
 use kauri_kernels::thread::words::Bits128;
 
@@ -52,7 +52,7 @@ pub(in crate::join) struct MemoryPlan<C> {
     grid: Option<PackedGrid>,
 }
 
-impl<C: Coord> MemoryPlan<C> {
+impl<C: Float> MemoryPlan<C> {
     /// Takes validated coordinates as [build, probe].
     pub(in crate::join) fn new(coords: [&[C]; 2], params: &JoinParams<C>) -> Self {
         let lens = coords.map(|coords| coords.len() / params.dims);

@@ -7,7 +7,7 @@ use crate::join::scored::Score;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::nested::NestedSets;
 use kauri_kernels::join::score::{PairScores, ScoreType};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 /// Points or boxes in device memory, each with a score: a set of [`TopKDistanceJoin::run_on`](crate::join::TopKDistanceJoin::run_on) or
@@ -35,7 +35,7 @@ pub struct DeviceScored<'a, C, S> {
     pub scores: &'a Buffer<S>,
 }
 
-impl<'a, C: Coord, S: Score> DeviceScored<'a, C, S> {
+impl<'a, C: Float, S: Score> DeviceScored<'a, C, S> {
     /// Checks lengths and devices; each item has `width` coordinates.
     pub(in crate::join) fn check(&self, stream: &Stream, width: usize) -> Result<()> {
         let num_coords = self.scores.len().saturating_mul(width);
@@ -66,7 +66,7 @@ pub(in crate::join) struct ScoredView<'a, C> {
 /// A join of points or of boxes, whose best-scored pairs are found.
 pub(in crate::join) trait ScoredJoin: Copy + Send + Sync {
     /// The type of coordinates.
-    type Coord: Coord;
+    type Coord: Float;
 
     /// Returns the number of dimensions.
     fn dims(&self) -> usize;

@@ -4,7 +4,7 @@
 
 use crate::error::Result;
 use crate::memory;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
@@ -96,7 +96,7 @@ pub(super) struct ItemSizes {
 
 impl ItemSizes {
     /// Returns the ends of item `id` along an axis.
-    fn ends<C: Coord>(self, coords: &[C], id: usize, axis: usize) -> [f64; 2] {
+    fn ends<C: Float>(self, coords: &[C], id: usize, axis: usize) -> [f64; 2] {
         let Self { dims, width } = self;
         [0, width - dims].map(|corner| coords[id * width + corner + axis].to_f64())
     }
@@ -104,7 +104,7 @@ impl ItemSizes {
 
 impl Slabs {
     /// Makes about `num` slabs across the axis along which a sample of the items has the largest extent.
-    pub(super) fn new<C: Coord>(
+    pub(super) fn new<C: Float>(
         num: usize,
         sizes: ItemSizes,
         coords: [&[C]; 2],
@@ -153,7 +153,7 @@ impl Slabs {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(super) fn distribute<C: Coord>(
+    pub(super) fn distribute<C: Float>(
         &self,
         coords: &[C],
         ids: &Ids,

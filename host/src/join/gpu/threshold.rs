@@ -15,11 +15,11 @@ use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::score::Scoring;
 use kauri_kernels::join::threshold::{CustomScoreLaunch, ThresholdArgs, join_rising, join_rising_rest};
 use kauri_kernels::policy::{JOIN, JOIN_SEGMENT, JOIN_THREADS};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 /// Returns the best pairs of two sets.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     mut params: TopKParams<JoinParams<C>>,
@@ -44,7 +44,7 @@ pub(super) fn best_pairs<C: Coord>(
 }
 
 /// Launches the kernels of one part of the probe points.
-fn launch_part<C: Coord, const D: usize>(
+fn launch_part<C: Float, const D: usize>(
     stream: &Stream,
     scoring: &Scoring,
     sides: &SortedSides<'_, C>,
@@ -68,7 +68,7 @@ fn launch_part<C: Coord, const D: usize>(
 }
 
 /// Returns the best pairs of two sets by a custom score, whose kernel `launch` launches.
-pub(in crate::join) fn top_k_by_custom_score<C: Coord>(
+pub(in crate::join) fn top_k_by_custom_score<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<JoinParams<C>>,
@@ -102,7 +102,7 @@ pub(in crate::join) struct Part<'a> {
 }
 
 /// Sorts two sides, and lets `launch` offer the pairs of growing parts of the probe points, until no candidate is lost.
-fn join_in_parts<C: Coord>(
+fn join_in_parts<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<JoinParams<C>>,
@@ -157,7 +157,7 @@ struct ThresholdPlan<C> {
     tasks: Region<u64>,
 }
 
-impl<C: Coord> ThresholdPlan<C> {
+impl<C: Float> ThresholdPlan<C> {
     fn new(layout: &mut Layout, grid: &PackedGrid, lens: [usize; 2], k: usize, sets: Sets) -> Self {
         // If the build side is small and few probe points have neighbors, sorting the probe side costs more than it saves.
         let is_sparse = sets == Sets::TwoScored
@@ -173,7 +173,7 @@ impl<C: Coord> ThresholdPlan<C> {
 }
 
 /// Plans the scratch memory of the best `k` pairs of two sets.
-pub(super) fn plan<C: Coord>(layout: &mut Layout, grid: &PackedGrid, lens: [usize; 2], k: usize) {
+pub(super) fn plan<C: Float>(layout: &mut Layout, grid: &PackedGrid, lens: [usize; 2], k: usize) {
     let [left, right] = lens;
     let lens = if JOIN.is_small_beside(right, left) { [right, left] } else { lens };
     ThresholdPlan::<C>::new(layout, grid, lens, k, Sets::TwoScored);

@@ -17,7 +17,7 @@ use cuda_std::mem::SliceMut;
 use kauri_kernels::join::cells::Shape;
 use kauri_kernels::join::nested::NestedSets;
 use kauri_kernels::join::score::PairScores;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 /// Returns the best pairs of two sets in order, the best first.
@@ -39,7 +39,7 @@ pub(in crate::join) fn top_k<J: ScoredJoin, S: Score>(
     J::best_by_cells(stream, workspace, &params, sets)
 }
 
-impl<C: Coord> ScoredJoin for JoinParams<C> {
+impl<C: Float> ScoredJoin for JoinParams<C> {
     type Coord = C;
 
     fn dims(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use kauri_kernels::kdtree::axes::Cell;
 use kauri_kernels::query::axes::AxisCycle;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 
 use crate::error::{Error, Result, check_len};
 use crate::kdtree::cpu::varying::varying_axes;
@@ -64,7 +64,7 @@ fn check_subtree<C: Coord, const D: usize>(
     let Nodes { points, ids, .. } = tree;
     let Some(point) = points.get(s) else { return Ok(()) };
     for a in 0..D {
-        if !point[a].is_finite() {
+        if !point[a].widen().is_finite() {
             return Err(Error::corrupt(s, format!("{} on axis {a}", point[a].to_f64())));
         }
         let key = |s: usize| (points[s][a].key(), ids[s]);

@@ -217,7 +217,7 @@ mod tests {
         let gpu = device.gpu().unwrap();
         let stream = Stream::new(gpu).unwrap();
         let coords = Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap();
-        for (margin, capacity) in [(0, 4500), (20, 1), (1000, 4500)] {
+        for (margin, capacity) in [(0, 4500_usize), (20, 1), (1000, 4500)] {
             let mut layout = Layout::new();
             let mut selection =
                 Selection::<f32>::plan(&mut layout, points.len(), 2, SplitRule::RoundRobin, false);

@@ -7,13 +7,13 @@ use crate::parallel::{self, TASK_ITEMS};
 
 /// Returns the least and the greatest corner of the bounding box of points.
 pub fn bounds<C: Coord, const D: usize>(points: &[[C; D]]) -> [[C; D]; 2] {
-    let empty = [[C::INFINITY; D], [C::ZERO - C::INFINITY; D]];
+    let empty = [[C::EMPTY[0]; D], [C::EMPTY[1]; D]];
     let lesser = |a: C, b: C| if b < a { b } else { a };
     let greater = |a: C, b: C| if a < b { b } else { a };
     let fold = |[mut least, mut greatest]: [[C; D]; 2], point: &[C; D]| {
         for axis in 0..D {
-            // -0.0 + 0.0 is 0.0; a NaN is neither less nor greater.
-            let x = point[axis] + C::ZERO;
+            // A NaN is neither less nor greater.
+            let x = point[axis].without_negative_zero();
             least[axis] = lesser(least[axis], x);
             greatest[axis] = greater(greatest[axis], x);
         }

@@ -1,6 +1,6 @@
 //! Sort of points by super key on the CPU; see [the GPU version](crate::research::primitives::sort_points).
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use rayon::prelude::*;
 use std::cmp::Ordering;
 
@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 ///
 /// # Panics
 /// Panics if there is no such axis, or if there are 2^32 points or more.
-pub fn sort_points<C: Coord, const D: usize>(points: &[[C; D]], axis: usize) -> (Vec<C>, Vec<u32>) {
+pub fn sort_points<C: Float, const D: usize>(points: &[[C; D]], axis: usize) -> (Vec<C>, Vec<u32>) {
     assert!(axis < D, "axis {axis} does not exist: points have {D} coordinates");
     let end = u32::try_from(points.len()).expect("at most 2^32 - 1 points");
     let mut ids: Vec<u32> = (0..end).collect();

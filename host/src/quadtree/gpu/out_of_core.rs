@@ -144,7 +144,11 @@ impl<C: Coord> PartsIndex<C> {
 }
 
 impl<C: Coord> QueryBackend<C> for PartsIndex<C> {
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+    fn check_queries(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+    ) -> Result<()> {
         self.tree.check_queries(queries, options)
     }
 
@@ -152,7 +156,11 @@ impl<C: Coord> QueryBackend<C> for PartsIndex<C> {
         self.tree.coords_by_id().map(Some)
     }
 
-    fn nearest(&self, query: NearestQuery<'_, C>, rows: NearestRows<C>) -> Result<NearestRows<C>> {
+    fn nearest(
+        &self,
+        query: NearestQuery<'_, C>,
+        rows: NearestRows<C::Distance>,
+    ) -> Result<NearestRows<C::Distance>> {
         let num_queries = query.queries.len;
         self.run(
             num_queries,
@@ -165,7 +173,7 @@ impl<C: Coord> QueryBackend<C> for PartsIndex<C> {
         self.run(query.num_rows(), |union| union.count(query), |tree| tree.count(query))
     }
 
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>> {
         self.run(query.num_rows(), |union| union.find(query), |tree| tree.find(query))
     }
 }

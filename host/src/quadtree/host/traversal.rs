@@ -1,6 +1,6 @@
 //! Queries to quadtrees in host memory: their cells as a [`Traversable`] tree, in which a cell splits once per axis, at its center.
 //!
-//! The center of a cell is exact in `f64`. Converted to a coordinate it may be rounded, but no coordinate lies between the two, so a point
+//! The center of a cell is exact in `f64`. Converted to the type of distances it may be rounded, but no coordinate lies between the two, so a point
 //! is on the same side of both.
 
 use crate::error::Result;
@@ -17,7 +17,7 @@ use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 use crate::query::ids::rows_by_id;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use std::borrow::Cow;
 
 /// From this number of points on, a count takes a node as a whole if the region contains its cell, and an overfull leaf gets a k-d tree.
@@ -91,10 +91,10 @@ impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
     }
 
     /// Returns the corners of a node's cell; all its points are between them.
-    fn cell_box(&self, number: u32) -> [[C; D]; 2] {
+    fn cell_box(&self, number: u32) -> [[C::Distance; D]; 2] {
         let side = 1 << (self.frame.levels - self.node(number).level);
         let low = self.corners[number as usize].map(u64::from);
-        [low, low.map(|unit| unit + side)].map(|corner| self.frame.corner(corner).map(C::from_f64))
+        [low, low.map(|unit| unit + side)].map(|corner| self.frame.corner(corner).map(C::Distance::from_f64))
     }
 
     fn node(&self, number: u32) -> Node {
@@ -102,37 +102,37 @@ impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
     }
 
     /// Returns the child if `part` is the cell of one; otherwise the split plane of `part` on its axis.
-    fn child_or_plane(&self, part: PartialCell) -> std::result::Result<PartialCell, C> {
+    fn child_or_plane(&self, part: PartialCell) -> std::result::Result<PartialCell, C::Distance> {
         let node = self.node(part.node);
         if part.axis == D {
             return Ok(PartialCell::whole(node.first_child + part.child));
         }
         let half = 1 << (self.frame.levels - node.level - 1);
         let center = self.corners[part.node as usize].map(|unit| u64::from(unit) + half);
-        Err(C::from_f64(self.frame.corner(center)[part.axis]))
+        Err(C::Distance::from_f64(self.frame.corner(center)[part.axis]))
     }
 }
 
 /// Stacks of a traversal: partial cells, and nodes of the k-d tree of a leaf.
-pub(crate) struct Stack<C, const D: usize>(Vec<StackEntry<C, D>>, traversal::Stack<C, D>);
+pub(crate) struct Stack<F, const D: usize>(Vec<StackEntry<F, D>>, traversal::Stack<F, D>);
 
-impl<C: Coord, const D: usize> Default for Stack<C, D> {
+impl<F: Float, const D: usize> Default for Stack<F, D> {
     fn default() -> Self {
         Self(Vec::new(), traversal::Stack::default())
     }
 }
 
 /// A partial cell to visit later.
-struct StackEntry<C, const D: usize> {
+struct StackEntry<F, const D: usize> {
     part: PartialCell,
     /// Distance from the query to the cell on each axis.
-    offsets: [C; D],
+    offsets: [F; D],
     /// Distance from the query to the cell.
-    bound: C,
+    bound: F,
 }
 
 impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
-    type Stack = Stack<C, D>;
+    type Stack = Stack<C::Distance, D>;
 
     fn points(&self) -> &[[C; D]] {
         self.points
@@ -149,14 +149,18 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
         node.start
     }
 
-    fn nearest<B: Best<C>, const PLAIN: bool>(
+    fn nearest<B: Best<C::Distance>, const PLAIN: bool>(
         self,
         query: PointQuery<'_, C, D>,
-        Stack(stack, leaf_stack): &mut Stack<C, D>,
+        Stack(stack, leaf_stack): &mut Stack<C::Distance, D>,
         best: &mut B,
     ) {
         stack.clear();
-        stack.push(StackEntry { part: PartialCell::whole(0), offsets: [C::ZERO; D], bound: C::ZERO });
+        stack.push(StackEntry {
+            part: PartialCell::whole(0),
+            offsets: [C::Distance::ZERO; D],
+            bound: C::Distance::ZERO,
+        });
         while let Some(StackEntry { mut part, offsets, bound }) = stack.pop() {
             if bound > best.worst() {
                 continue;
@@ -178,7 +182,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
                     Err(plane) => {
                         let axis = part.axis;
                         let [lower, upper] = part.halves();
-                        let is_above = query.point[axis] > plane;
+                        let is_above = query.point[axis].widen() > plane;
                         let (near, far) = if is_above { (upper, lower) } else { (lower, upper) };
                         let (offsets, bound) = query.rules.beyond::<PLAIN>(query.point, offsets, axis, plane);
                         if bound <= best.worst() {
@@ -195,7 +199,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
         self,
         predicate: &L,
         row: usize,
-        visitor: &mut impl RangeVisitor<C>,
+        visitor: &mut impl RangeVisitor<C::Distance>,
     ) {
         self.visit_range_in(PartialCell::whole(0), L::EVERYWHERE, predicate, row, visitor);
     }
@@ -207,7 +211,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
 
 impl<C: Coord, const D: usize> Cells<'_, C, D> {
     /// Visits the points of a partial cell that satisfy the predicate.
-    fn visit_range_in<L: RangePredicate<C, D>, S: RangeVisitor<C>>(
+    fn visit_range_in<L: RangePredicate<C, D>, S: RangeVisitor<C::Distance>>(
         self,
         part: PartialCell,
         region: L::Region,
@@ -260,7 +264,7 @@ fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     leaf: Nodes<'_, C, D>,
     predicate: &L,
     row: usize,
-) -> Option<Vec<(u32, C)>> {
+) -> Option<Vec<(u32, C::Distance)>> {
     let mut few = Few { points: Vec::new(), max: leaf.points.len() / 16, are_few: true };
     leaf.visit_range(predicate, row, &mut few);
     let Few { points: mut found, are_few, .. } = few;

@@ -22,7 +22,11 @@ pub(crate) trait CpuTree: Send + Sync {
 }
 
 impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+    fn check_queries(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+    ) -> Result<()> {
         self.with_queries(|tree| tree.check_queries(queries, options))
     }
 
@@ -30,11 +34,20 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
         self.coords_by_id().map(Some)
     }
 
-    fn nearest(&self, query: NearestQuery<'_, C>, rows: NearestRows<C>) -> Result<NearestRows<C>> {
+    fn nearest(
+        &self,
+        query: NearestQuery<'_, C>,
+        rows: NearestRows<C::Distance>,
+    ) -> Result<NearestRows<C::Distance>> {
         self.with_queries(|tree| tree.nearest(query, rows))
     }
 
-    fn nearest_of_one(&self, query: NearestQuery<'_, C>, ids: &mut [u32], dist2: &mut [C]) -> Result<()> {
+    fn nearest_of_one(
+        &self,
+        query: NearestQuery<'_, C>,
+        ids: &mut [u32],
+        dist2: &mut [C::Distance],
+    ) -> Result<()> {
         self.with_queries(|tree| tree.nearest_of_one(query, ids, dist2))
     }
 
@@ -42,7 +55,7 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
         self.with_queries(|tree| tree.count(query))
     }
 
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>> {
         self.with_queries(|tree| tree.find(query))
     }
 }
@@ -58,7 +71,7 @@ impl<C: Coord, I, T: Traversable<C, D>, const D: usize> TreeOf<'_, C, I, T, D> {
     fn queries<'q>(
         &self,
         queries: ValidatedQueries<'q, C>,
-        options: &'q ValidatedOptions<C>,
+        options: &'q ValidatedOptions<C::Distance>,
     ) -> PointQueries<'q, C, D> {
         PointQueries::new(self.tree, self.corners, queries, options)
     }
@@ -67,16 +80,20 @@ impl<C: Coord, I, T: Traversable<C, D>, const D: usize> TreeOf<'_, C, I, T, D> {
 impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> QueryBackend<C>
     for TreeOf<'_, C, I, T, D>
 {
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+    fn check_queries(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+    ) -> Result<()> {
         let coords_by_id = || self.index.coords_by_id().map(Cow::into_owned);
-        options.check_queries::<D>(queries, corners(self.tree, self.corners), coords_by_id)
+        options.check_queries::<_, D>(queries, corners(self.tree, self.corners), coords_by_id)
     }
 
     fn nearest(
         &self,
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
-        rows: NearestRows<C>,
-    ) -> Result<NearestRows<C>> {
+        rows: NearestRows<C::Distance>,
+    ) -> Result<NearestRows<C::Distance>> {
         nearest(self.tree, &self.queries(queries, options), k, rows)
     }
 
@@ -84,7 +101,7 @@ impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> Quer
         &self,
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
         ids: &mut [u32],
-        dist2: &mut [C],
+        dist2: &mut [C::Distance],
     ) -> Result<()> {
         nearest_of_one(self.tree, &self.queries(queries, options), k, ids, dist2);
         Ok(())
@@ -99,7 +116,7 @@ impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> Quer
         }
     }
 
-    fn find(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+    fn find(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>> {
         match regions {
             Regions::Within(queries) => find_within(self.tree, &self.queries(queries, options)),
             Regions::InBoxes(corners, _) => {

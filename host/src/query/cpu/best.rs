@@ -1,10 +1,10 @@
 //! Keeping the k best of the points offered, by (distance, id).
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use std::collections::BinaryHeap;
 
 /// The k best so far, by (distance, id).
-pub(crate) trait Best<C: Coord> {
+pub(crate) trait Best<C: Float> {
     /// The distance of the worst of the best points; while there are fewer than k, the largest accepted distance.
     fn worst(&self) -> C;
     /// The id of the worst of the best points; while there are fewer than k, the largest id.
@@ -27,7 +27,7 @@ pub(crate) struct SortedRow<'a, C> {
     pub(crate) bound: C,
 }
 
-impl<C: Coord> Best<C> for SortedRow<'_, C> {
+impl<C: Float> Best<C> for SortedRow<'_, C> {
     #[inline(always)]
     fn worst(&self) -> C {
         self.distances[self.distances.len() - 1].min(self.bound)
@@ -57,13 +57,13 @@ impl<C: Coord> Best<C> for SortedRow<'_, C> {
 }
 
 /// A heap of at most `len` candidates, the worst on top.
-pub(crate) struct BoundedHeap<C: Coord> {
+pub(crate) struct BoundedHeap<C: Float> {
     pub(crate) heap: BinaryHeap<Candidate<C>>,
     pub(crate) len: usize,
     pub(crate) bound: C,
 }
 
-impl<C: Coord> Best<C> for BoundedHeap<C> {
+impl<C: Float> Best<C> for BoundedHeap<C> {
     #[inline(always)]
     fn worst(&self) -> C {
         if self.heap.len() < self.len {
@@ -90,7 +90,7 @@ impl<C: Coord> Best<C> for BoundedHeap<C> {
     }
 }
 
-impl<C: Coord> BoundedHeap<C> {
+impl<C: Float> BoundedHeap<C> {
     /// Writes the candidates in order to the front of a row and returns the empty heap with its memory.
     pub(crate) fn write(self, ids: &mut [u32], distances: &mut [C]) -> BinaryHeap<Candidate<C>> {
         let mut sorted = self.heap.into_sorted_vec();

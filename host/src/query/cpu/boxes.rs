@@ -104,8 +104,10 @@ struct Found<C, const D: usize> {
 }
 
 impl<C: Coord, const D: usize> Found<C, D> {
-    const NONE: Self =
-        Self { corners: [[C::INFINITY; D], [C::NAN; D]], content: Content { least_id: u32::MAX, len: 0 } };
+    const NONE: Self = Self {
+        corners: [[C::EMPTY[0]; D], [C::EMPTY[1]; D]],
+        content: Content { least_id: u32::MAX, len: 0 },
+    };
 
     /// Adds the point of a node, if it has one.
     fn add(&mut self, tree: Nodes<'_, C, D>, node: usize) {
@@ -120,7 +122,6 @@ impl<C: Coord, const D: usize> Found<C, D> {
     fn with(self, other: Self) -> Self {
         let ([low, high], [other_low, other_high]) = (self.corners, other.corners);
         let low = std::array::from_fn(|axis| low[axis].min(other_low[axis]));
-        // The maximum of a number and NaN is the number.
         let high = std::array::from_fn(|axis| high[axis].max(other_high[axis]));
         let least_id = self.content.least_id.min(other.content.least_id);
         let len = self.content.len + other.content.len;
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn boxes_are_those_of_the_points_of_subtrees() {
-        for n in [0, 1, 31, 32, 33, 63, 64, 100, 200, 1000] {
+        for n in [0_usize, 1, 31, 32, 33, 63, 64, 100, 200, 1000] {
             let points: Vec<_> =
                 (0..n).map(|i| [(i * 7919 % 101) as f32, -((i * 104729 % 97) as f32)]).collect();
             let mut ids: Vec<_> = (0..n).map(|i| ((i * 37 + 5) % n.max(1)) as u32).collect();

@@ -1,6 +1,6 @@
 //! Nearest queries on the CPU: one traversal per query, many in parallel.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use std::collections::BinaryHeap;
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -22,8 +22,8 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     queries: &PointQueries<'_, C, D>,
     k: usize,
-    rows: NearestRows<C>,
-) -> Result<NearestRows<C>> {
+    rows: NearestRows<C::Distance>,
+) -> Result<NearestRows<C::Distance>> {
     let start_bucket = |query: usize| tree.start_bucket(&queries.points[query]);
     let order = |rows| Order::new(tree.points().len(), rows, &start_bucket);
     write_rows(queries.points.len(), k, rows, &order, &|batch, ids, distances| {
@@ -32,7 +32,7 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
             let entries = row * k..(row + 1) * k;
             // SAFETY: an order has every row once, so no two threads write the same row; there are `k` entries for each row.
             let (ids, distances) = unsafe { (ids.part(entries.clone()), distances.part(entries)) };
-            search.find(row, fill(ids, u32::MAX), fill(distances, C::INFINITY));
+            search.find(row, fill(ids, u32::MAX), fill(distances, C::Distance::INFINITY));
         }
     })
 }
@@ -41,7 +41,7 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
 type FindRows<'a, C> = dyn Fn(Rows<'_>, &Parts<'_, u32>, &Parts<'_, C>) + Sync + 'a;
 
 /// Writes rows of `k` neighbors in the order that `order` returns for some rows; `find` writes the rows of a batch.
-fn write_rows<C: Coord>(
+fn write_rows<C: Float>(
     num_rows: usize,
     k: usize,
     (mut ids, mut distances): NearestRows<C>,
@@ -71,7 +71,7 @@ pub(crate) fn nearest_of_one<C: Coord, const D: usize>(
     queries: &PointQueries<'_, C, D>,
     k: usize,
     ids: &mut [u32],
-    distances: &mut [C],
+    distances: &mut [C::Distance],
 ) {
     Search::new(tree, queries, k).find(0, ids, distances);
 }
@@ -82,7 +82,7 @@ struct Search<'a, C: Coord, T: Traversable<C, D>, const D: usize> {
     queries: &'a PointQueries<'a, C, D>,
     k: usize,
     stack: T::Stack,
-    heap: BinaryHeap<Candidate<C>>,
+    heap: BinaryHeap<Candidate<C::Distance>>,
 }
 
 impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
@@ -92,7 +92,7 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
 
     /// Writes the nearest points of a query over the padding of its row.
     #[inline(never)]
-    fn find(&mut self, row: usize, ids: &mut [u32], distances: &mut [C]) {
+    fn find(&mut self, row: usize, ids: &mut [u32], distances: &mut [C::Distance]) {
         let bound = self.queries.rules.options.bound;
         if self.k <= MAX_SORTED_K {
             self.traverse(row, &mut SortedRow { ids, distances, bound });
@@ -104,7 +104,7 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
         }
     }
 
-    fn traverse(&mut self, row: usize, best: &mut impl Best<C>) {
+    fn traverse(&mut self, row: usize, best: &mut impl Best<C::Distance>) {
         let (query, stack) = (self.queries.get(row), &mut self.stack);
         if self.queries.are_plain() {
             self.tree.nearest::<_, true>(query, stack, best);

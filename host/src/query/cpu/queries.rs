@@ -36,11 +36,11 @@ impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
         tree: impl Traversable<C, D>,
         known_corners: &Corners<C>,
         queries: ValidatedQueries<'a, C>,
-        options: &'a ValidatedOptions<C>,
+        options: &'a ValidatedOptions<C::Distance>,
     ) -> Self {
         // Only periodic axes need the bounding box.
         let corners = match options.periods.is_empty() {
-            true => [[C::ZERO - C::INFINITY; D], [C::INFINITY; D]],
+            true => [[C::EMPTY[1]; D], [C::EMPTY[0]; D]],
             false => corners(tree, known_corners),
         };
         let (points, first_excluded) = (points(queries.coords.unwrap_or_default()), queries.first_excluded);

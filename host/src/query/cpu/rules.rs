@@ -2,8 +2,9 @@
 
 use crate::query::cpu::best::Best;
 use crate::query::options::ValidatedOptions;
-use kauri_kernels::thread::coord::{Coord, dist2};
+use kauri_kernels::thread::coord::{Coord, Float, dist2};
 use kauri_kernels::thread::measure::{Norm, along, along_to_range};
+use kauri_kernels::thread::point::widen;
 
 /// One query.
 #[derive(Clone, Copy)]
@@ -22,7 +23,7 @@ impl<C: Coord, const D: usize> PointQuery<'_, C, D> {
         points: &[[C; D]],
         ids: &[u32],
         i: usize,
-        best: &mut impl Best<C>,
+        best: &mut impl Best<C::Distance>,
     ) {
         let distance = self.rules.distance::<PLAIN>(self.point, &points[i]);
         if distance <= best.worst() && self.rules.takes::<PLAIN>(ids[i], self.excluded) {
@@ -33,18 +34,19 @@ impl<C: Coord, const D: usize> PointQuery<'_, C, D> {
 
 /// How distances are measured, and which points a query may find.
 #[derive(Clone)]
-pub(crate) struct Rules<'a, C, const D: usize> {
-    pub(crate) options: &'a ValidatedOptions<C>,
-    periods: [C; D],
+pub(crate) struct Rules<'a, C: Coord, const D: usize> {
+    pub(crate) options: &'a ValidatedOptions<C::Distance>,
+    periods: [C::Distance; D],
     /// The bounding box of all points.
-    low: [C; D],
-    high: [C; D],
+    low: [C::Distance; D],
+    high: [C::Distance; D],
 }
 
 impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     /// The rules of queries to points between two corners.
-    pub(super) fn new(options: &'a ValidatedOptions<C>, [low, high]: [[C; D]; 2]) -> Self {
-        let periods = std::array::from_fn(|axis| options.periods.get(axis).copied().unwrap_or(C::ZERO));
+    pub(super) fn new(options: &'a ValidatedOptions<C::Distance>, corners: [[C; D]; 2]) -> Self {
+        let period = |axis: usize| options.periods.get(axis).copied().unwrap_or(C::Distance::ZERO);
+        let (periods, [low, high]) = (std::array::from_fn(period), corners.map(widen));
         Self { options, periods, low, high }
     }
 
@@ -55,7 +57,8 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
 
     /// Returns the distance of a point; `PLAIN` requires plain rules.
     #[inline(always)]
-    pub(crate) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C {
+    pub(crate) fn distance<const PLAIN: bool>(&self, query: &[C; D], point: &[C; D]) -> C::Distance {
+        let (query, point) = (widen(*query), widen(*point));
         if PLAIN {
             dist2(D, |axis| query[axis], |axis| point[axis])
         } else {
@@ -69,16 +72,16 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     pub(crate) fn beyond<const PLAIN: bool>(
         &self,
         query: &[C; D],
-        mut offsets: [C; D],
+        mut offsets: [C::Distance; D],
         axis: usize,
-        plane: C,
-    ) -> ([C; D], C) {
-        let (a, period) = (query[axis], self.periods[axis]);
+        plane: C::Distance,
+    ) -> ([C::Distance; D], C::Distance) {
+        let (a, period) = (query[axis].widen(), self.periods[axis]);
         if PLAIN {
             offsets[axis] = a - plane;
-            return (offsets, dist2(D, |axis| offsets[axis], |_| C::ZERO));
+            return (offsets, dist2(D, |axis| offsets[axis], |_| C::Distance::ZERO));
         }
-        offsets[axis] = match period > C::ZERO {
+        offsets[axis] = match period > C::Distance::ZERO {
             false => (a - plane).abs(),
             true if a > plane => along_to_range(a, self.low[axis], plane, period),
             true => along_to_range(a, plane, self.high[axis], period),
@@ -88,9 +91,14 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
 
     /// Returns the least distance to the box between two corners.
     #[inline(always)]
-    pub(crate) fn distance_to_box<const PLAIN: bool>(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
+    pub(crate) fn distance_to_box<const PLAIN: bool>(
+        &self,
+        query: &[C; D],
+        [low, high]: &[[C::Distance; D]; 2],
+    ) -> C::Distance {
+        let query = widen(*query);
         if PLAIN {
-            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::ZERO);
+            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::Distance::ZERO);
             Norm::Euclidean.put_together(D, along)
         } else {
             // A cell may extend so far beyond all points that it overlaps its periodic image.
@@ -104,7 +112,8 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
 
     /// Returns a distance that no point between two corners exceeds.
     #[inline(always)]
-    pub(crate) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C; D]; 2]) -> C {
+    pub(crate) fn farthest_in_box(&self, query: &[C; D], [low, high]: &[[C::Distance; D]; 2]) -> C::Distance {
+        let query = widen(*query);
         // A period makes no point farther.
         let along = |axis: usize| (query[axis] - low[axis]).abs().max((query[axis] - high[axis]).abs());
         self.options.norm.put_together(D, along)

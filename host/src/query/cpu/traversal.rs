@@ -2,7 +2,8 @@
 
 use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
+use kauri_kernels::thread::point::widen;
 
 use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
@@ -31,7 +32,7 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Send + Sync {
     /// excluded point.
     ///
     /// A far child is skipped only if its bound is greater than the worst distance: at equal distance it may have a smaller id.
-    fn nearest<B: Best<C>, const PLAIN: bool>(
+    fn nearest<B: Best<C::Distance>, const PLAIN: bool>(
         self,
         query: PointQuery<'_, C, D>,
         stack: &mut Self::Stack,
@@ -43,7 +44,7 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Send + Sync {
         self,
         predicate: &L,
         row: usize,
-        visitor: &mut impl RangeVisitor<C>,
+        visitor: &mut impl RangeVisitor<C::Distance>,
     );
 
     /// True only if this tree has every point of the index.
@@ -100,27 +101,27 @@ impl<'a, C, const D: usize> Nodes<'a, C, D> {
 }
 
 /// The pending far children of a traversal.
-pub(crate) struct Stack<C, const D: usize>([Pending<C, D>; MAX_LEVELS]);
+pub(crate) struct Stack<F, const D: usize>([Pending<F, D>; MAX_LEVELS]);
 
 /// A pending far child.
 #[derive(Clone, Copy)]
-struct Pending<C, const D: usize> {
+struct Pending<F, const D: usize> {
     node: usize,
     level_axis: usize,
     /// Distance from the query to the child's region, axis by axis.
-    offsets: [C; D],
+    offsets: [F; D],
     /// The distance of these offsets: no point of the region is nearer.
-    bound: C,
+    bound: F,
 }
 
-impl<C: Coord, const D: usize> Default for Stack<C, D> {
+impl<F: Float, const D: usize> Default for Stack<F, D> {
     fn default() -> Self {
-        Self([Pending { node: 0, level_axis: 0, offsets: [C::ZERO; D], bound: C::ZERO }; MAX_LEVELS])
+        Self([Pending { node: 0, level_axis: 0, offsets: [F::ZERO; D], bound: F::ZERO }; MAX_LEVELS])
     }
 }
 
 impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
-    type Stack = Stack<C, D>;
+    type Stack = Stack<C::Distance, D>;
 
     fn points(&self) -> &[[C; D]] {
         self.points
@@ -132,21 +133,21 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         let (mut node, mut level_axis) = (0, self.cycle.first());
         for _ in 0..levels {
             let axis = self.axis(node, level_axis);
-            node = 2 * node + 1 + usize::from(location[axis] - self.points[node][axis] > C::ZERO);
+            node = 2 * node + 1 + usize::from(location[axis] > self.points[node][axis]);
             level_axis = self.cycle.next(level_axis);
         }
         node as u32
     }
 
     #[inline(always)]
-    fn nearest<B: Best<C>, const PLAIN: bool>(
+    fn nearest<B: Best<C::Distance>, const PLAIN: bool>(
         self,
         query: PointQuery<'_, C, D>,
-        Stack(stack): &mut Stack<C, D>,
+        Stack(stack): &mut Stack<C::Distance, D>,
         best: &mut B,
     ) {
         let PointQuery { point, rules, .. } = query;
-        let (mut node, mut level_axis, mut offsets) = (0, self.cycle.first(), [C::ZERO; D]);
+        let (mut node, mut level_axis, mut offsets) = (0, self.cycle.first(), [C::Distance::ZERO; D]);
         let mut pending = 0;
         // True if no point of the subtree is nearer than the worst of the best: then only a smaller id counts.
         let mut by_ids = false;
@@ -156,16 +157,16 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                 query.offer::<PLAIN>(self.points, self.ids, node, best);
                 let axis = self.axis(node, level_axis);
                 let plane = self.points[node][axis];
-                let is_right = usize::from(point[axis] - plane > C::ZERO);
+                let is_right = usize::from(point[axis] > plane);
                 let mut near = 2 * node + 1 + is_right;
                 let mut far = 2 * node + 2 - is_right;
                 level_axis = self.cycle.next(level_axis);
                 if far < self.points.len() {
-                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(point, offsets, axis, plane);
+                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(point, offsets, axis, plane.widen());
                     if bound <= best.worst() {
                         if by_ids && self.has_smaller_id(far, near) {
                             // The swapped child has a box, which gives its distance when it is visited.
-                            (near, far, bound) = (far, near, C::ZERO);
+                            (near, far, bound) = (far, near, C::Distance::ZERO);
                             std::mem::swap(&mut beyond, &mut offsets);
                         }
                         stack[pending] = Pending { node: far, level_axis, offsets: beyond, bound };
@@ -187,7 +188,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                     continue;
                 }
                 if let Some(subtree) = self.boxes.of(next.node) {
-                    let distance = rules.distance_to_box::<PLAIN>(point, subtree.corners);
+                    let distance = rules.distance_to_box::<PLAIN>(point, &subtree.corners.map(widen));
                     if !best.may_take(distance, subtree.least_id) {
                         continue;
                     }
@@ -203,7 +204,7 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         self,
         predicate: &L,
         row: usize,
-        visitor: &mut impl RangeVisitor<C>,
+        visitor: &mut impl RangeVisitor<C::Distance>,
     ) {
         let first_small = self.first_small();
         let mut traversal = RangeTraversal { tree: self, first_small, predicate, row, visitor };
@@ -225,11 +226,13 @@ struct RangeTraversal<'a, C, L, S, const D: usize> {
     visitor: &'a mut S,
 }
 
-impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> RangeTraversal<'_, C, L, S, D> {
+impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C::Distance>, const D: usize>
+    RangeTraversal<'_, C, L, S, D>
+{
     /// Visits the points of a node's subtree; `level_axis` is the axis of the node's level.
     fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
         if let Some(subtree) = self.tree.boxes.of(node) {
-            match self.predicate.share(self.row, subtree.corners) {
+            match self.predicate.share(self.row, &subtree.corners.map(widen)) {
                 Share::None => return,
                 Share::All if S::COUNTS => return self.visitor.count(subtree.len),
                 _ => {}
@@ -239,7 +242,8 @@ impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C>, const D: usize> Rang
             return self.tree.small(node).for_each(|node| self.visit(node));
         }
         let (axis, next) = (self.tree.axis(node, level_axis), self.tree.cycle.next(level_axis));
-        let [left, right] = self.predicate.parts(self.row, region, axis, self.tree.points[node][axis]);
+        let plane = self.tree.points[node][axis].widen();
+        let [left, right] = self.predicate.parts(self.row, region, axis, plane);
         if let Some(region) = left {
             self.subtree(2 * node + 1, next, region);
         }

@@ -1,6 +1,7 @@
 //! Range queries on the CPU: one in-order traversal per row, many in parallel.
 
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
+use kauri_kernels::thread::point::widen;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -36,11 +37,17 @@ pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
     /// Returns a location around which the row's points are.
     fn location(&self, row: usize) -> &[C; D];
     /// Returns the distance of a point if it belongs to row `row`.
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C>;
+    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance>;
     /// Returns the parts of a region below and above a plane; `None` for a part without points of the row.
-    fn parts(&self, row: usize, region: Self::Region, axis: usize, plane: C) -> [Option<Self::Region>; 2];
+    fn parts(
+        &self,
+        row: usize,
+        region: Self::Region,
+        axis: usize,
+        plane: C::Distance,
+    ) -> [Option<Self::Region>; 2];
     /// Returns how many of the points between two corners belong to the row.
-    fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share;
+    fn share(&self, row: usize, corners: &[[C::Distance; D]; 2]) -> Share;
 }
 
 /// How many of some points belong to a row.
@@ -88,7 +95,7 @@ impl<C> RangeVisitor<C> for Sink<'_, C> {
 }
 
 /// A range query to a tree with a constant number of dimensions.
-pub(crate) trait RangeSearch<C>: Sync {
+pub(crate) trait RangeSearch<C: Coord>: Sync {
     /// Number of points of the tree.
     fn num_points(&self) -> usize;
     /// Number of rows.
@@ -100,7 +107,7 @@ pub(crate) trait RangeSearch<C>: Sync {
     /// Returns the number of points of a row.
     fn count(&self, row: usize) -> u32;
     /// Visits the points of a row in the order of the tree.
-    fn find(&self, row: usize, sink: &mut Sink<'_, C>);
+    fn find(&self, row: usize, sink: &mut Sink<'_, C::Distance>);
 }
 
 /// A tree and the predicate of a query.
@@ -134,7 +141,7 @@ impl<C: Coord, T: Traversable<C, D>, L: RangePredicate<C, D>, const D: usize> Ra
         count.0
     }
 
-    fn find(&self, row: usize, sink: &mut Sink<'_, C>) {
+    fn find(&self, row: usize, sink: &mut Sink<'_, C::Distance>) {
         self.tree.visit_range(&self.predicate, row, sink);
     }
 }
@@ -187,7 +194,7 @@ pub(crate) fn count_within<C: Coord, const D: usize>(
 pub(crate) fn find_within<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     queries: &PointQueries<'_, C, D>,
-) -> Result<RangeResult<C>> {
+) -> Result<RangeResult<C::Distance>> {
     with_distances(tree, queries, find)
 }
 
@@ -196,8 +203,8 @@ struct ByDistance<'a, C: Coord, const D: usize, const PLAIN: bool>(&'a PointQuer
 
 impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDistance<'_, C, D, PLAIN> {
     /// The offsets from the query along the axes.
-    type Region = [C; D];
-    const EVERYWHERE: [C; D] = [C::ZERO; D];
+    type Region = [C::Distance; D];
+    const EVERYWHERE: [C::Distance; D] = [C::Distance::ZERO; D];
     const HAS_DISTANCES: bool = true;
 
     fn len(&self) -> usize {
@@ -209,7 +216,7 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
     }
 
     #[inline(always)]
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
+    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance> {
         let PointQueries { rules, points, .. } = self.0;
         let distance = rules.distance::<PLAIN>(&points[row], point);
         let is_within = distance <= rules.options.bound && rules.takes::<PLAIN>(id, self.0.excluded(row));
@@ -217,15 +224,21 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
     }
 
     #[inline(always)]
-    fn parts(&self, row: usize, region: [C; D], axis: usize, plane: C) -> [Option<[C; D]>; 2] {
+    fn parts(
+        &self,
+        row: usize,
+        region: [C::Distance; D],
+        axis: usize,
+        plane: C::Distance,
+    ) -> [Option<[C::Distance; D]>; 2] {
         let (rules, query) = (&self.0.rules, &self.0.points[row]);
         let (beyond, bound) = rules.beyond::<PLAIN>(query, region, axis, plane);
         let far = (bound <= rules.options.bound).then_some(beyond);
-        if query[axis] > plane { [far, Some(region)] } else { [Some(region), far] }
+        if query[axis].widen() > plane { [far, Some(region)] } else { [Some(region), far] }
     }
 
     #[inline(always)]
-    fn share(&self, row: usize, corners: &[[C; D]; 2]) -> Share {
+    fn share(&self, row: usize, corners: &[[C::Distance; D]; 2]) -> Share {
         let PointQueries { rules, points, first_excluded } = self.0;
         let (query, bound) = (&points[row], rules.options.bound);
         if rules.distance_to_box::<PLAIN>(query, corners) > bound {
@@ -242,9 +255,9 @@ pub(crate) struct InsideBoxes<'a, C, const D: usize> {
     mask: Option<&'a PointMask>,
 }
 
-impl<'a, C, const D: usize> InsideBoxes<'a, C, D> {
+impl<'a, C: Coord, const D: usize> InsideBoxes<'a, C, D> {
     /// Takes the least and the greatest corner of each box, and the mask of the options.
-    pub(crate) fn new(corners: &'a [C], options: &'a ValidatedOptions<C>) -> Self {
+    pub(crate) fn new(corners: &'a [C], options: &'a ValidatedOptions<C::Distance>) -> Self {
         Self { boxes: points(corners).as_chunks().0, mask: options.mask.as_ref() }
     }
 }
@@ -263,21 +276,21 @@ impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
     }
 
     #[inline(always)]
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C> {
+    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance> {
         let [least, greatest] = &self.boxes[row];
         let inside = (0..D).all(|axis| least[axis] <= point[axis] && point[axis] <= greatest[axis]);
-        (inside && self.mask.is_none_or(|mask| mask.takes(id))).then_some(C::ZERO)
+        (inside && self.mask.is_none_or(|mask| mask.takes(id))).then_some(C::Distance::ZERO)
     }
 
     #[inline(always)]
-    fn parts(&self, row: usize, (): (), axis: usize, plane: C) -> [Option<()>; 2] {
-        let [least, greatest] = &self.boxes[row];
-        [(least[axis] <= plane).then_some(()), (plane <= greatest[axis]).then_some(())]
+    fn parts(&self, row: usize, (): (), axis: usize, plane: C::Distance) -> [Option<()>; 2] {
+        let [least, greatest] = self.boxes[row].map(|corner| corner[axis].widen());
+        [(least <= plane).then_some(()), (plane <= greatest).then_some(())]
     }
 
     #[inline(always)]
-    fn share(&self, row: usize, [low, high]: &[[C; D]; 2]) -> Share {
-        let [least, greatest] = &self.boxes[row];
+    fn share(&self, row: usize, [low, high]: &[[C::Distance; D]; 2]) -> Share {
+        let [least, greatest] = self.boxes[row].map(widen);
         if (0..D).any(|axis| high[axis] < least[axis] || greatest[axis] < low[axis]) {
             return Share::None;
         }
@@ -304,17 +317,17 @@ pub(crate) fn count<C: Coord>(search: &dyn RangeSearch<C>) -> Result<Vec<u32>> {
     Ok(counts)
 }
 
-fn order<C>(search: &dyn RangeSearch<C>, rows: Range<usize>) -> Result<Order> {
+fn order<C: Coord>(search: &dyn RangeSearch<C>, rows: Range<usize>) -> Result<Order> {
     Order::new(search.num_points(), rows, &|row| search.start_bucket(row))
 }
 
 /// Returns the bytes of a found point.
-fn item_bytes<C>(search: &dyn RangeSearch<C>) -> u64 {
-    (size_of::<u32>() + search.num_distances(1) * size_of::<C>()) as u64
+fn item_bytes<C: Coord>(search: &dyn RangeSearch<C>) -> u64 {
+    (size_of::<u32>() + search.num_distances(1) * size_of::<C::Distance>()) as u64
 }
 
 /// Finds the points of each row, in the order of the tree.
-pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C>> {
+pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C::Distance>> {
     find_in_blocks(search).map_err(|error| match error {
         Error::OutOfMemory { .. } => match count(search) {
             // Count all rows: memory may have run out after some of them.
@@ -325,7 +338,7 @@ pub(crate) fn find<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<
     })
 }
 
-fn find_in_blocks<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C>> {
+fn find_in_blocks<C: Coord>(search: &dyn RangeSearch<C>) -> Result<RangeResult<C::Distance>> {
     let mut found = RangeResult { offsets: Vec::new(), ids: Vec::new(), dist2: Vec::new() };
     memory::reserve(&mut found.offsets, search.len() + 1, "offsets of rows")?;
     found.offsets.push(0);
@@ -353,7 +366,7 @@ fn keep_rows<C: Coord>(
     order: &Order,
     rows: &Range<usize>,
     counts: &mut Vec<u32>,
-) -> Vec<Option<Kept<C>>> {
+) -> Vec<Option<Kept<C::Distance>>> {
     let mut kept: Vec<_> = (0..order.num_batches()).map(|_| None).collect();
     let kept_slots = Parts::of_initialized(&mut kept);
     let count_slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
@@ -390,8 +403,8 @@ fn keep_rows<C: Coord>(
 fn append<C: Coord>(
     search: &dyn RangeSearch<C>,
     order: &Order,
-    kept: &[Option<Kept<C>>],
-    RangeResult { offsets, ids, dist2 }: &mut RangeResult<C>,
+    kept: &[Option<Kept<C::Distance>>],
+    RangeResult { offsets, ids, dist2 }: &mut RangeResult<C::Distance>,
 ) -> Result<()> {
     let before = ids.len();
     let end = offsets.last().map_or(0, |&end| usize::try_from(end).unwrap_or(usize::MAX));
@@ -424,7 +437,7 @@ fn append<C: Coord>(
                 id.write(u32::MAX);
             });
             dist2.iter_mut().skip(found).for_each(|distance| {
-                distance.write(C::INFINITY);
+                distance.write(C::Distance::INFINITY);
             });
         }
     });

@@ -29,7 +29,11 @@ const BATCH_BYTES: usize = 1 << 30;
 const RESULT: &str = "rows of the result";
 
 impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
-    fn check_queries(&self, queries: ValidatedQueries<'_, C>, options: &ValidatedOptions<C>) -> Result<()> {
+    fn check_queries(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+    ) -> Result<()> {
         let stream = self.stream()?;
         with_dims!(self.dims, D => {
             options.check_queries(queries, self.bounds::<D>(&stream)?, || self.coords_to_host(&stream))
@@ -39,15 +43,16 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
     fn nearest(
         &self,
         NearestQuery { queries, k, options }: NearestQuery<'_, C>,
-        (mut ids, mut dist2): NearestRows<C>,
-    ) -> Result<NearestRows<C>> {
+        (mut ids, mut dist2): NearestRows<C::Distance>,
+    ) -> Result<NearestRows<C::Distance>> {
         if queries.len == 0 || k == 0 {
             return Ok((ids, dist2));
         }
         let stream = self.stream()?;
         let mut workspace = Workspace::new(&self.gpu);
         let options = DeviceOptions::new(&stream, options.clone())?;
-        let query_bytes = (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C>() + 4));
+        let query_bytes =
+            (self.dims * size_of::<C>()).saturating_add(k.saturating_mul(size_of::<C::Distance>() + 4));
         let batch = (BATCH_BYTES / query_bytes).clamp(1, queries.len);
         for range in Ranges::new(queries.len, batch).iter() {
             let mut batch_dist2 =
@@ -77,7 +82,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         })
     }
 
-    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C>> {
+    fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>> {
         self.with_range(query, |launch| {
             let (stream, found) = (launch.stream, launch.find_all(&mut Workspace::new(&self.gpu))?);
             let offsets = found.offsets.to_vec(stream)?;
@@ -95,7 +100,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         &self,
         query: RangeQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitRange<'_, C>,
+        visit: &mut VisitRange<'_, C::Distance>,
     ) -> Result<ControlFlow<()>> {
         batches::deliver_range(self, query, delivery, visit)
     }
@@ -104,14 +109,18 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         &self,
         query: NearestQuery<'_, C>,
         delivery: &mut Delivery<'_, '_>,
-        visit: &mut VisitNearest<'_, C>,
+        visit: &mut VisitNearest<'_, C::Distance>,
     ) -> Result<ControlFlow<()>> {
         batches::deliver_nearest(self, query, delivery, visit)
     }
 }
 
 impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
-    fn prepare(&self, stream: &Stream, options: ValidatedOptions<C>) -> Result<DeviceOptions<C>> {
+    fn prepare(
+        &self,
+        stream: &Stream,
+        options: ValidatedOptions<C::Distance>,
+    ) -> Result<DeviceOptions<C::Distance>> {
         self.ids.check_device(stream)?;
         DeviceOptions::new(stream, options)
     }
@@ -136,11 +145,11 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         RangeLaunch::new(self, range.stream, range.query)?.count(range.workspace, counts)
     }
 
-    fn find_on(&self, range: DeviceRange<'_, C>, rows: DeviceRows<'_, C>) -> Result<()> {
+    fn find_on(&self, range: DeviceRange<'_, C>, rows: DeviceRows<'_, C::Distance>) -> Result<()> {
         RangeLaunch::new(self, range.stream, range.query)?.find(range.workspace, rows)
     }
 
-    fn find_all_on(&self, range: DeviceRange<'_, C>) -> Result<DeviceWithin<C>> {
+    fn find_all_on(&self, range: DeviceRange<'_, C>) -> Result<DeviceWithin<C::Distance>> {
         RangeLaunch::new(self, range.stream, range.query)?.find_all(range.workspace)
     }
 }

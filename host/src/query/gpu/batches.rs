@@ -25,12 +25,12 @@ pub(super) fn deliver_range<C: Coord>(
     tree: &BucketIndex<C>,
     query: RangeQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
-    visit: &mut VisitRange<'_, C>,
+    visit: &mut VisitRange<'_, C::Distance>,
 ) -> Result<ControlFlow<()>> {
     let (stream, item_bytes) = (tree.stream()?, query.item_bytes());
     let options = DeviceOptions::new(&stream, query.options.clone())?;
     let (input, value_bytes) = match query.regions {
-        Regions::Within(queries) => (RowInput::queries(tree, &stream, queries)?, size_of::<C>()),
+        Regions::Within(queries) => (RowInput::queries(tree, &stream, queries)?, size_of::<C::Distance>()),
         Regions::InBoxes(corners, dims) => (RowInput::boxes(corners, dims), 0),
     };
     let rows = RowSplitter::new(query.num_rows(), item_bytes, delivery.limits());
@@ -47,7 +47,7 @@ pub(super) fn deliver_range<C: Coord>(
 /// Counts the points of a range of rows, and writes ids and distances up to the capacity of the arrays.
 fn launch_range<C: Coord>(
     tree: &BucketIndex<C>,
-    options: &DeviceOptions<C>,
+    options: &DeviceOptions<C::Distance>,
     from: &RowInput<'_, C>,
     launch: RowLaunch<'_>,
 ) -> Result<()> {
@@ -73,16 +73,16 @@ pub(super) fn deliver_nearest<C: Coord>(
     tree: &BucketIndex<C>,
     NearestQuery { queries, k, options }: NearestQuery<'_, C>,
     delivery: &mut Delivery<'_, '_>,
-    visit: &mut VisitNearest<'_, C>,
+    visit: &mut VisitNearest<'_, C::Distance>,
 ) -> Result<ControlFlow<()>> {
     let stream = tree.stream()?;
     let options = DeviceOptions::new(&stream, options.clone())?;
     let from = RowInput::queries(tree, &stream, queries)?;
-    let rows = split_equal_rows(queries.len, k, item_bytes::<C>(), delivery.limits())?;
+    let rows = split_equal_rows(queries.len, k, item_bytes::<C::Distance>(), delivery.limits())?;
     let mut work = NearestWork { tree, options: &options, from, k, rows, drafted: 0..0 };
     delivery.run_pipeline(&stream, &mut work, |delivery, rows, [ids, dist2, _]| {
         let (ids, dist2) = (&*items(ids), &*items(dist2));
-        delivery.deliver(rows.len(), ids.len(), item_bytes::<C>(), || visit(rows, ids, dist2))
+        delivery.deliver(rows.len(), ids.len(), item_bytes::<C::Distance>(), || visit(rows, ids, dist2))
     })
 }
 
@@ -153,7 +153,7 @@ impl<'a, C: Coord> RowInput<'a, C> {
 /// Nearest query in batches.
 struct NearestWork<'a, C: Coord, R> {
     tree: &'a BucketIndex<C>,
-    options: &'a DeviceOptions<C>,
+    options: &'a DeviceOptions<C::Distance>,
     from: RowInput<'a, C>,
     k: usize,
     rows: R,
@@ -184,7 +184,7 @@ impl<C: Coord, R: Iterator<Item = Range<usize>>> BatchSource for NearestWork<'_,
 
     fn finish(&mut self, _: u64, _: BatchContext<'_>) -> Result<FinishedBatch<Self::Batch>> {
         let len = self.drafted.len() * self.k;
-        let bytes = [len * size_of::<u32>(), len * size_of::<C>(), 0];
+        let bytes = [len * size_of::<u32>(), len * size_of::<C::Distance>(), 0];
         Ok(FinishedBatch { bytes, batch: self.drafted.clone() })
     }
 }

@@ -10,7 +10,7 @@ use crate::query::options::{Traversal, ValidatedOptions};
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::queries::{Queries, flags};
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::MAX_DIMS;
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub(crate) struct DeviceOptions<C> {
     periods: Buffer<C>,
 }
 
-impl<C: Coord> DeviceOptions<C> {
+impl<C: Float> DeviceOptions<C> {
     pub(crate) fn new(stream: &Stream, validated: ValidatedOptions<C>) -> Result<Self> {
         let words = validated.mask.as_ref().map_or(&[][..], |mask| &mask.words);
         let mask = Buffer::from_slice(stream, words, "mask of points")?;
@@ -148,7 +148,7 @@ impl<C: Coord> BucketIndex<C> {
     /// Returns the queries as a kernel argument, for `k` results each.
     pub(crate) fn kernel_queries<'a>(
         &self,
-        options: &'a DeviceOptions<C>,
+        options: &'a DeviceOptions<C::Distance>,
         queries: QueryView<'a, C>,
         k: usize,
         QueryOrder { order, excluded }: QueryOrder<'a>,

@@ -24,9 +24,9 @@ impl<C: Coord> BucketIndex<C> {
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        options: &DeviceOptions<C>,
+        options: &DeviceOptions<C::Distance>,
         queries: QueryView<'_, C>,
-        rows: ResultRows<'_, C>,
+        rows: ResultRows<'_, C::Distance>,
     ) -> Result<()> {
         #[cfg(feature = "research")]
         if super::by_nodes::can_answer(self, options, queries) {
@@ -56,11 +56,11 @@ unsafe fn launch<C: Coord, const D: usize>(
     stream: &Stream,
     index: Index<'_, C>,
     queries: Queries<'_, C>,
-    rows: ResultRows<'_, C>,
+    rows: ResultRows<'_, C::Distance>,
 ) -> Result<()> {
-    // Lists in the registers of a lane need few dimensions, and long lists short coordinates; otherwise a warp shares a list.
+    // Lists in the registers of a lane need few dimensions, and long lists short distances; otherwise a warp shares a list.
     let has_short_lists = D < MAX_DIMS;
-    let has_lists = has_short_lists && size_of::<C>() == 4;
+    let has_lists = has_short_lists && size_of::<C::Distance>() == 4;
     let num_queries = queries.len(index.dims as usize) as u64;
     let (lanes, warps) = (num_queries, 32 * num_queries);
     let args = (Nearest { index, queries, result: rows },);

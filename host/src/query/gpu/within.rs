@@ -24,7 +24,7 @@ pub(super) struct RangeLaunch<'a, C: Coord> {
     pub(super) tree: &'a BucketIndex<C>,
     /// Waits for the build of the tree.
     pub(super) stream: &'a Stream,
-    pub(super) options: &'a DeviceOptions<C>,
+    pub(super) options: &'a DeviceOptions<C::Distance>,
     pub(super) regions: RegionViews<'a, C>,
 }
 
@@ -96,7 +96,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     pub(super) fn find(
         &self,
         workspace: &mut Workspace,
-        DeviceRows { offsets, ids, dist2 }: DeviceRows<'_, C>,
+        DeviceRows { offsets, ids, dist2 }: DeviceRows<'_, C::Distance>,
     ) -> Result<()> {
         offsets.check(self.stream, "offsets of rows", self.num_rows() + 1)?;
         ids.check_device(self.stream)?;
@@ -112,7 +112,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
     }
 
     /// Finds the points of each row in buffers of exactly their size; waits for the device.
-    pub(super) fn find_all(&self, workspace: &mut Workspace) -> Result<DeviceWithin<C>> {
+    pub(super) fn find_all(&self, workspace: &mut Workspace) -> Result<DeviceWithin<C::Distance>> {
         let (gpu, stream) = (&self.tree.gpu, self.stream);
         let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
         // SAFETY: there is one offset more than rows; the buffers belong to this call, and wait for the device before they are freed.
@@ -120,8 +120,11 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
             let order = self.offsets(workspace, offsets.slice_mut())?;
             let num_found = num_found(stream, &offsets)?;
             let with_distances = matches!(self.regions, RegionViews::Within(_));
-            let (num_distances, item_bytes) =
-                if with_distances { (num_found, item_bytes::<C>()) } else { (0, size_of::<u32>() as u64) };
+            let (num_distances, item_bytes) = if with_distances {
+                (num_found, item_bytes::<C::Distance>())
+            } else {
+                (0, size_of::<u32>() as u64)
+            };
             let mut ids = Buffer::of_result(gpu, num_found, item_bytes, "ids of points found")?;
             let mut dist2 = Buffer::uninitialized(gpu, num_distances as usize, "distances of points found")
                 .map_err(|error| error.of_result(num_found, item_bytes))?;
@@ -225,7 +228,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         &self,
         order: QueryOrder<'_>,
         offsets: Slice<'_, u64>,
-        DeviceRangeMut { ids, dist2 }: DeviceRangeMut<'_, C>,
+        DeviceRangeMut { ids, dist2 }: DeviceRangeMut<'_, C::Distance>,
     ) -> Result<()> {
         let (&Self { tree, stream, options, regions }, n) = (self, self.num_rows() as u64);
         if ids.is_empty() {

@@ -6,7 +6,7 @@
 
 use crate::balanced::{Run, is_before};
 use crate::block::tile::THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::strided;
 use crate::thread::operator::Sum;
 use crate::warp::coalescing_buffer::{BUFFER_ITEMS, CoalescingBuffer};
@@ -34,7 +34,7 @@ pub struct Level<'a, C> {
     pub nodes: crate::balanced::robinson::Nodes<'a>,
 }
 
-impl<C: Coord> Level<'_, C> {
+impl<C: Float> Level<'_, C> {
     #[inline(always)]
     fn run(&self, address: u32) -> Run {
         Run::of(address, self.level, self.primary.len() as u32)
@@ -78,7 +78,7 @@ impl<'a> Halves<'a> {
 
     /// Partitions the positions `begin..end` of an array.
     #[inline(always)]
-    unsafe fn partition<C: Coord>(
+    unsafe fn partition<C: Float>(
         &mut self,
         level: &Level<'_, C>,
         from: Slice<'_, u32>,
@@ -126,7 +126,7 @@ impl Piece {
 /// `greater`, and writes the two counts to `counts`.
 #[kernel(family = "research-balanced", block = THREADS, shared = PartitionSmem)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_partition_pieces<C: Coord>(
+pub unsafe fn balanced_partition_pieces<C: Float>(
     level: Level<'_, C>,
     from: Slice<u32>,
     less: SliceMut<u32>,
@@ -192,7 +192,7 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
 /// Partitions with one warp per run; there are at least as many runs as warps.
 #[kernel(family = "research-balanced", block = THREADS, shared = PartitionSmem)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_partition_runs<C: Coord>(
+pub unsafe fn balanced_partition_runs<C: Float>(
     level: Level<'_, C>,
     from: Slice<u32>,
     to: SliceMut<u32>,
@@ -222,7 +222,7 @@ pub unsafe fn balanced_partition_runs<C: Coord>(
 /// Partitions many runs per warp, in place. A run has at most `lanes` points: 16, 8 or 4.
 #[kernel(family = "research-balanced", block = THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn balanced_partition_small_runs<C: Coord>(
+pub unsafe fn balanced_partition_small_runs<C: Float>(
     level: Level<'_, C>,
     array: SliceMut<u32>,
     lanes: u32,

@@ -6,7 +6,7 @@ use crate::join::curve::MAX_DIMS;
 use crate::join::nested::{GROUP, NestedItems, NestedLoop, NestedSets, RIGHTS};
 use crate::join::score::PairScores;
 use crate::policy::JOIN_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 use cuda_std::shared::SharedSlice;
@@ -31,7 +31,7 @@ struct NestedBoxes<'a, C, const D: usize> {
     is_valid: SharedSlice<'a, u32>,
 }
 
-impl<C: Coord, const D: usize> NestedItems for NestedBoxes<'_, C, D> {
+impl<C: Float, const D: usize> NestedItems for NestedBoxes<'_, C, D> {
     type Item = Aabb<C, D>;
 
     #[inline(always)]
@@ -61,7 +61,7 @@ impl<C: Coord, const D: usize> NestedItems for NestedBoxes<'_, C, D> {
 /// points.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, shared = BestNestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_best_nested<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_best_nested<C: Float, const D: usize>(
     sets: NestedSets<'_, C>,
     scores: PairScores<'_>,
     pairs: SliceMut<Bits128>,

@@ -4,7 +4,7 @@ use super::geometry::{Aabb, Shape};
 use super::levels::LevelGrid;
 use crate::join::cells::NOWHERE;
 use crate::policy::PER_ITEM_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
@@ -12,7 +12,7 @@ use cuda_std::warp::WarpReductionOp;
 /// `levels`, a bit for each level, which is 0 before. Also writes zeros to the padding after the last box.
 #[kernel(family = "join-boxes", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_keys<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_keys<C: Float, const D: usize>(
     corners: Slice<C>,
     dims: u32,
     grid: Slice<f64>,

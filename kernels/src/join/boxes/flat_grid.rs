@@ -4,7 +4,7 @@ use super::geometry::Aabb;
 use super::levels::LevelGrid;
 use crate::join::curve::{Curve, MAX_DIMS};
 use crate::policy::LAYER_OWN_CELLS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
@@ -70,7 +70,7 @@ impl<const D: usize> FlatGrid<D> {
 
     /// Returns the cells that box `i` touches, none if there is no such box.
     #[inline(always)]
-    pub(super) unsafe fn load_range<C: Coord>(&self, corners: Slice<'_, C>, i: usize) -> CellRange<D> {
+    pub(super) unsafe fn load_range<C: Float>(&self, corners: Slice<'_, C>, i: usize) -> CellRange<D> {
         let dims = self.levels.dims();
         let mut range = CellRange { first: [0; D], nums: [1; D], num: 0 };
         if i >= corners.len() / (2 * dims) {
@@ -93,7 +93,7 @@ impl<const D: usize> FlatGrid<D> {
 
     /// Returns the position along a Z-order curve of the first cell of box `i`, or all ones if the box touches no cell.
     #[inline(always)]
-    pub(super) unsafe fn z_code<C: Coord>(&self, corners: Slice<'_, C>, i: usize) -> u64 {
+    pub(super) unsafe fn z_code<C: Float>(&self, corners: Slice<'_, C>, i: usize) -> u64 {
         let range = self.load_range(corners, i);
         if range.num == 0 {
             return u64::MAX;

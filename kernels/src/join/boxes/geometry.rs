@@ -3,7 +3,7 @@
 use crate::block::tile::load_16;
 use crate::join::cells::Pairing;
 use crate::join::curve::MAX_DIMS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::strided;
 use crate::thread::measure::Norm;
 use crate::thread::point::load_point_up_to;
@@ -18,7 +18,7 @@ pub struct Aabb<C, const D: usize> {
     pub high: [C; D],
 }
 
-impl<C: Coord, const D: usize> Aabb<C, D> {
+impl<C: Float, const D: usize> Aabb<C, D> {
     /// Loads box `i` of boxes with `dims` dimensions: the low corner, then the high corner. `dims` equals `D` unless `D` is [`MAX_DIMS`].
     ///
     /// # Safety
@@ -86,7 +86,7 @@ pub struct PairTest<C> {
     pub dims: usize,
 }
 
-impl<C: Coord> PairTest<C> {
+impl<C: Float> PairTest<C> {
     /// True if a left and a right box are a pair. Both are [valid](Aabb::is_valid).
     #[inline(always)]
     pub fn holds<const D: usize>(&self, left: &Aabb<C, D>, right: &Aabb<C, D>) -> bool {

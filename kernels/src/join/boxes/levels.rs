@@ -9,7 +9,7 @@
 use super::geometry::Aabb;
 use crate::join::curve::{Curve, MAX_DIMS};
 use crate::policy::BOX_LEVEL_STEP;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use cuda_std::prelude::*;
 
 /// Length of a cell relative to the length asked for, so that boxes of exactly that length touch two cells in spite of rounding.
@@ -86,7 +86,7 @@ impl<const D: usize> LevelGrid<D> {
     /// Returns the first and the last cell of level 0 that a box touches, or `None` if it does not touch the grid or is not
     /// [valid](Aabb::is_valid).
     #[inline(always)]
-    pub fn cells<C: Coord>(&self, of: &Aabb<C, D>) -> Option<[[u32; D]; 2]> {
+    pub fn cells<C: Float>(&self, of: &Aabb<C, D>) -> Option<[[u32; D]; 2]> {
         let (mut first, mut last, mut is_inside) = ([0; D], [0; D], true);
         for axis in 0..D {
             if axis < self.dims() {
@@ -138,7 +138,7 @@ impl<const D: usize> LevelGrid<D> {
 
     /// Returns the level of a box and the key of the low cell that it touches there, or `None` if [`cells`](Self::cells) does.
     #[inline(always)]
-    pub fn level_and_key<C: Coord>(&self, of: &Aabb<C, D>) -> Option<(Level, u64)> {
+    pub fn level_and_key<C: Float>(&self, of: &Aabb<C, D>) -> Option<(Level, u64)> {
         let cells = self.cells(of)?;
         let level = self.level(&cells);
         Some((level, self.key(level, cells[0].map(|cell| cell >> level))))

@@ -9,7 +9,7 @@ use super::geometry::Shape;
 use super::nested::{BoxSets, NestedSmem, Tile};
 use super::output::PairOutput;
 use crate::policy::{JOIN_THREADS, PER_ITEM_THREADS};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::{own_item, strided};
 use cuda_std::prelude::*;
 
@@ -25,7 +25,7 @@ pub const fn partition_begin(partition: u32, num_partitions: u32, len: usize) ->
 /// Writes the position along a Z-order curve of each box, and its id; a thread per box.
 #[kernel(family = "research-join-boxes", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_z_codes<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_z_codes<C: Float, const D: usize>(
     corners: Slice<C>,
     dims: u32,
     grid: Slice<f64>,
@@ -44,7 +44,7 @@ pub unsafe fn join_boxes_z_codes<C: Coord, const D: usize>(
 /// [`WORD_PARTITIONS`] partitions.
 #[kernel(family = "research-join-boxes", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_mark<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_mark<C: Float, const D: usize>(
     corners: Slice<C>,
     dims: u32,
     grid: Slice<f64>,
@@ -94,7 +94,7 @@ pub unsafe fn join_boxes_combine(
 /// bits of the partitions of the word.
 #[kernel(family = "research-join-boxes", block = PER_ITEM_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_probe<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_probe<C: Float, const D: usize>(
     corners: Slice<C>,
     dims: u32,
     grid: Slice<f64>,
@@ -166,7 +166,7 @@ pub struct Streams<'a> {
 /// which has `num_tiles` tiles; `num_parts` blocks share its stream. Counts are 0 before.
 #[kernel(family = "research-join-boxes", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_multi_layer<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_multi_layer<C: Float, const D: usize>(
     sets: BoxSets<'_, C>,
     streams: Streams<'_>,
     num_tiles: u32,

@@ -10,7 +10,7 @@ use crate::join::cells::Pairing;
 use crate::join::curve::MAX_DIMS;
 use crate::join::nested::bits_from;
 use crate::policy::JOIN_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::strided;
 use cuda_std::prelude::*;
 use cuda_std::shared::SharedSlice;
@@ -30,7 +30,7 @@ pub struct BoxSets<'a, C> {
     pub bound: f64,
 }
 
-impl<C: Coord> BoxSets<'_, C> {
+impl<C: Float> BoxSets<'_, C> {
     /// Returns the numbers of boxes as [left, right].
     #[inline(always)]
     pub(super) const fn lens(&self) -> [usize; 2] {
@@ -70,7 +70,7 @@ pub(super) struct Tile<'a, C, const D: usize> {
     pairing: Pairing,
 }
 
-impl<'a, C: Coord, const D: usize> Tile<'a, C, D> {
+impl<'a, C: Float, const D: usize> Tile<'a, C, D> {
     #[inline(always)]
     pub(super) unsafe fn new(smem: *mut NestedSmem<C, D>, sets: BoxSets<'a, C>) -> Self {
         let boxes = BoxTile { corners: shared_field!(smem, corners) };
@@ -167,7 +167,7 @@ pub(super) struct BoxTile<'a, C, const D: usize> {
     pub(super) corners: SharedSlice<'a, C>,
 }
 
-impl<C: Coord, const D: usize> BoxTile<'_, C, D> {
+impl<C: Float, const D: usize> BoxTile<'_, C, D> {
     /// Writes a box to a slot.
     #[inline(always)]
     pub(super) unsafe fn store(&self, slot: usize, of: &Aabb<C, D>) {
@@ -201,7 +201,7 @@ impl<C: Coord, const D: usize> BoxTile<'_, C, D> {
 /// adjacent. Counts are 0 before.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, shared = NestedSmem<C, D>, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_nested<C: Coord, const D: usize>(sets: BoxSets<'_, C>, output: PairOutput<'_>) {
+pub unsafe fn join_boxes_nested<C: Float, const D: usize>(sets: BoxSets<'_, C>, output: PairOutput<'_>) {
     let tile = Tile::<C, D>::new(shared_mem(), sets);
     let thread = thread::thread_idx_x() as usize;
     let [num_left, num_right] = sets.lens();

@@ -5,14 +5,14 @@ use super::geometry::Aabb;
 use super::nested::BoxSets;
 use super::output::PairOutput;
 use crate::policy::JOIN_THREADS;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
 /// Counts or writes the pairs of each left box with all right boxes; a thread per left box. Counts are 0 before.
 #[kernel(family = "research-join-boxes", block = JOIN_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_nested_plain<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_nested_plain<C: Float, const D: usize>(
     sets: BoxSets<'_, C>,
     output: PairOutput<'_>,
 ) {

@@ -3,7 +3,7 @@
 use super::output::PairOutput;
 use super::search::{BoxSides, Pass, bits_of};
 use crate::policy::{JOIN_THREADS, boxes_min_blocks};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
@@ -11,7 +11,7 @@ use cuda_std::prelude::*;
 /// initializes the counts.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_count<C: Float, const D: usize>(
     sides: BoxSides<'_, C>,
     pass: u32,
     output: PairOutput<'_>,
@@ -40,7 +40,7 @@ pub unsafe fn join_boxes_count<C: Coord, const D: usize>(
 /// counts if the other pass has pairs. The items of a row are in no particular order.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = boxes_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_emit<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_emit<C: Float, const D: usize>(
     sides: BoxSides<'_, C>,
     pass: u32,
     output: PairOutput<'_>,

@@ -7,7 +7,7 @@ use super::geometry::{Aabb, PairTest, Shape};
 use super::levels::{LevelGrid, NeighborCells, searched_levels};
 use crate::join::cells::{Directory, NOWHERE, Pairing, SortedCodes};
 use crate::policy::levels_below;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::items::strided;
 use cuda_std::prelude::*;
 
@@ -70,7 +70,7 @@ impl Pass {
     }
 }
 
-impl<'a, C: Coord> BoxSides<'a, C> {
+impl<'a, C: Float> BoxSides<'a, C> {
     /// True unless the pass that probes the right boxes searches levels without left boxes only.
     #[inline(always)]
     pub(super) unsafe fn has_second_pass(&self, first: Pass) -> bool {
@@ -106,7 +106,7 @@ pub(super) struct BoxSearch<'a, C, const D: usize> {
     num_before: u32,
 }
 
-impl<C: Coord, const D: usize> BoxSearch<'_, C, D> {
+impl<C: Float, const D: usize> BoxSearch<'_, C, D> {
     /// Calls `visit` for up to [`GROUP`] build boxes that make pairs with probe box `i` and that `accepts` accepts, which is tested first,
     /// by position: with the position of the first and a bit for each. Goes on while `goes_on` is true.
     #[inline(always)]

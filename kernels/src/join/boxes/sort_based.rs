@@ -10,7 +10,7 @@ use super::levels::grown;
 use super::nested::BoxSets;
 use super::output::PairOutput;
 use crate::policy::{JOIN_THREADS, PER_ITEM_THREADS, SWEEP_TASK};
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::items::{own_item, strided};
 use crate::warp::search::partition_point;
 use cuda_std::prelude::*;
@@ -19,7 +19,7 @@ use cuda_std::prelude::*;
 /// the ends in order. Boxes are longer by `growth` at each side.
 #[kernel(family = "research-join-boxes", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
-pub unsafe fn join_boxes_ends<C: Coord>(
+pub unsafe fn join_boxes_ends<C: Float>(
     sets: BoxSets<'_, C>,
     axis: u32,
     growth: f64,
@@ -75,7 +75,7 @@ pub struct SortedEnds<'a> {
 /// Counts or writes the pairs of each task; a block takes every n-th task. Counts are 0 before.
 #[kernel(family = "research-join-boxes", block = JOIN_THREADS, hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_sweep<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_sweep<C: Float, const D: usize>(
     sets: BoxSets<'_, C>,
     sorted: SortedEnds<'_>,
     output: PairOutput<'_>,

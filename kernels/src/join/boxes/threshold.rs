@@ -5,7 +5,7 @@ use super::search::{BoxSides, Pass, bits_of};
 use crate::join::best::{CandidateList, pair};
 use crate::join::threshold::spread_block;
 use crate::policy::{JOIN_THREADS, join_boxes_rising_min_blocks};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::words::Bits128;
 use cuda_std::prelude::*;
 
@@ -34,7 +34,7 @@ pub struct BoxScores<'a> {
 /// to `stride`. `right_pass` is the other pass.
 #[kernel(family = "join-boxes", block = JOIN_THREADS, min_blocks = join_boxes_rising_min_blocks(D, size_of::<C>()), hot)]
 #[instances(C = [f32, f64], D = [2, 3, 6])]
-pub unsafe fn join_boxes_rising<C: Coord, const D: usize>(
+pub unsafe fn join_boxes_rising<C: Float, const D: usize>(
     sides: BoxSides<'_, C>,
     scores: BoxScores<'_>,
     right_pass: u32,

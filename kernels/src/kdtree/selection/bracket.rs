@@ -17,7 +17,7 @@ const MAX_SAMPLES: usize = SELECTION.max_samples;
 /// ones `margin` ranks below and above the expected rank of the pivot; beyond the samples, an end is before or after all points. One block
 /// per run.
 #[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_bracket<C: Coord>(
     level: LevelRuns<'_, C>,
     counts: Slice<u32>,

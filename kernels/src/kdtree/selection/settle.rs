@@ -22,7 +22,7 @@ pub const MAX_SORTED: usize = THREADS * ITEMS;
     family = "kdtree", block = THREADS, min_blocks = SELECTION.settle_min_blocks,
     shared = SettleSmem<<C as Coord>::Ranked>, hot
 )]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_settle<C: Coord>(
     level: LevelRuns<'_, C>,
     counts: SliceMut<u32>,

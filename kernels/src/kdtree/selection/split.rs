@@ -26,7 +26,7 @@ const NO_COORD_POSITION: u64 = u64::MAX;
 /// Moves the points below the bracket of their run to the begin of the run and those above to its end. Writes the positions of the points
 /// inside to `inside`; it drops and counts those beyond `inside_capacity`. One block per tile, `tiles_per_run` tiles per run.
 #[kernel(family = "kdtree", block = THREADS, shared = SplitSmem<THREADS, ITEMS>, hot)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_split<C: Coord>(
     level: LevelRuns<'_, C>,
     counts: SliceMut<u32>,

@@ -29,8 +29,8 @@ const fn capacity(rows: usize) -> usize {
     family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
     shared = SubtreesSmem<C, DIMS, ROWS, ITEMS, PLANES>, hot
 )]
-#[instances(C = [f32, f64], DIMS = [8], ROWS = [4], ITEMS = [5], PLANES = [0, 4])]
-#[instances(C = [f32], DIMS = [4], ROWS = [8], ITEMS = [9], PLANES = [0, 8])]
+#[instances(C = [f32, f64, i32], DIMS = [8], ROWS = [4], ITEMS = [5], PLANES = [0, 4])]
+#[instances(C = [f32, i32], DIMS = [4], ROWS = [8], ITEMS = [9], PLANES = [0, 8])]
 pub unsafe fn kdtree_subtrees<
     C: Coord,
     const DIMS: usize,

@@ -9,7 +9,7 @@ use cuda_std::prelude::*;
 
 /// Writes each top node to its in-order rank; only its id if `nodes` has no coordinates. One thread per node.
 #[kernel(family = "kdtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64])]
+#[instances(C = [f32, f64, i32])]
 pub unsafe fn kdtree_place_top<C: Coord>(
     top_coords: Slice<C>,
     top_ids: Slice<u32>,

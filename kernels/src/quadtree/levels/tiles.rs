@@ -91,7 +91,7 @@ pub struct Tiles<'a> {
 
 /// Computes the codes, from `level` on, of the points in nodes that split. One block per tile.
 #[kernel(family = "research-quadtree", block = QUADTREE_TILE_THREADS, hot)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_level_codes<C: Coord, const D: usize>(
     coords: Slice<C>,
     frame: Slice<u64>,

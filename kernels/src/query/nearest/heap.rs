@@ -3,7 +3,7 @@
 use super::{KeepBest, ResultRows};
 use crate::query::traversal::Visitor;
 use crate::thread::best_k::BestK;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 
 /// The best points of a lane.
 pub(super) struct Heap<'a, C> {
@@ -11,14 +11,14 @@ pub(super) struct Heap<'a, C> {
     k: u32,
 }
 
-impl<'a, C: Coord> Heap<'a, C> {
+impl<'a, C: Float> Heap<'a, C> {
     #[inline(always)]
     pub(super) fn new(bound: C, row: ResultRows<'a, C>) -> Self {
         Self { best: BestK::new(row.dist2, row.ids, bound), k: row.k() as u32 }
     }
 }
 
-impl<C: Coord> Visitor<C> for Heap<'_, C> {
+impl<C: Float> Visitor<C> for Heap<'_, C> {
     const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = true;
 
@@ -45,7 +45,7 @@ impl<C: Coord> Visitor<C> for Heap<'_, C> {
     }
 }
 
-impl<C: Coord> KeepBest<C> for Heap<'_, C> {
+impl<C: Float> KeepBest<C> for Heap<'_, C> {
     #[inline(always)]
     unsafe fn write(self, _: ResultRows<'_, C>) {
         self.best.finish();

@@ -3,7 +3,7 @@
 
 use super::{KeepBest, ResultRows, THREADS, worst};
 use crate::query::traversal::{GROUP, TraversalSmem, Visitor};
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::network::keep_first;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
@@ -11,13 +11,13 @@ use cuda_std::prelude::*;
 
 /// Shared memory: the points that the threads have collected, and the memory of their traversals.
 #[repr(C, align(16))]
-pub struct ListSmem<C: Coord, const B: usize> {
+pub struct ListSmem<C: Float, const B: usize> {
     collected: [[C::Ranked; THREADS]; B],
     pub(super) traversal: TraversalSmem<C>,
 }
 
 /// The `K` best points of a lane; the first `K - k` entries are fillers.
-pub(super) struct List<'a, C: Coord, const K: usize, const B: usize> {
+pub(super) struct List<'a, C: Float, const K: usize, const B: usize> {
     best: [C::Ranked; K],
     /// The greatest distance of the best.
     bound: C,
@@ -26,7 +26,7 @@ pub(super) struct List<'a, C: Coord, const K: usize, const B: usize> {
     num_collected: u32,
 }
 
-impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
+impl<C: Float, const K: usize, const B: usize> List<'_, C, K, B> {
     #[inline(always)]
     pub(super) unsafe fn new(bound: C, k: usize, smem: *mut ListSmem<C, B>) -> Self {
         let mut best = [worst(bound); K];
@@ -59,7 +59,7 @@ impl<C: Coord, const K: usize, const B: usize> List<'_, C, K, B> {
     }
 }
 
-impl<C: Coord, const K: usize, const B: usize> Visitor<C> for List<'_, C, K, B> {
+impl<C: Float, const K: usize, const B: usize> Visitor<C> for List<'_, C, K, B> {
     const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = true;
 
@@ -94,7 +94,7 @@ impl<C: Coord, const K: usize, const B: usize> Visitor<C> for List<'_, C, K, B> 
     }
 }
 
-impl<C: Coord, const K: usize, const B: usize> KeepBest<C> for List<'_, C, K, B> {
+impl<C: Float, const K: usize, const B: usize> KeepBest<C> for List<'_, C, K, B> {
     #[inline(always)]
     unsafe fn finish(&mut self) {
         self.merge_collected();

@@ -2,23 +2,23 @@
 
 use super::{KeepBest, ResultRows, worst};
 use crate::query::traversal::Visitor;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::ranked::Ranked;
 
 /// The best point of a lane.
-pub(super) struct One<C: Coord> {
+pub(super) struct One<C: Float> {
     best: C::Ranked,
     bound: C,
 }
 
-impl<C: Coord> One<C> {
+impl<C: Float> One<C> {
     #[inline(always)]
     pub(super) fn new(bound: C) -> Self {
         Self { best: worst(bound), bound }
     }
 }
 
-impl<C: Coord> Visitor<C> for One<C> {
+impl<C: Float> Visitor<C> for One<C> {
     const ONE_QUERY_PER_WARP: bool = false;
     const NEAREST_FIRST: bool = true;
 
@@ -41,7 +41,7 @@ impl<C: Coord> Visitor<C> for One<C> {
     }
 }
 
-impl<C: Coord> KeepBest<C> for One<C> {
+impl<C: Float> KeepBest<C> for One<C> {
     #[inline(always)]
     unsafe fn write(self, row: ResultRows<'_, C>) {
         row.set(0, self.best);

@@ -3,7 +3,7 @@
 
 use super::{KeepBest, ResultRows, worst};
 use crate::query::traversal::Visitor;
-use crate::thread::coord::Coord;
+use crate::thread::coord::Float;
 use crate::thread::network;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
@@ -12,13 +12,13 @@ use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
 /// The best points of a warp in order: entry `32 * t + lane` is item `t` of the lane. The first `32 * T - k` entries are fillers.
-pub(super) struct Queue<C: Coord, const T: usize> {
+pub(super) struct Queue<C: Float, const T: usize> {
     best: [C::Ranked; T],
     /// The greatest distance of the best.
     bound: C,
 }
 
-impl<C: Coord, const T: usize> Queue<C, T> {
+impl<C: Float, const T: usize> Queue<C, T> {
     #[inline(always)]
     pub(super) fn new(bound: C, k: usize) -> Self {
         let mut best = [worst(bound); T];
@@ -40,7 +40,7 @@ impl<C: Coord, const T: usize> Queue<C, T> {
     }
 }
 
-impl<C: Coord, const T: usize> Visitor<C> for Queue<C, T> {
+impl<C: Float, const T: usize> Visitor<C> for Queue<C, T> {
     const ONE_QUERY_PER_WARP: bool = true;
     const NEAREST_FIRST: bool = true;
 
@@ -70,7 +70,7 @@ impl<C: Coord, const T: usize> Visitor<C> for Queue<C, T> {
     }
 }
 
-impl<C: Coord, const T: usize> KeepBest<C> for Queue<C, T> {
+impl<C: Float, const T: usize> KeepBest<C> for Queue<C, T> {
     #[inline(always)]
     unsafe fn write(self, row: ResultRows<'_, C>) {
         for t in 0..T {

@@ -7,7 +7,7 @@ use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
 use kauri::research::balanced;
 use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
-use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
+use kauri_tests::nasty::{Case, Choice, Distance, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 use std::ops::ControlFlow::Continue;
 
@@ -34,7 +34,7 @@ pub(super) struct IndexCheck<'a, S: Nasty, const D: usize> {
     case: &'a Case<S, D>,
     draw: &'a Draw,
     run: &'a Run,
-    points: Vec<[S::Coord; D]>,
+    points: Vec<[Distance<S>; D]>,
     /// The points that may be found, by id.
     takes: Vec<bool>,
     options: QueryOptions<[S; D]>,
@@ -89,7 +89,7 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         if let Some(beyond) = self.case.space.beyond_period(&self.points, &numbers) {
             return self.is_refused(index, queries, beyond, &what);
         }
-        let rows = |radius| -> Rows<S::Coord> {
+        let rows = |radius| -> Rows<Distance<S>> {
             let (space, bound) = (&self.case.space, self.case.space.bound(radius));
             let left_out = |row: u32| matches!(source, Source::OwnWithoutItself).then_some(row);
             let of = |(query, row)| {
@@ -99,7 +99,7 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
             numbers.iter().zip(0..).map(of).collect()
         };
         self.check_nearest(index, queries, &rows(self.case.radius), &what)?;
-        let radius = self.case.radius.unwrap_or(S::Coord::INFINITY);
+        let radius = self.case.radius.unwrap_or(Distance::<S>::INFINITY);
         self.check_within(index, queries, radius, rows(Some(radius)), &what)
     }
 
@@ -107,15 +107,15 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         &self,
         index: &I,
         queries: Queries<'_, [S; D]>,
-        rows: &Rows<S::Coord>,
+        rows: &Rows<Distance<S>>,
         what: &str,
     ) -> Outcome {
         let mut options = self.options.clone();
         options.radius = self.case.radius;
         let ks = [1, 0, 3, self.points.len() + 2];
         for k in self.run.some(self.draw, Choice::K, &ks) {
-            let padded = |row: &Vec<(S::Coord, u32)>| {
-                let padding = std::iter::repeat((S::Coord::INFINITY, u32::MAX));
+            let padded = |row: &Vec<(Distance<S>, u32)>| {
+                let padding = std::iter::repeat((Distance::<S>::INFINITY, u32::MAX));
                 row.iter().copied().chain(padding).take(k).collect::<Vec<_>>()
             };
             let expected: Vec<_> = rows.iter().flat_map(padded).collect();
@@ -137,8 +137,8 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         &self,
         index: &I,
         queries: Queries<'_, [S; D]>,
-        radius: S::Coord,
-        rows: Rows<S::Coord>,
+        radius: Distance<S>,
+        rows: Rows<Distance<S>>,
         what: &str,
     ) -> Outcome {
         let counts: Vec<u32> = rows.iter().map(|row| row.len() as u32).collect();
@@ -169,7 +169,7 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
 
     fn check_boxes<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
         let boxes = self.case.boxes.iter().map(|corners| corners.map(|corner| corner.map(Nasty::number)));
-        let inside = |corners: [[S::Coord; D]; 2]| {
+        let inside = |corners: [[Distance<S>; D]; 2]| {
             let ids = (0..self.points.len() as u32).filter(|&id| self.takes[id as usize]);
             ids.filter(|&id| is_inside(&self.points[id as usize], &corners)).collect::<Vec<_>>()
         };
@@ -201,7 +201,7 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         beyond: (u64, usize),
         what: &str,
     ) -> Outcome {
-        let (radius, options) = (self.case.radius.unwrap_or(S::Coord::ZERO), &self.options);
+        let (radius, options) = (self.case.radius.unwrap_or(Distance::<S>::ZERO), &self.options);
         let mut batches = self.batches();
         let outcomes = [
             index.nearest_with(queries, 1, options).map(drop),

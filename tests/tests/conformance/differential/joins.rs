@@ -8,7 +8,7 @@ use kauri::join::{
 use kauri::research::join::Lookup;
 use kauri::{Batches, Device};
 use kauri_tests::naive::{Number, Scores, sort_by_score};
-use kauri_tests::nasty::{Case, Choice, Draw, Nasty, Outcome};
+use kauri_tests::nasty::{Case, Choice, Distance, Draw, Nasty, Outcome};
 use proptest::prelude::*;
 use std::ops::ControlFlow::Continue;
 
@@ -62,7 +62,7 @@ scores! {
 struct Sets<'a, S: Nasty, const D: usize> {
     case: &'a Case<S, D>,
     draw: &'a Draw,
-    radius: S::Coord,
+    radius: Distance<S>,
     what: String,
 }
 
@@ -70,20 +70,20 @@ impl<S: Nasty, const D: usize> Sets<'_, S, D> {
     /// Returns for each point of a set the points of another set within the distance that `takes` accepts.
     fn near(
         &self,
-        rows: &[[S::Coord; D]],
-        points: &[[S::Coord; D]],
+        rows: &[[Distance<S>; D]],
+        points: &[[Distance<S>; D]],
         takes: impl Fn(u32, u32) -> bool,
     ) -> Vec<Vec<u32>> {
         let bound = self.case.space.bound(Some(self.radius));
-        let is_near = |a: &[S::Coord; D], b: &[S::Coord; D]| self.case.space.distance(a, b) <= bound;
+        let is_near = |a: &[Distance<S>; D], b: &[Distance<S>; D]| self.case.space.distance(a, b) <= bound;
         let ids = 0..points.len() as u32;
-        let of = |(row, a): (u32, &[S::Coord; D])| {
+        let of = |(row, a): (u32, &[Distance<S>; D])| {
             ids.clone().filter(|&id| takes(row, id) && is_near(a, &points[id as usize])).collect()
         };
         (0..).zip(rows).map(of).collect()
     }
 
-    fn join(&self) -> DistanceJoin<S::Coord> {
+    fn join(&self) -> DistanceJoin<Distance<S>> {
         let (curve, lookup) =
             (self.draw.choose(Choice::Order, &CURVES), self.draw.choose(Choice::Split, &LOOKUPS));
         DistanceJoin::new(self.radius).norm(self.case.space.norm).curve(curve).lookup(lookup)
@@ -212,7 +212,7 @@ fn knn<S: Nasty, const D: usize>(device: &Device, draw: &Draw, case: &Case<S, D>
     let found = join.run(device, &case.points, &case.others)?;
     for (row, query) in case.other_numbers().iter().enumerate() {
         let near = space.neighbors(&points, query, space.bound(case.radius), |_| true);
-        let padding = std::iter::repeat((S::Coord::INFINITY, u32::MAX));
+        let padding = std::iter::repeat((Distance::<S>::INFINITY, u32::MAX));
         let expected: Vec<_> = near.into_iter().chain(padding).take(k).collect();
         let (ids, dist2) = found.padded_row(row);
         let found: Vec<_> = dist2.iter().copied().zip(ids.iter().copied()).collect();
@@ -226,7 +226,7 @@ fn joins<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
     case.mask = None;
     let outcome = (|| {
         for device in &run.devices {
-            let radius = case.radius.unwrap_or(S::Coord::INFINITY);
+            let radius = case.radius.unwrap_or(Distance::<S>::INFINITY);
             let what = format!("within {radius:?} on {device}");
             let sets = Sets { case: &case, draw, radius, what };
             for join in run.some(draw, Choice::IsPeriodic, &[0, 1, 2, 3]) {

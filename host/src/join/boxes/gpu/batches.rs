@@ -14,11 +14,11 @@ use crate::join::rows::{ITEM_BYTES, VisitRows, deliver_rows, empty_rows};
 use crate::primitives::pairs::empty_view;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::boxes::search::SortedBoxes;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use std::ops::ControlFlow;
 
 /// Delivers the rows of the left boxes; both sets, [right, left], are in host memory.
-pub(in crate::join::boxes) fn deliver<C: Coord>(
+pub(in crate::join::boxes) fn deliver<C: Float>(
     gpu: &Gpu,
     [right, left]: [&[C]; 2],
     params: &BoxParams<C>,
@@ -52,7 +52,7 @@ pub(in crate::join::boxes) fn deliver<C: Coord>(
 }
 
 /// A join whose right set is on the device and whose left set is in host memory.
-struct BatchJoin<'a, C: Coord> {
+struct BatchJoin<'a, C: Float> {
     grid: &'a PackedGrid,
     view: GridView<'a>,
     params: &'a BoxParams<C>,
@@ -60,7 +60,7 @@ struct BatchJoin<'a, C: Coord> {
     left: &'a [C],
 }
 
-impl<C: Coord> BatchJoin<'_, C> {
+impl<C: Float> BatchJoin<'_, C> {
     /// Counts the pairs of a range of rows, and writes their ids up to the capacity of the array.
     fn launch(&self, launch: RowLaunch<'_>) -> Result<()> {
         let &Self { grid, view, params, right, left } = self;

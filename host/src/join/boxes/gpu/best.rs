@@ -17,10 +17,10 @@ use kauri_kernels::join::boxes::best::join_boxes_best_nested;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::nested::NestedSets;
 use kauri_kernels::join::score::PairScores;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
-impl<C: Coord> ScoredJoin for BoxParams<C> {
+impl<C: Float> ScoredJoin for BoxParams<C> {
     type Coord = C;
 
     fn dims(&self) -> usize {

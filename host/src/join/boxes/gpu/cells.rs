@@ -13,7 +13,7 @@ use kauri_kernels::join::boxes::search::{BoxSides, GROUP, Pass, SortedBoxes};
 use kauri_kernels::join::cells::join_directory;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::policy::BOXES;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Scratch memory of a set.
 pub(super) struct SortedBoxesPlan<C> {
@@ -23,7 +23,7 @@ pub(super) struct SortedBoxesPlan<C> {
     levels: Region<u32>,
 }
 
-impl<C: Coord> SortedBoxesPlan<C> {
+impl<C: Float> SortedBoxesPlan<C> {
     /// Plans the scratch memory of `len` boxes of `width` coordinates.
     pub(super) fn plan(layout: &mut Layout, grid: &PackedGrid, len: usize, width: usize) -> Self {
         Self {
@@ -80,7 +80,7 @@ pub(super) struct GridView<'a> {
 }
 
 /// Uploads a grid to planned memory.
-pub(super) fn upload_grid<'a, C: Coord>(
+pub(super) fn upload_grid<'a, C: Float>(
     temp: &Temp<'a>,
     words: Region<f64>,
     grid: &PackedGrid,
@@ -99,7 +99,7 @@ pub(super) struct SidesPlan<C> {
     left: Option<SortedBoxesPlan<C>>,
 }
 
-impl<C: Coord> SidesPlan<C> {
+impl<C: Float> SidesPlan<C> {
     /// Plans sets of `lens` boxes, given as [right, left].
     pub(super) fn plan(
         layout: &mut Layout,
@@ -159,7 +159,7 @@ pub(super) struct SortedSets<'a, C> {
     pub(super) num_before: u32,
 }
 
-impl<'a, C: Coord> SortedSets<'a, C> {
+impl<'a, C: Float> SortedSets<'a, C> {
     /// Returns the sets as arguments of a kernel.
     pub(super) fn args(&self) -> BoxSides<'a, C> {
         let &Self { grid, right, left, dims, bound, num_before } = self;

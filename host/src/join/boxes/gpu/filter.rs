@@ -9,14 +9,14 @@ use crate::join::gpu::nested::pair_scores;
 use crate::join::gpu::scored::ScoredView;
 use crate::join::params::TopKParams;
 use kauri_kernels::join::boxes::filter::join_boxes_scored;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 /// Bytes of a pair, as ids and with the rank of its score.
 const PAIR_BYTES: u64 = (size_of::<u64>() + size_of::<Bits128>()) as u64;
 
 /// Returns the best pairs of a left and a right set.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<BoxParams<C>>,

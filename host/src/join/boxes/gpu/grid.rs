@@ -7,17 +7,17 @@ use crate::join::boxes::params::BoxParams;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::permute::{Direction, permute_parts};
 use cuda_std::mem::Slice;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Computes the grid of two sets in host memory, or returns `None` if no pair is possible.
-pub(super) fn grid_of_coordinates<C: Coord>(sets: [&[C]; 2], params: &BoxParams<C>) -> Option<PackedGrid> {
+pub(super) fn grid_of_coordinates<C: Float>(sets: [&[C]; 2], params: &BoxParams<C>) -> Option<PackedGrid> {
     with_exact_dims!(params.test.dims, D => {
         grid_of_host_sets::<C, D>(sets.map(as_boxes), params).map(|grid| PackedGrid::new(&grid))
     })
 }
 
 /// Computes the grid of two sets in device memory, or returns `None` if no pair is possible. Waits for the bounding boxes.
-pub(super) fn grid_of_device_sets<C: Coord>(
+pub(super) fn grid_of_device_sets<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -37,7 +37,7 @@ pub(super) fn grid_of_device_sets<C: Coord>(
 pub(super) type Samples<C, const D: usize> = ([[[C; D]; 2]; 2], [Vec<[[C; D]; 2]>; 2]);
 
 /// Returns the bounding boxes and samples of two sets in device memory, which are not empty. Waits for them.
-pub(super) fn sample_device_sets<C: Coord, const D: usize>(
+pub(super) fn sample_device_sets<C: Float, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -53,21 +53,21 @@ pub(super) fn sample_device_sets<C: Coord, const D: usize>(
 }
 
 /// Returns the scratch bytes of [`grid_of_device_sets`].
-pub(super) fn grid_bytes<C: Coord>(dims: usize) -> u64 {
+pub(super) fn grid_bytes<C: Float>(dims: usize) -> u64 {
     let mut layout = Layout::new();
     SamplePlan::<C>::plan(&mut layout, dims);
     layout.bytes()
 }
 
 /// Scratch memory of the bounding boxes of two sets, and of a sample of their boxes.
-struct SamplePlan<C: Coord> {
+struct SamplePlan<C: Float> {
     bounds: Bounds<C>,
     indices: Region<u32>,
     /// The two bounding boxes, then the samples.
     coords: Region<C>,
 }
 
-impl<C: Coord> SamplePlan<C> {
+impl<C: Float> SamplePlan<C> {
     fn plan(layout: &mut Layout, dims: usize) -> Self {
         Self {
             bounds: Bounds::plan(layout, dims),

@@ -8,10 +8,10 @@ use crate::error::Result;
 use crate::join::boxes::params::BoxParams;
 use crate::primitives::pairs::empty_view;
 use cuda_std::mem::Slice;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Counts the pairs of two sets, given as [right, left], and measures the phases. Methods of the library have one phase.
-pub(in crate::join::boxes) fn count_in_phases<C: Coord>(
+pub(in crate::join::boxes) fn count_in_phases<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],

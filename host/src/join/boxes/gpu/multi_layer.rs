@@ -22,7 +22,7 @@ use kauri_kernels::join::boxes::nested::BoxSets;
 use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::policy::JOIN_THREADS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Blocks of a join share a stream if there are fewer blocks than this. Untuned.
 const MIN_BLOCKS: usize = 1 << 14;
@@ -51,13 +51,13 @@ pub(super) struct MultiLayerPlan<C> {
 }
 
 /// Returns the bytes of a cell.
-fn cell_bytes<C: Coord>(params: &BoxParams<C>) -> u64 {
+fn cell_bytes<C: Float>(params: &BoxParams<C>) -> u64 {
     let partitions = params.options.partitions;
     let layers = if params.options.build == GridBuild::Layers { 4 * u64::from(partitions) } else { 0 };
     layers + 8 * u64::from(partitions.div_ceil(WORD_PARTITIONS))
 }
 
-impl<C: Coord> MultiLayerPlan<C> {
+impl<C: Float> MultiLayerPlan<C> {
     /// Plans a join of two sets, given as [right, left], or returns `None` if no pair is possible. Waits for the bounding boxes and a
     /// sample.
     pub(super) fn new(
@@ -250,7 +250,7 @@ pub(super) struct MultiLayer<'a, C> {
     _exact_ids: Option<Buffer<u32>>,
 }
 
-impl<C: Coord> MultiLayer<'_, C> {
+impl<C: Float> MultiLayer<'_, C> {
     /// Counts or writes the pairs.
     ///
     /// # Safety

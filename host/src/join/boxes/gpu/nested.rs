@@ -9,10 +9,10 @@ use kauri_kernels::join::boxes::nested::{BoxSets, join_boxes_nested};
 use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::policy::JOIN_THREADS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Returns two sets, given as [right, left], as argument of kernels without a grid.
-pub(super) fn box_sets<'a, C: Coord>(
+pub(super) fn box_sets<'a, C: Float>(
     [right, left]: [Slice<'a, C>; 2],
     params: &BoxParams<C>,
 ) -> BoxSets<'a, C> {
@@ -24,7 +24,7 @@ pub(super) fn box_sets<'a, C: Coord>(
 ///
 /// # Safety
 /// The counts of the output are 0. Nothing else uses the sets and the output until the stream has done the work.
-pub(super) unsafe fn launch<C: Coord>(
+pub(super) unsafe fn launch<C: Float>(
     stream: &Stream,
     sets: [Slice<'_, C>; 2],
     params: &BoxParams<C>,

@@ -9,13 +9,13 @@ use cuda_std::mem::Slice;
 use kauri_kernels::join::boxes::nested_plain::join_boxes_nested_plain;
 use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Counts or writes the pairs of two sets, given as [right, left].
 ///
 /// # Safety
 /// The requirements of [`nested::launch`](super::nested::launch).
-pub(super) unsafe fn launch<C: Coord>(
+pub(super) unsafe fn launch<C: Float>(
     stream: &Stream,
     sets: [Slice<'_, C>; 2],
     params: &BoxParams<C>,

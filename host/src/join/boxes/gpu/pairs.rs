@@ -22,11 +22,11 @@ use kauri_kernels::join::boxes::output::PairOutput;
 use kauri_kernels::join::boxes::pairs::{join_boxes_count, join_boxes_emit};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::thread::carried::NoValue;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::SortBy;
 
 /// Counts the pairs of two sets, given as [right, left].
-pub(in crate::join::boxes) fn count<C: Coord>(
+pub(in crate::join::boxes) fn count<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -46,7 +46,7 @@ pub(in crate::join::boxes) fn count<C: Coord>(
 }
 
 /// Finds the rows of the left boxes: returns where each row begins, and the ids of the right boxes, ascending, in device memory.
-pub(in crate::join::boxes) fn rows<C: Coord>(
+pub(in crate::join::boxes) fn rows<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -68,7 +68,7 @@ pub(in crate::join::boxes) fn rows<C: Coord>(
 }
 
 /// Writes pairs in no particular order until `found` is full, and returns the number of all pairs.
-pub(in crate::join::boxes) fn pairs<C: Coord>(
+pub(in crate::join::boxes) fn pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -79,7 +79,7 @@ pub(in crate::join::boxes) fn pairs<C: Coord>(
 }
 
 /// Returns all pairs of two sets in device memory, in no particular order.
-pub(super) fn pair_list<C: Coord>(
+pub(super) fn pair_list<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -95,7 +95,7 @@ pub(super) fn pair_list<C: Coord>(
 
 /// Writes the offsets of the rows, which are in scratch memory if the caller gives no array, and the ids or pairs to the views that
 /// `output` returns for the number of all pairs. Returns this number.
-fn find<'o, C: Coord>(
+fn find<'o, C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     sets: [Slice<'_, C>; 2],
@@ -131,14 +131,14 @@ pub(super) fn counting<'a>(counts: SliceMut<'a, u32>, total: SliceMut<'a, u64>) 
 }
 
 /// Scratch memory of a method.
-enum FinderPlan<C: Coord> {
+enum FinderPlan<C: Float> {
     Nested,
     Cells(SidesPlan<C>, PackedGrid),
     #[cfg(feature = "research")]
     Published(PublishedPlan<C>),
 }
 
-impl<C: Coord> FinderPlan<C> {
+impl<C: Float> FinderPlan<C> {
     /// Plans the method for two sets, or returns `None` if no pair is possible. May wait for the bounding boxes.
     fn new(
         stream: &Stream,
@@ -195,7 +195,7 @@ pub(super) enum Finder<'a, C> {
     Published(Published<'a, C>),
 }
 
-impl<C: Coord> Finder<'_, C> {
+impl<C: Float> Finder<'_, C> {
     /// Counts the pairs, or writes them if the output has the offsets of the rows. Counts and total are 0 before.
     ///
     /// # Safety
@@ -232,7 +232,7 @@ impl RowsPlan {
     ///
     /// # Safety
     /// There is one more offset than left boxes. Nothing else uses the offsets and the sets until the stream has done the work.
-    pub(super) unsafe fn count<C: Coord>(
+    pub(super) unsafe fn count<C: Float>(
         &self,
         temp: &Temp<'_>,
         finder: &Finder<'_, C>,
@@ -251,7 +251,7 @@ impl RowsPlan {
     ///
     /// # Safety
     /// The requirements of [`count`](Self::count), which has written the offsets.
-    pub(super) unsafe fn emit<C: Coord>(
+    pub(super) unsafe fn emit<C: Float>(
         &self,
         temp: &Temp<'_>,
         finder: &Finder<'_, C>,
@@ -300,7 +300,7 @@ impl RowSort {
 }
 
 /// Returns an upper bound of the scratch bytes of [`rows`] for sets of `lens` boxes, given as [right, left], without the bytes per pair.
-pub(in crate::join::boxes) fn scratch_bytes<C: Coord>(lens: [usize; 2], params: &BoxParams<C>) -> u64 {
+pub(in crate::join::boxes) fn scratch_bytes<C: Float>(lens: [usize; 2], params: &BoxParams<C>) -> u64 {
     let mut layout = Layout::new();
     match params.method.choose(lens) {
         BoxMethod::NestedLoop => {}

@@ -10,16 +10,16 @@ use crate::join::boxes::method::BoxMethod;
 use crate::join::boxes::params::BoxParams;
 use cuda_std::mem::Slice;
 use kauri_kernels::join::boxes::output::PairOutput;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 
 /// Scratch memory of a method.
-pub(super) enum PublishedPlan<C: Coord> {
+pub(super) enum PublishedPlan<C: Float> {
     NestedPlain,
     MultiLayer(MultiLayerPlan<C>),
     SortBased(SortBasedPlan<C>),
 }
 
-impl<C: Coord> PublishedPlan<C> {
+impl<C: Float> PublishedPlan<C> {
     /// Plans the method for two sets, given as [right, left], or returns `None` if no pair is possible. May wait for a sample.
     pub(super) fn new(
         stream: &Stream,
@@ -80,7 +80,7 @@ pub(super) enum Published<'a, C> {
     SortBased(SortBased<'a, C>),
 }
 
-impl<C: Coord> Published<'_, C> {
+impl<C: Float> Published<'_, C> {
     /// Counts or writes the pairs.
     ///
     /// # Safety

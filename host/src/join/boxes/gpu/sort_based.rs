@@ -20,14 +20,14 @@ use kauri_kernels::join::boxes::sort_based::{
     SortedEnds, join_boxes_ends, join_boxes_ranks, join_boxes_sweep, join_boxes_tasks,
 };
 use kauri_kernels::join::curve::MAX_DIMS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::RadixKey;
 
 /// Most blocks; each takes the tasks of every n-th block.
 const MAX_BLOCKS: u64 = 1 << 24;
 
 /// Scratch memory of the sorted ends.
-pub(super) struct SortBasedPlan<C: Coord> {
+pub(super) struct SortBasedPlan<C: Float> {
     axis: usize,
     keys: [Region<C::Key>; 2],
     ends: [Region<u32>; 2],
@@ -38,7 +38,7 @@ pub(super) struct SortBasedPlan<C: Coord> {
     offsets: Offsets,
 }
 
-impl<C: Coord> SortBasedPlan<C> {
+impl<C: Float> SortBasedPlan<C> {
     /// Plans a join of two sets, given as [right, left]. May wait for a sample.
     pub(super) fn new(
         stream: &Stream,
@@ -118,7 +118,7 @@ pub(super) struct SortBased<'a, C> {
     num_blocks: u64,
 }
 
-impl<C: Coord> SortBased<'_, C> {
+impl<C: Float> SortBased<'_, C> {
     /// Counts or writes the pairs.
     ///
     /// # Safety

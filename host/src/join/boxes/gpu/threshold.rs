@@ -17,13 +17,13 @@ use kauri_kernels::join::boxes::threshold::{BoxRanks, BoxScores, join_boxes_risi
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::neighbor_cells;
 use kauri_kernels::policy::JOIN_THREADS;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 
 const _: () = assert!(search::GROUP <= neighbor_cells::GROUP, "ranks have padding for a group");
 
 /// Returns the best pairs of a left and a right set.
-pub(super) fn best_pairs<C: Coord>(
+pub(super) fn best_pairs<C: Float>(
     stream: &Stream,
     workspace: &mut Workspace,
     params: &TopKParams<BoxParams<C>>,
@@ -70,7 +70,7 @@ struct ThresholdPlan<C> {
     best: BestPairs,
 }
 
-impl<C: Coord> ThresholdPlan<C> {
+impl<C: Float> ThresholdPlan<C> {
     /// Plans the best `k` pairs of sets of `lens` boxes, given as [left, right].
     fn new(
         layout: &mut Layout,
@@ -88,7 +88,7 @@ impl<C: Coord> ThresholdPlan<C> {
 }
 
 /// Returns the scratch bytes of the best `k` pairs of sets of `lens` boxes by the largest grid.
-pub(super) fn scratch_bytes<C: Coord>(lens: [usize; 2], params: &BoxParams<C>, k: usize) -> u64 {
+pub(super) fn scratch_bytes<C: Float>(lens: [usize; 2], params: &BoxParams<C>, k: usize) -> u64 {
     let mut layout = Layout::new();
     ThresholdPlan::new(&mut layout, &PackedGrid::largest(params.test.dims), lens, params, k);
     layout.bytes()
