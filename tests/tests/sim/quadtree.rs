@@ -129,8 +129,12 @@ fn check_out_of_core<C: Coordinate, const D: usize>(
 }
 
 /// Builds the tree into a file, in chunks and with an empty one.
-fn check_file<C: Scalar, const D: usize>(gpu: &Gpu, points: &[[C; D]], options: &QuadtreeOptions, limit: u64)
-where
+fn check_file<C: Coordinate + kauri::Scalar, const D: usize>(
+    gpu: &Gpu,
+    points: &[[C; D]],
+    options: &QuadtreeOptions,
+    limit: u64,
+) where
     [C; D]: CartesianPoint<D, Coord = C>,
 {
     let device = Device::from_gpu(gpu.with_memory_limit(limit));
