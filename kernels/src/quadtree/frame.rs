@@ -352,7 +352,7 @@ mod tests {
                     assert!(frame.levels <= levels && frame.contains([high, low]), "{what}");
                     assert_eq!(frame.unit([low, low]), [0, 0], "{what}");
                     let end = 1_u64 << frame.levels;
-                    let least_unit = (exponent(f64::max(low.abs(), high.abs())) - 52).max(-1021);
+                    let least_unit = Ord::max(exponent(f64::max(low.abs(), high.abs())) - 52, -1021);
                     if high - low >= power(least_unit + frame.levels as i32) {
                         assert_eq!(u64::from(frame.unit([high, low])[0]), end - 1, "{what}");
                     }

@@ -18,7 +18,7 @@ use cuda_std::prelude::*;
 /// `claimed` has an item for each group of siblings and `seen` an item for each point; all are 0. The least wrong node is written to
 /// `finding`, which is initialized to `u32::MAX`: the parent if children are wrong, the leaf if a point is wrong, the root if an id is.
 #[kernel(family = "quadtree", block = PER_ITEM_THREADS)]
-#[instances(C = [f32, f64], D = [2, 3])]
+#[instances(C = [f32, f64, i32], D = [2, 3])]
 pub unsafe fn quadtree_verify<C: Coord, const D: usize>(
     tree: CheckedTree<'_, C>,
     claimed: SliceMut<u32>,
