@@ -13,9 +13,6 @@ use crate::query::options::{QueryOptions, ValidatedOptions};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-/// The type of distances in the results of an index.
-type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
-
 type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
 
 /// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`Quadtree`](crate::Quadtree),
@@ -67,7 +64,7 @@ pub trait DeviceIndex: SpatialIndex {
         k: usize,
         prepared: &PreparedQuery<Self::Point>,
         ids: &mut Buffer<u32>,
-        dist2: &mut Buffer<Distance<Self>>,
+        dist2: &mut Buffer<DistanceOf<Self::Point>>,
     ) -> Result<()> {
         let (backend, options) = (self.on_device()?.accepts(prepared)?, &prepared.options);
         backend.nearest_on(DeviceNearest { stream, workspace, queries, k, options, ids, dist2 })
@@ -116,7 +113,7 @@ pub trait DeviceIndex: SpatialIndex {
         prepared: &PreparedQuery<Self::Point>,
         offsets: &mut Buffer<u64>,
         ids: &mut Buffer<u32>,
-        dist2: Option<&mut Buffer<Distance<Self>>>,
+        dist2: Option<&mut Buffer<DistanceOf<Self::Point>>>,
     ) -> Result<()> {
         let query = DeviceRangeQuery::Within(&prepared.options, queries);
         let rows = DeviceRows { offsets, ids, dist2 };
@@ -138,7 +135,7 @@ pub trait DeviceIndex: SpatialIndex {
         workspace: &mut Workspace,
         queries: DeviceQueries<'_, CoordOf<Self>>,
         prepared: &PreparedQuery<Self::Point>,
-    ) -> Result<DeviceWithin<Distance<Self>>> {
+    ) -> Result<DeviceWithin<DistanceOf<Self::Point>>> {
         let query = DeviceRangeQuery::Within(&prepared.options, queries);
         self.on_device()?.accepts(prepared)?.find_all_on(DeviceRange { stream, workspace, query })
     }
@@ -196,7 +193,7 @@ pub trait DeviceIndex: SpatialIndex {
         workspace: &mut Workspace,
         boxes: &Buffer<CoordOf<Self>>,
         prepared: &PreparedQuery<Self::Point>,
-    ) -> Result<DeviceWithin<Distance<Self>>>
+    ) -> Result<DeviceWithin<DistanceOf<Self::Point>>>
     where
         Self::Point: Cartesian,
     {

@@ -26,7 +26,7 @@ pub(crate) struct UnionIndex<C> {
 }
 
 /// The indexes of a union, in rounds: the indexes of one round are in device memory together, and are queried concurrently.
-pub(crate) trait Rounds<C>: Send + Sync {
+pub(crate) trait Rounds<C: Coord>: Send + Sync {
     /// Number of rounds.
     fn num_rounds(&self) -> usize;
     /// Returns the indexes of a round, at most [`MAX_INDEXES`]. The rounds, and the indexes of a round, are in the order in which a range
@@ -35,7 +35,7 @@ pub(crate) trait Rounds<C>: Send + Sync {
 }
 
 /// The indexes of a round.
-pub(crate) enum Indexes<'a, C> {
+pub(crate) enum Indexes<'a, C: Coord> {
     /// Indexes that stay in device memory.
     Resident(&'a [Box<dyn QueryBackend<C>>]),
     /// An index that was brought to the device for this round.
@@ -43,7 +43,7 @@ pub(crate) enum Indexes<'a, C> {
 }
 
 /// One round of all indexes.
-impl<C> Rounds<C> for Vec<Box<dyn QueryBackend<C>>> {
+impl<C: Coord> Rounds<C> for Vec<Box<dyn QueryBackend<C>>> {
     fn num_rounds(&self) -> usize {
         1
     }

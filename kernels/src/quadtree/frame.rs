@@ -10,7 +10,7 @@
 //!   search.
 
 use crate::join::curve::Curve;
-use crate::thread::coord;
+use crate::thread::coord::Coord;
 use cuda_std::prelude::*;
 
 /// Maximum number of levels below the root.
@@ -41,11 +41,11 @@ impl<const D: usize> Frame<D> {
             largest = f64::max(largest, f64::max(low[axis].abs(), high[axis].abs()));
         }
         // With a smaller unit, unit numbers would have more bits than the significand of an `f64`.
-        let least_unit = (exponent(largest) - 52).max(-1021);
+        let least_unit = Ord::max(exponent(largest) - 52, -1021);
         // The first side that may contain the box; aligned to units, the box may need the next.
-        let mut side = exponent(extent).max(least_unit);
+        let mut side = Ord::max(exponent(extent), least_unit);
         loop {
-            let unit = (side - max_levels as i32).max(least_unit);
+            let unit = Ord::max(side - max_levels as i32, least_unit);
             let frame = Self {
                 shift: [0.0; D],
                 per_length: [power(-unit); D],
@@ -69,13 +69,14 @@ impl<const D: usize> Frame<D> {
     pub fn of_box(low: [f64; D], high: [f64; D], max_levels: u32) -> Self {
         let (mut levels, mut least_units) = (0, [0; D]);
         for axis in 0..D {
-            least_units[axis] = (exponent(f64::max(low[axis].abs(), high[axis].abs())) - 52).max(-1021);
+            let largest = f64::max(low[axis].abs(), high[axis].abs());
+            least_units[axis] = Ord::max(exponent(largest) - 52, -1021);
             if low[axis] < high[axis] {
-                let extent = exponent(high[axis] - low[axis]).max(least_units[axis]);
-                levels = levels.max(extent - least_units[axis] + 1);
+                let extent = Ord::max(exponent(high[axis] - low[axis]), least_units[axis]);
+                levels = Ord::max(levels, extent - least_units[axis] + 1);
             }
         }
-        levels = levels.min(max_levels as i32);
+        levels = Ord::min(levels, max_levels as i32);
         let (mut per_length, end) = ([0.0; D], power(levels));
         for axis in 0..D {
             let extent = high[axis] - low[axis];
@@ -90,7 +91,7 @@ impl<const D: usize> Frame<D> {
 
     /// Returns the unit numbers of a point near the root.
     #[inline(always)]
-    fn unit_numbers<C: coord::Coord>(&self, point: [C; D]) -> [i64; D] {
+    fn unit_numbers<C: Coord>(&self, point: [C; D]) -> [i64; D] {
         let mut numbers = [0; D];
         for axis in 0..D {
             let offset = point[axis].to_f64() - self.shift[axis];
@@ -110,7 +111,7 @@ impl<const D: usize> Frame<D> {
 
     /// Returns the unit of a point in the root, relative to the root's low corner.
     #[inline(always)]
-    pub fn unit<C: coord::Coord>(&self, point: [C; D]) -> [u32; D] {
+    pub fn unit<C: Coord>(&self, point: [C; D]) -> [u32; D] {
         let mut unit = self.unit_numbers(point);
         for axis in 0..D {
             unit[axis] = unit[axis].wrapping_sub(self.origin[axis]);
@@ -121,7 +122,7 @@ impl<const D: usize> Frame<D> {
     /// Returns the unit of any point, relative to the root's low corner: -1 on an axis on which the point is below the root, 2^`levels`
     /// where it is above.
     #[inline(always)]
-    pub fn unit_of_any<C: coord::Coord>(&self, point: [C; D]) -> [i64; D] {
+    pub fn unit_of_any<C: Coord>(&self, point: [C; D]) -> [i64; D] {
         let (mut unit, above) = ([0; D], 1 << self.levels);
         for axis in 0..D {
             let in_root = self.number_of_any(axis, point[axis].to_f64());
@@ -133,7 +134,7 @@ impl<const D: usize> Frame<D> {
 
     /// Returns true if a point is in the root.
     #[inline(always)]
-    pub fn contains<C: coord::Coord>(&self, point: [C; D]) -> bool {
+    pub fn contains<C: Coord>(&self, point: [C; D]) -> bool {
         let (unit, mut is_inside) = (self.unit_of_any(point), true);
         for axis in 0..D {
             is_inside &= unit[axis] >= 0 && unit[axis] < 1 << self.levels;
@@ -162,7 +163,7 @@ impl<const D: usize> Frame<D> {
 
     /// Returns the squared distance, in units, between a point and a position relative to the root's low corner. The result is rounded.
     #[inline(always)]
-    pub fn dist2_in_units<C: coord::Coord>(&self, point: [C; D], position: [f64; D]) -> f64 {
+    pub fn dist2_in_units<C: Coord>(&self, point: [C; D], position: [f64; D]) -> f64 {
         let mut sum = 0.0;
         for axis in 0..D {
             let offset = point[axis].to_f64() - self.shift[axis];
@@ -199,16 +200,16 @@ impl<const D: usize> Frame<D> {
             (low, high) = (-f64::MAX, f64::MAX);
         }
         // The order of the keys is that of the numbers.
-        let (mut below, mut above) = (coord::Coord::key(low), coord::Coord::key(high));
+        let (mut below, mut above) = (low.key(), high.key());
         while above - below > 1 {
             let middle = below + (above - below) / 2;
-            if is_below(<f64 as coord::Coord>::from_key(middle)) {
+            if is_below(f64::from_key(middle)) {
                 below = middle;
             } else {
                 above = middle;
             }
         }
-        <f64 as coord::Coord>::from_key(above)
+        f64::from_key(above)
     }
 
     /// Number of words of a frame in memory.
@@ -270,7 +271,7 @@ fn unit_number(offset: f64, units: f64) -> i64 {
 
 /// Returns the exponent of a number's highest bit; for subnormal numbers, that of the least normal number.
 fn exponent(x: f64) -> i32 {
-    ((x.to_bits() >> 52 & 0x7FF) as i32 - 1023).max(-1022)
+    Ord::max((x.to_bits() >> 52 & 0x7FF) as i32 - 1023, -1022)
 }
 
 /// Returns 2^`exponent`, which must be a normal number.
@@ -351,7 +352,7 @@ mod tests {
                     assert!(frame.levels <= levels && frame.contains([high, low]), "{what}");
                     assert_eq!(frame.unit([low, low]), [0, 0], "{what}");
                     let end = 1_u64 << frame.levels;
-                    let least_unit = (exponent(f64::max(low.abs(), high.abs())) - 52).max(-1021);
+                    let least_unit = Ord::max(exponent(f64::max(low.abs(), high.abs())) - 52, -1021);
                     if high - low >= power(least_unit + frame.levels as i32) {
                         assert_eq!(u64::from(frame.unit([high, low])[0]), end - 1, "{what}");
                     }

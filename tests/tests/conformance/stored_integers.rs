@@ -1,9 +1,9 @@
 //! Trees store `i32` as they are: every operation returns the bits that a tree over the same numbers in `f64` returns, in less memory.
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::device::{Buffer, Stream, Workspace};
 use kauri::join::{DistanceJoin, KnnJoin};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
-use kauri::device::{Buffer, Stream, Workspace};
 use kauri::quadtree::{CartesianPoint, CellTree, Octree, OutOfCore, QuadtreeOptions};
 use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions};
 use kauri::{Batches, Device, KdTree, KdTreeOptions, Neighbor, Point, Result, Rows, SpatialIndex};

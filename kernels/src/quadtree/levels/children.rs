@@ -13,7 +13,7 @@ pub struct ChildWriter<'a> {
     /// The nodes that split, by number.
     pub parents: Slice<'a, u32>,
     /// The nodes of the tree.
-    pub nodes: SliceMut<'a, Bits128>,
+    pub nodes: SliceMut<'a, crate::thread::words::Bits128>,
     /// The low corner of each node's cell, in units.
     pub cells: SliceMut<'a, u32>,
     /// The root of the tree has 2^`frame_levels` units on a side.

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 
-/// What points are in memory for, in errors.
+/// The purpose of memory for points, in errors.
 pub(super) const LABEL: &str = "points on their way through the device";
 
 /// Threads with a stream each, which take tasks one after another.
