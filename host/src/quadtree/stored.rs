@@ -1,13 +1,14 @@
 //! Quadtrees in files.
 
 use crate::device::{Device, gpu_of};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::point::{Dispatch, NoValue, Typed, check_each_coordinate, with_coordinate};
 use crate::quadtree::backend::Backend;
 use crate::quadtree::build::Trees;
 use crate::quadtree::dims::{CartesianPoint, with_2_or_3};
 use crate::quadtree::frame::file_words;
 use crate::quadtree::gpu::GpuTree;
+use crate::quadtree::gpu::out_of_core::OutOfCoreTree;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::quadtree::tree::CellTree;
@@ -15,7 +16,7 @@ use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Stored, files_of_index};
 use kauri_kernels::quadtree::node::Node;
 
-/// Reads the tree of a file, and brings it to the device.
+/// Reads the tree of a file, and brings it to the device. A tree that a GPU has no memory for stays in host memory.
 fn load(
     coordinate: Typed<NoValue>,
     device: &Device,
@@ -28,7 +29,11 @@ fn load(
         let tree = stats.phase("check", of_file)?;
         match gpu_of!(device) {
             None => Box::new(tree) as Box<dyn Backend<C>>,
-            Some(gpu) => Box::new(stats.phase("upload", || GpuTree::of_host(gpu, &tree))?),
+            Some(gpu) => match stats.phase("upload", || GpuTree::of_host(gpu, &tree)) {
+                Ok(tree) => Box::new(tree),
+                Err(Error::OutOfMemory { memory: "device", .. }) => Box::new(OutOfCoreTree::new(gpu, tree)),
+                Err(error) => return Err(error),
+            },
         }
     }))
 }

@@ -336,7 +336,8 @@ macro_rules! files_of_index {
             /// during the checks.
             ///
             /// # Safety
-            /// Nothing writes to the file or truncates it while the index exists; on a GPU, until this returns.
+            /// Nothing writes to the file or truncates it while the index exists; on a GPU, until this returns, except for a quadtree
+            /// that the GPU has no memory for, which stays in the pages of the file.
             /// Checksums are compared once, and queries rely on them: bytes that change later are undefined behavior,
             /// and a missing page ends the process (`SIGBUS`). No system protects mapped pages from other writers:
             /// private mappings show their changes too, and locks are advisory. Replacing the file by another one is

@@ -1,7 +1,7 @@
 //! Trees that are built straight into files: their bytes, their progress, and what is left after an error.
 
 use kauri::quadtree::{CartesianPoint, CellTree, Quadtree, QuadtreeOptions};
-use kauri::{Device, Error, PointSource, Result, Scalar, Step};
+use kauri::{Device, Error, PointSource, Result, Scalar, SpatialIndex, Step};
 use kauri_tests::devices_for_shape;
 use kauri_tests::generate::Shape;
 use std::ops::ControlFlow::{Break, Continue};
@@ -63,6 +63,12 @@ where
             // SAFETY: nothing writes to the file.
             let tree = unsafe { CellTree::<[S; D], D>::map(&Device::cpu(), &path) }.unwrap();
             tree.verify().unwrap();
+            // A device that lacks memory for the tree answers queries all the same.
+            // SAFETY: nothing writes to the file.
+            let on_device = unsafe { CellTree::<[S; D], D>::map(&device, &path) }.unwrap();
+            let queries = &points[..points.len().min(50)];
+            let [found, expected] = [&on_device, &tree].map(|tree| tree.nearest(queries, 3).unwrap());
+            assert!(found.ids() == expected.ids() && found.dist2() == expected.dist2(), "{what}");
         }
     }
 }
