@@ -30,7 +30,7 @@ fn load(
         match gpu_of!(device) {
             None => Box::new(tree) as Box<dyn Backend<C>>,
             Some(gpu) => match stats.phase("upload", || GpuTree::of_host(gpu, &tree)) {
-                Ok(tree) => Box::new(tree),
+                Ok(tree) => Box::new(tree) as Box<dyn Backend<C>>,
                 Err(Error::OutOfMemory { memory: "device", .. }) => Box::new(OutOfCoreTree::new(gpu, tree)),
                 Err(error) => return Err(error),
             },
