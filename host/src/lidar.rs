@@ -144,7 +144,7 @@ impl Lidar {
     /// Generates a range of points, in the order of acquisition, on all threads.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     ///
     /// # Panics
     /// If the range ends beyond the number of points.
