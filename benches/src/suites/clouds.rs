@@ -1,11 +1,18 @@
-//! Point clouds: reading of LAS and LAZ files beside the crate `las` alone, and quadtrees of more points than memory. Wall-clock times.
+//! Point clouds: reading of LAS and LAZ files beside the crate `las` alone, trees over their integers, and quadtrees of more points than
+//! memory.
 
 use super::{Settings, Suite};
-use crate::measure::{Effort, peak_of_memory};
+use crate::measure::{Effort, Timing, peak_of_memory};
 use crate::report::{Phase, Report, Row};
+use kauri::device::{Buffer, Stream, Workspace};
 use kauri::io::{Attributes, CloudFiles};
 use kauri::lidar::{Lidar, LidarPoint};
-use kauri::{Device, Error, PointSource, Quadtree, QuadtreeOptions, Result};
+use kauri::quadtree::CellTree;
+use kauri::query::{DeviceIndex, DeviceQueries};
+use kauri::{
+    Coordinate, Device, Error, KdTree, KdTreeOptions, PointSource, Quadtree, QuadtreeOptions, QueryOptions,
+    Result, Scalar,
+};
 use las::point::{Classification, Format};
 use las::{Builder, Point, Reader, Transform, Vector, Writer};
 use rayon::prelude::*;
@@ -13,7 +20,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// The suites of this module.
-pub const SUITES: [(&str, Suite); 2] = [("clouds", run), ("quadtree-to-file", to_file)];
+pub const SUITES: [(&str, Suite); 3] = [("clouds", run), ("lattice", lattice), ("quadtree-to-file", to_file)];
 
 /// Device memory of builds, in bytes.
 const CAP: u64 = 4 << 30;
@@ -103,6 +110,66 @@ fn read(settings: &Settings, report: &mut Report, path: &Path, n: usize, input: 
     let check = is_equal.then_some("points equal those of kauri");
     let row = row("read coordinates");
     report.push(Row { system: "las 0.11".to_owned(), timing: Some(timing), check, ..row });
+    Ok(())
+}
+
+/// Measures trees over the integers of a scan, and over the same numbers as `f64`.
+fn lattice(settings: &Settings, report: &mut Report) -> Result<()> {
+    for &n in &settings.sizes {
+        let (scan, mut points) = (Lidar::new(n as u64, settings.seed), Vec::new());
+        for point in scan.points(0..scan.len())? {
+            points.push(scan.lattice().nearest(point.position)?);
+        }
+        let as_f64 = |point: &[i32; 3]| point.map(f64::from);
+        on_lattice::<i32>(settings, report, &points)?;
+        on_lattice::<f64>(settings, report, &points.iter().map(as_f64).collect::<Vec<_>>())?;
+    }
+    Ok(())
+}
+
+fn on_lattice<C: Coordinate + Scalar<Coord = C>>(
+    settings: &Settings,
+    report: &mut Report,
+    points: &[[C; 3]],
+) -> Result<()> {
+    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+    let (stream, mut workspace, n) = (Stream::new(gpu)?, Workspace::new(gpu), points.len());
+    let mut push = |work: &str, dims: usize, timing: Timing, temp_bytes: u64| {
+        report.push(Row {
+            work: work.to_owned(),
+            input: format!("{} x {dims}, lidar-like", C::NAME),
+            n: n as u64,
+            timing: Some(timing),
+            items: Some(n as u64),
+            temp_bytes: Some(temp_bytes),
+            ..Row::default()
+        });
+    };
+    let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
+    let options = KdTreeOptions::default();
+    let mut tree = KdTree::<[C; 3]>::build_on(&stream, &mut workspace, &coords, &options)?;
+    let timing =
+        settings.effort.events(&stream, || tree.rebuild_on(&stream, &mut workspace, &coords, &options))?;
+    push("build of a k-d tree", 3, timing, workspace.bytes());
+    let mut workspace = Workspace::new(gpu);
+    let prepared = tree.prepare(&stream, &QueryOptions::default())?;
+    for k in [1, 8, 32] {
+        let mut ids = Buffer::uninitialized(gpu, n * k, "ids of neighbors")?;
+        let mut dist2 = Buffer::uninitialized(gpu, n * k, "distances of neighbors")?;
+        let queries = DeviceQueries::SelfQuery { include_self: false };
+        let timing = settings.effort.events(&stream, || {
+            tree.nearest_on(&stream, &mut workspace, queries, k, &prepared, &mut ids, &mut dist2)
+        })?;
+        push(&format!("{k} nearest of all points"), 3, timing, workspace.bytes());
+    }
+    let plane: Vec<[C; 2]> = points.iter().map(|&[x, y, _]| [x, y]).collect();
+    let coords = Buffer::from_slice(&stream, plane.as_flattened(), "points")?;
+    let (mut workspace, options) = (Workspace::new(gpu), QuadtreeOptions::default());
+    let timing = settings.effort.wall(|| {
+        let tree = CellTree::<[C; 2], 2>::build_on(&stream, &mut workspace, &coords, &options)?;
+        stream.synchronize().map(|()| tree)
+    })?;
+    push("build of a quadtree", 2, timing, workspace.bytes());
     Ok(())
 }
 
