@@ -7,7 +7,7 @@ use super::records::Layout;
 use super::system::ReferenceSystem;
 use crate::error::{Error, Result};
 use crate::io::guarded::guarded;
-use crate::memory::file_part::read_exact_at;
+use crate::memory::{self, file_part::read_exact_at};
 use crate::point::Lattice;
 use las::Header;
 use std::fs::File;
@@ -39,7 +39,7 @@ impl CloudFile {
         let file = File::open(path).map_err(|source| of.io(source))?;
         let num_bytes = file.metadata().map_err(|source| of.io(source))?.len();
         let mut file = BufReader::new(file);
-        let header = read_header(of, &mut file, num_bytes)?;
+        let (header, extended_wkt) = read_header(of, &mut file, num_bytes)?;
         let format = header.point_format();
         let layout = Layout {
             // The highest bits say that the points are compressed.
@@ -59,7 +59,8 @@ impl CloudFile {
                 return Err(of.invalid(what));
             }
         }
-        let system = ReferenceSystem::of(&header).map_err(|what| of.invalid(what))?;
+        let system =
+            ReferenceSystem::of(&header, extended_wkt.as_deref()).map_err(|what| of.invalid(what))?;
         let chunks = Chunks::of(&mut file, of, &header, layout, num_bytes)?;
         let octree = octree::nodes(&mut file, of, &header, num_bytes)?;
         Ok(Self { path: path.into(), header, layout, chunks, octree, lattice, system })
@@ -147,23 +148,38 @@ impl CloudFile {
     }
 }
 
-/// Reads the header and the records that describe the points. The lengths of records are checked before they are read.
-fn read_header(of: FileOf<'_>, file: &mut BufReader<File>, num_bytes: u64) -> Result<Header> {
+/// Reads the header and the records that describe the points, and the well-known text of the reference system if it is in an extended
+/// record behind the first: the crate `las` does not read those. The lengths of records are checked before they are read.
+fn read_header(
+    of: FileOf<'_>,
+    file: &mut BufReader<File>,
+    num_bytes: u64,
+) -> Result<(Header, Option<Vec<u8>>)> {
     let raw = las::raw::Header::read_from(&mut *file).map_err(|error| of.las(error))?;
-    if let Some(extended) = raw.evlr {
-        let begin = extended.start_of_first_evlr;
-        let mut length = [0; 8];
-        file.seek(SeekFrom::Start(begin.saturating_add(20)))
-            .and_then(|_| file.read_exact(&mut length))
+    let extended = raw.evlr.map(|evlr| (evlr.start_of_first_evlr, evlr.number_of_evlrs));
+    let ((mut begin, num_records), mut wkt) = (extended.unwrap_or_default(), None);
+    for number in 0..num_records {
+        let mut head = [0; EXTENDED_HEADER as usize];
+        file.seek(SeekFrom::Start(begin))
+            .and_then(|_| file.read_exact(&mut head))
             .map_err(|source| of.io(source))?;
-        let end = begin.saturating_add(EXTENDED_HEADER).saturating_add(u64::from_le_bytes(length));
+        let len = u64::from_le_bytes(std::array::from_fn(|i| head[20 + i]));
+        let end = begin.saturating_add(EXTENDED_HEADER).saturating_add(len);
         if end > num_bytes {
             return Err(
                 of.invalid(format!("the extended record at byte {begin} ends at byte {end} of {num_bytes}"))
             );
         }
+        if number > 0 && head[2..20] == *b"LASF_Projection\0\x40\x08" {
+            let mut text = memory::filled(len as usize, 0, "the reference system of a file")?;
+            file.read_exact(&mut text).map_err(|source| of.io(source))?;
+            wkt = Some(text);
+        }
+        begin = end;
     }
     file.rewind().map_err(|source| of.io(source))?;
     let header = guarded(|| Ok(Header::new(&mut *file)));
-    header.map_err(|error| error.into_error(|what| of.invalid(what)))?.map_err(|error| of.las(error))
+    let header =
+        header.map_err(|error| error.into_error(|what| of.invalid(what)))?.map_err(|error| of.las(error))?;
+    Ok((header, wkt))
 }

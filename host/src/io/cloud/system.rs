@@ -16,9 +16,10 @@ pub struct ReferenceSystem {
 }
 
 impl ReferenceSystem {
-    /// Returns the system of a file, or `None` if it has none. The error is the reason why it cannot be read.
-    pub(super) fn of(header: &Header) -> Result<Option<Self>, String> {
-        let text = header.get_wkt_crs_bytes().map(|bytes| {
+    /// Returns the system of a file, or `None` if it has none. The text of the header wins over one in other records. The error is the reason
+    /// why the system cannot be read.
+    pub(super) fn of(header: &Header, other_wkt: Option<&[u8]>) -> Result<Option<Self>, String> {
+        let text = header.get_wkt_crs_bytes().or(other_wkt).map(|bytes| {
             let text =
                 std::str::from_utf8(bytes).map_err(|_| "the well-known text of its CRS is not UTF-8")?;
             Ok::<_, &str>(text.trim_end_matches('\0').to_owned())

@@ -265,6 +265,33 @@ fn headers_that_lie() {
     assert!(matches!(CloudFiles::open(&[folder.path().join("nothing.las")]), Err(Error::Io { .. })));
 }
 
+#[test]
+fn reference_systems_in_any_extended_record() {
+    let folder = folder();
+    let path = folder.path().join("a.las");
+    let mut builder = Builder::from(header(6, false, LATTICE));
+    let record = |user_id: &str, record_id: u16, data: &[u8]| Vlr {
+        user_id: user_id.into(),
+        record_id,
+        description: String::new(),
+        data: data.into(),
+    };
+    builder.evlrs =
+        vec![record("other", 1, b"nothing"), record("LASF_Projection", 2112, b"PROJCS[\"second\"]\0")];
+    let mut writer = Writer::from_path(&path, builder.into_header().unwrap()).unwrap();
+    points(3, 6, LATTICE).into_iter().for_each(|point| writer.write_point(point).unwrap());
+    writer.close().unwrap();
+    let wkt = |path: &Path| {
+        let files = CloudFiles::open(&[path]).map_err(|error| error.to_string())?;
+        Ok::<_, String>(files.reference_system().and_then(|system| system.wkt.clone()))
+    };
+    assert_eq!(wkt(&path).unwrap().as_deref(), Some("PROJCS[\"second\"]"));
+    // The second record ends behind the file.
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
+    assert!(wkt(&path).unwrap_err().contains("the extended record at byte"));
+}
+
 /// Writes a COPC file: the root has `num` points, each child of the root too; the children are in another page of the hierarchy.
 fn copc(path: &Path, num: usize) -> Vec<[i32; 3]> {
     let mut builder = Builder::from((1, 4));
