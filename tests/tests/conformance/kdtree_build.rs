@@ -157,17 +157,20 @@ fn stats_and_plan_are_exact() {
         let plan = KdTree::<[f64; 3]>::plan(&device, 33, &KdTreeOptions::default());
         // A GPU also stores, for four buckets, the boxes and planes of the three nodes above, the least ids of all seven nodes, a padding of
         // three points, and the mask of the axes that levels split on.
-        let buckets = if device.is_cpu() { 0 } else { 3 * (4 * 3 + 1) * 8 + 7 * 4 + 3 * 3 * 8 + 4 };
-        assert_eq!(plan.tree_bytes, 33 * (3 * 8 + 4) + buckets);
+        let buckets = |c: u64| if device.is_cpu() { 0 } else { 3 * (4 * 3 + 1) * c + 7 * 4 + 3 * 3 * c + 4 };
+        assert_eq!(plan.tree_bytes, 33 * (3 * 8 + 4) + buckets(8));
         assert_eq!(tree.stats().temp_bytes, plan.temp_bytes);
         assert_eq!(tree.stats().device, device.to_string());
         assert!(!tree.stats().reason.is_empty() && !tree.stats().phases.is_empty());
         assert_eq!(tree.device().to_string(), device.to_string());
         assert!(KdTree::<LonLat>::plan(&device, 33, &KdTreeOptions::default()).temp_bytes > plan.temp_bytes);
-        // Integer points have a tree of equal size, and a converted copy of the coordinates.
-        let of_integers = KdTree::<[i32; 3]>::plan(&device, 33, &KdTreeOptions::default());
-        assert_eq!(of_integers.tree_bytes, plan.tree_bytes);
-        assert_eq!(of_integers.temp_bytes, plan.temp_bytes + 33 * 3 * 8);
+        // A tree over `i32` stores them; `i64` are converted to `f64` in a copy.
+        let of_i32 = KdTree::<[i32; 3]>::plan(&device, 33, &KdTreeOptions::default());
+        assert_eq!(of_i32.tree_bytes, 33 * (3 * 4 + 4) + buckets(4));
+        assert!(of_i32.temp_bytes <= plan.temp_bytes);
+        let of_i64 = KdTree::<[i64; 3]>::plan(&device, 33, &KdTreeOptions::default());
+        assert_eq!(of_i64.tree_bytes, plan.tree_bytes);
+        assert_eq!(of_i64.temp_bytes, plan.temp_bytes + 33 * 3 * 8);
     }
 }
 

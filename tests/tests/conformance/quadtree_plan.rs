@@ -84,11 +84,14 @@ fn plans_by_options() {
         // A root and its children.
         assert!(plan(&options.clone().max_depth(1)).tree_bytes >= root.tree_bytes + 4 * 24);
         assert!(plan(&options.clone().leaf_points(2)).tree_bytes > plain.tree_bytes);
-        // Integers are converted to `f64`.
-        let of_floats = Quadtree::<[f64; 2]>::plan(&device, 1000, &options);
-        let of_integers = Quadtree::<[i32; 2]>::plan(&device, 1000, &options);
-        assert_eq!(of_integers.tree_bytes, of_floats.tree_bytes);
-        assert_eq!(of_integers.temp_bytes, of_floats.temp_bytes + 16_000);
+        // A tree over `i32` stores them; `i64` are converted to `f64` in a copy.
+        let of_f64 = Quadtree::<[f64; 2]>::plan(&device, 1000, &options);
+        let of_i32 = Quadtree::<[i32; 2]>::plan(&device, 1000, &options);
+        let of_i64 = Quadtree::<[i64; 2]>::plan(&device, 1000, &options);
+        assert_eq!(of_i32.tree_bytes, of_f64.tree_bytes - 8000);
+        assert!(of_i32.temp_bytes <= of_f64.temp_bytes);
+        assert_eq!(of_i64.tree_bytes, of_f64.tree_bytes);
+        assert_eq!(of_i64.temp_bytes, of_f64.temp_bytes + 16_000);
         // As many points as there may be.
         let most = |num_points| Octree::<[f32; 3]>::plan(&device, num_points, &options);
         assert_eq!(most(MAX_POINTS as usize), most(usize::MAX));

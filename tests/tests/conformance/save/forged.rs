@@ -362,8 +362,8 @@ fn files_of_another_index() {
     let lonlat = bytes(&[LonLat::default()]);
     refused::<KdTree<[f64; 3]>>(&lonlat, points, "f64 as 3 x f64", "LonLat as 3 x f64");
     let integers = bytes(&[[1i32, 2]]);
-    refused::<KdTree<[i64; 2]>>(&integers, points, "i64 as 2 x f64", "i32 as 2 x f64");
-    refused::<KdTree<[f64; 2]>>(&integers, points, "f64 as 2 x f64", "i32 as 2 x f64");
+    refused::<KdTree<[i64; 2]>>(&integers, points, "i64 as 2 x f64", "i32 as 2 x i32");
+    refused::<KdTree<[f64; 2]>>(&integers, points, "f64 as 2 x f64", "i32 as 2 x i32");
     refused::<KdTree<[f32; 3]>>(&some_balanced().bytes(), "kind of index", "kdtree", "balanced");
     refused::<Widest<[f32; 3]>>(&some_balanced().bytes(), "kind of index", "kdtree", "balanced");
     for version in [0, 2, u32::MAX] {

@@ -264,7 +264,7 @@ fn files_of_another_type_are_refused() {
     refused::<Tree>(&kdtree(&[[1.0f32, 2.0]]), "kind of index", "quadtree", "kdtree");
     refused::<Octree<[f32; 3]>>(&bytes, points, "f32 as 3 x f32", "f32 as 2 x f32");
     refused::<Quadtree<[f64; 2]>>(&bytes, points, "f64 as 2 x f64", "f32 as 2 x f32");
-    refused::<Quadtree<[i32; 2]>>(&bytes, points, "i32 as 2 x f64", "f32 as 2 x f32");
+    refused::<Quadtree<[i32; 2]>>(&bytes, points, "i32 as 2 x i32", "f32 as 2 x f32");
     refused::<Tree>(&Forged { dims: 4, ..four_points() }.bytes(), points, "f32 as 2 x f32", "f32 as 4 x f32");
 }
 

@@ -8,6 +8,7 @@ use crate::threads::lock;
 use bytemuck::Pod;
 use cuda_std::mem::Slice;
 use cust_core::DeviceCopy;
+#[cfg(feature = "io")]
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::resume_unwind;
