@@ -12,7 +12,7 @@
 //! level. The paper moves the points themselves, and compares them with the center of their node on each level.
 //!
 //! Nodes without points are created only beside siblings with points, and never split. A build without pruning also has null nodes (Gluck): all
-//! children of a level are on the list of the next, and those that do not split get children without points. [`children::quadtree_prune`]
+//! children of a level are on the list of the next, and those that do not split get children without points. [`children::quadtree_prune()`]
 //! removes them at the end.
 
 pub mod blocks;
