@@ -42,7 +42,10 @@ fn load(
 pub(super) const COORDS: &str = "coords";
 pub(super) const IDS: &str = "ids";
 
-/// Returns the sections behind those of points.
+/// The number of sections of a file.
+pub(super) const NUM_SECTIONS: usize = 5;
+
+/// Returns the sections that follow the coordinates and the ids.
 pub(super) fn sections_of_nodes<'a>(
     nodes: &'a [Node],
     frame: &'a [u64],
@@ -75,7 +78,7 @@ impl<P: CartesianPoint<D>, const D: usize> Stored for CellTree<P, D> {
         let [nodes_section, frame, options] = sections_of_nodes(&nodes, &frame, &options);
         let (coords, num_points) = (bytemuck::cast_slice(&coords), ids.len());
         let ids = bytemuck::cast_slice(&ids);
-        let sections = &[(COORDS, coords), (IDS, ids), nodes_section, frame, options];
+        let sections: &[_; NUM_SECTIONS] = &[(COORDS, coords), (IDS, ids), nodes_section, frame, options];
         write(&Contents { num_points, num_nodes: nodes.len(), sections })
     }
 

@@ -15,7 +15,7 @@ use crate::quadtree::frame::{file_words, frame_of_bounds};
 use crate::quadtree::gpu::streamed::columns::{InputColumn, OutputColumn};
 use crate::quadtree::gpu::streamed::{InputPoints, TreePoints, build_nodes};
 use crate::quadtree::options::QuadtreeOptions;
-use crate::quadtree::stored::{COORDS, IDS, options_in_file, sections_of_nodes};
+use crate::quadtree::stored::{COORDS, IDS, NUM_SECTIONS, options_in_file, sections_of_nodes};
 use crate::quadtree::tree::CellTree;
 use crate::stats::Stats;
 use crate::stored::{Contents, Expected, folder_of, save_in_place};
@@ -32,8 +32,9 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// the tree [out of core](super::OutOfCore::Streamed), whatever the options say. `progress` hears of the phases "points" (read from
     /// the source), "counts", "batches" and "subtrees"; each has the number of points and their bytes.
     ///
-    /// - Host memory: the chunks of the source, 64 MiB, and the nodes, whose number does not depend on the memory: some 1.8 n /
-    ///   `leaf_points` nodes of 24 bytes in a quadtree of evenly spread points, 28 in an octree, twice while they are put in order.
+    /// - Host memory: the chunks of the source, 24 MiB of page-locked memory, up to 4 MiB of counts for each 16M points, and the nodes of
+    ///   24 bytes (28 in an octree), twice while they are put in order. A quadtree of a laser scan with n points has 2.8 n / `leaf_points`
+    ///   nodes (`quadtree-to-file-h200`).
     /// - Device memory: what is free, at most.
     /// - Disk: the coordinates of the points, and the file.
     /// - CPU: builds in memory, as [`build`](CellTree::build) does.
@@ -102,7 +103,7 @@ fn write(
         let num_points = points.num_coords / D;
         let lens = [(COORDS, points.num_coords * size_of::<C>()), (IDS, num_points * size_of::<u32>())];
         let lens = lens.map(|(tag, bytes)| (tag, bytes as u64));
-        save_in_place(path, expected, 5, &lens, |parts, finish| {
+        save_in_place(path, expected, NUM_SECTIONS, &lens, |parts, finish| {
             let input = InputPoints { len: num_points, coords: InputColumn::File(points.part()), ids: None };
             let output = TreePoints::<C> {
                 coords: OutputColumn::File(parts[0]),

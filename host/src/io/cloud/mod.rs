@@ -154,17 +154,18 @@ impl CloudFiles {
         for file in &self.files {
             chosen.extend(self.chosen(file)?.into_iter().map(|chunk| (file, chunk)));
         }
-        let (mut points, mut values, mut bytes) = (Vec::new(), Vec::new(), 0);
+        let (mut points, mut values, mut num_points, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
         for some in chosen.chunks(CHUNKS_BETWEEN_CHECKS * rayon::current_num_threads()) {
             for chunk in self.read_chunks(some, attributes) {
                 let chunk = chunk?;
-                bytes += size_of_val(&*chunk.points) as u64;
+                num_points += chunk.points.len() as u64;
+                bytes += size_of_val(&*chunk.points) as u64 + chunk.attributes.bytes();
                 points.push(chunk.points);
                 values.push(chunk.attributes);
             }
+            check_count("points", num_points, MAX_POINTS)?;
             memory::check(bytes, "points of a cloud")?;
         }
-        check_count("points", points.iter().map(|points| points.len() as u64).sum(), MAX_POINTS)?;
         Ok(PointCloud {
             points: joined(points, "points of a cloud")?,
             attributes: AttributeValues::joined(values)?,

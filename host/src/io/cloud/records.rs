@@ -172,6 +172,11 @@ macro_rules! attributes {
                 $( if chosen.$name { self.$name.push(record.$name()); } )*
             }
 
+            /// Returns the bytes of all attributes.
+            pub(super) fn bytes(&self) -> u64 {
+                0 $( + size_of_val(&*self.$name) as u64 )*
+            }
+
             /// Joins the attributes of points that follow each other.
             pub(super) fn joined(mut parts: Vec<Self>) -> Result<Self> {
                 $(
