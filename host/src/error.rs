@@ -83,6 +83,12 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// The resolution of a raster is not a length.
+    #[error("resolution {value}: expected a length greater than 0")]
+    InvalidResolution {
+        /// Its value.
+        value: f64,
+    },
     /// A number is out of range.
     #[error("{what} {value}: expected {least} to {most}")]
     OutOfRange {

@@ -41,6 +41,8 @@ pub mod sah;
 mod stats;
 #[cfg(feature = "io")]
 mod stored;
+#[cfg(feature = "terrain")]
+pub mod terrain;
 mod threads;
 
 pub use balanced::{BalancedKdTree, BalancedOptions};

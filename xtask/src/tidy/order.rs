@@ -28,6 +28,7 @@ const MODULES: &[&str] = &[
     "sah",
     "render",
     "lidar",
+    "terrain",
     "research",
     "io",
 ];
