@@ -20,5 +20,6 @@ pub mod quadtree;
 pub mod query;
 pub mod render;
 pub mod sah;
+pub mod terrain;
 pub mod thread;
 pub mod warp;

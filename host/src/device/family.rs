@@ -14,6 +14,8 @@ pub enum Family {
     Joins,
     /// [`SahTree`](crate::SahTree): builds, refits, rays; and pictures of [`render`](crate::render).
     Triangles,
+    /// Elevation models: the module `terrain`.
+    Terrain,
     /// [`primitives`](crate::primitives): sorts, scans, selections and the others.
     Primitives,
 }
@@ -24,8 +26,15 @@ const SORTS_AND_SCANS: &[&str] =
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 6] =
-        [Self::KdTree, Self::BalancedKdTree, Self::Quadtree, Self::Joins, Self::Triangles, Self::Primitives];
+    pub const ALL: [Self; 7] = [
+        Self::KdTree,
+        Self::BalancedKdTree,
+        Self::Quadtree,
+        Self::Joins,
+        Self::Triangles,
+        Self::Terrain,
+        Self::Primitives,
+    ];
 
     /// Returns the families in `#[kernel(family = …)]` of the kernels that the operations launch.
     pub(super) fn kernel_families(self) -> Vec<&'static str> {
@@ -53,6 +62,11 @@ impl Family {
             Self::Triangles => {
                 &[&["sah", "render", "primitives-segmented", "primitives-segmented-sort"], SORTS_AND_SCANS]
             }
+            Self::Terrain => &[
+                &["terrain", "terrain-spline", "primitives-segmented-sort", "primitives-select", "quadtree"],
+                QUERIES,
+                SORTS_AND_SCANS,
+            ],
             Self::Primitives => &[
                 &[
                     "primitives-merge",

@@ -1,0 +1,6 @@
+//! Elevation models from points with heights.
+//!
+//! Positions are integers on a lattice of half the steps of the points' lattice, so that the centers of cells are on it too. Their magnitude
+//! is at most [`MAX_COORDINATE`](cells::MAX_COORDINATE), which keeps the products of the exact predicates within 128 bits.
+
+pub mod cells;
