@@ -100,6 +100,9 @@ pub const LOOK_BACK_WORDS: usize = 2;
 /// The tiles that a look-back by one thread per column loads at once. Untuned.
 pub const LOOK_BACK_WINDOW: usize = 4;
 
+/// Threads of a block of the searches in terrain.
+pub const TERRAIN_THREADS: usize = 128;
+
 /// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 

@@ -1,9 +1,19 @@
 //! Elevation models from point clouds. Needs the feature `terrain`.
 
+mod backend;
+mod cpu;
+mod delaunay;
+mod frame;
+mod gpu;
 mod grid;
 mod method;
+mod model;
 mod raster;
+#[cfg(all(test, feature = "sim"))]
+mod tests;
 
+pub use delaunay::delaunay_2d;
 pub use grid::RasterGrid;
 pub use method::{Method, Spline, Statistic};
+pub use model::Terrain;
 pub use raster::Raster;

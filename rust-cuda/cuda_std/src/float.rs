@@ -6,6 +6,12 @@ pub fn sqrt(x: f32) -> f32 {
     crate::sys::sqrt(x)
 }
 
+/// The square root of an `f64`, rounded as [`sqrt`] rounds.
+#[inline(always)]
+pub fn sqrt_f64(x: f64) -> f64 {
+    crate::sys::sqrt_f64(x)
+}
+
 /// Maps an `f32` to a `u32` of the same order (IEEE 754 totalOrder: -NaN < -inf < … < -0.0 < 0.0 < … < inf < NaN).
 #[inline(always)]
 pub const fn f32_to_key(x: f32) -> u32 {
@@ -41,6 +47,11 @@ mod tests {
     fn roots() {
         assert_eq!([0.0, 1.0, 3.0, 1e-40].map(sqrt), [0.0, 1.0, 1.732_050_8, 9.999_973e-21]);
         assert!(sqrt(-1.0).is_nan());
+        assert_eq!(
+            [0.0, 2.0, 1e-320].map(sqrt_f64),
+            [0.0, std::f64::consts::SQRT_2, 9.999_944_335_758_49e-161]
+        );
+        assert!(sqrt_f64(-1.0).is_nan());
     }
 
     #[test]

@@ -313,3 +313,7 @@ fn same_bits<T: Copy>(a: T, b: T) -> bool {
 pub fn sqrt(x: f32) -> f32 {
     x.sqrt()
 }
+
+pub fn sqrt_f64(x: f64) -> f64 {
+    x.sqrt()
+}

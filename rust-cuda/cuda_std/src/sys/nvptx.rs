@@ -44,11 +44,18 @@ unsafe extern "C" {
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.sqrt.rn.f"]
     fn nvvm_sqrt(x: f32) -> f32;
+    #[link_name = "llvm.nvvm.sqrt.rn.d"]
+    fn nvvm_sqrt_f64(x: f64) -> f64;
 }
 
 #[inline(always)]
 pub fn sqrt(x: f32) -> f32 {
     unsafe { nvvm_sqrt(x) }
+}
+
+#[inline(always)]
+pub fn sqrt_f64(x: f64) -> f64 {
+    unsafe { nvvm_sqrt_f64(x) }
 }
 
 #[cfg(target_feature = "sm_80")]

@@ -1,0 +1,42 @@
+//! What each device does for an elevation model. Arguments are already validated.
+
+use crate::error::Result;
+use kauri_kernels::terrain::cells::Cells;
+
+/// Points in their order, in the memory of a device.
+pub(super) trait Backend: Send + Sync {
+    /// Returns the value of each cell; NaN where there is none.
+    fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>>;
+}
+
+/// A [`Method`](super::Method) with lengths in steps of positions.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum CellMethod {
+    /// A statistic of `kauri_kernels::terrain::disk::statistic`.
+    Statistic {
+        statistic: u32,
+        radius2: i64,
+    },
+    /// The weighted average within a radius.
+    WeightedDisk {
+        radius2: i64,
+        power: u32,
+    },
+    /// The weighted average of the nearest points; the radius is infinite if there is none.
+    WeightedNearest {
+        k: usize,
+        radius: f64,
+        power: u32,
+    },
+    Tin {
+        max_edge2: i64,
+    },
+    NaturalNeighbor,
+}
+
+impl CellMethod {
+    /// True if points at one position count as one point.
+    pub(super) fn is_of_distinct_positions(&self) -> bool {
+        !matches!(self, Self::Statistic { .. } | Self::WeightedDisk { .. })
+    }
+}

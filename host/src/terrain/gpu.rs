@@ -1,0 +1,241 @@
+//! Elevation models on a GPU.
+
+use super::backend::{Backend, CellMethod};
+use crate::device::{Buffer, Gpu, Stream, Workspace};
+use crate::error::Result;
+use crate::primitives::generate::iota_on;
+use crate::primitives::operator::Min;
+use crate::primitives::predicate::EqualBits;
+use crate::primitives::radix_sort::{RadixSortOptions, sort_pairs};
+use crate::primitives::{search, segmented, unique};
+use crate::query::QueryOptions;
+use crate::query::backend::{DeviceNearest, DeviceQueryBackend};
+use crate::query::gpu::{BucketIndex, node_slots};
+use crate::query::on_device::DeviceQueries;
+use crate::query::options::ValidatedOptions;
+use cuda_std::mem::Slice;
+use kauri_kernels::query::buckets::levels;
+use kauri_kernels::terrain::cells::Cells;
+use kauri_kernels::terrain::order::{Frame, terrain_codes, terrain_positions};
+use kauri_kernels::terrain::rasters::{
+    Task, terrain_centers, terrain_corners, terrain_natural_neighbor, terrain_statistic, terrain_tin,
+    terrain_triangles, terrain_weighted, terrain_weighted_rows,
+};
+
+/// Bytes of the nearest points that are listed at a time.
+const ROW_BYTES: usize = 1 << 28;
+/// The label of memory for points.
+const POINTS: &str = "points of a terrain";
+/// The label of memory for triangles.
+const TRIANGLES: &str = "triangles";
+
+/// Points in their order: codes of positions with values, which are heights or indexes of points.
+pub(super) struct GpuPoints {
+    gpu: Gpu,
+    codes: Buffer<u64>,
+    values: Buffer<u32>,
+}
+
+impl GpuPoints {
+    /// Sorts points of `frame.stride` coordinates, which are at most `extent` from the frame's corner on each axis.
+    pub(super) fn new(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        points: Slice<'_, i32>,
+        frame: Frame,
+        extent: u32,
+    ) -> Result<Self> {
+        let (gpu, n) = (stream.gpu(), points.len() / frame.stride as usize);
+        let mut codes = Buffer::uninitialized(gpu, n, POINTS)?;
+        let mut values = Buffer::uninitialized(gpu, n, POINTS)?;
+        let (mut sorted_codes, mut sorted_values) =
+            (Buffer::uninitialized(gpu, n, POINTS)?, Buffer::uninitialized(gpu, n, POINTS)?);
+        let args = (points, frame, codes.slice_mut(), values.slice_mut());
+        // SAFETY: the buffers have an element for each point, and wait for the device before they are freed.
+        unsafe { stream.launch_items::<terrain_codes>(n as u64, args)? };
+        let bits = 2 * (u32::BITS - (extent * frame.steps as u32).leading_zeros());
+        let options = RadixSortOptions::default().bits(0..bits);
+        sort_pairs(stream, workspace, &codes, &values, &mut sorted_codes, &mut sorted_values, &options)?;
+        Ok(Self { gpu: gpu.clone(), codes: sorted_codes, values: sorted_values })
+    }
+
+    /// Returns the tree over the least value at each position, or over all points.
+    fn tree(&self, stream: &Stream, workspace: &mut Workspace, is_distinct: bool) -> Result<GpuTree> {
+        let Self { gpu, codes, values } = self;
+        let all = || GpuTree::new(stream, codes.slice(), values.slice());
+        if !is_distinct {
+            return all();
+        }
+        let mut distinct = Buffer::uninitialized(gpu, codes.len(), POINTS)?;
+        let mut count = Buffer::uninitialized(gpu, 1, POINTS)?;
+        unique::unique::<u64, EqualBits>(stream, workspace, codes, &mut distinct, &mut count)?;
+        let num_distinct = count.to_vec(stream)?[0] as usize;
+        if num_distinct == codes.len() {
+            drop(distinct);
+            return all();
+        }
+        // The end of the last run is found by a code after all others.
+        let mut heads = Buffer::of_bytes(stream, num_distinct + 1, 0xFF, POINTS)?;
+        let mut begins = Buffer::uninitialized(gpu, num_distinct + 1, POINTS)?;
+        let mut least = Buffer::uninitialized(gpu, num_distinct, POINTS)?;
+        // SAFETY: the lengths agree, and buffers wait for the device before they are freed.
+        unsafe {
+            let distinct = distinct.slice().part(0, num_distinct);
+            stream.copy(heads.slice_mut().part(0, num_distinct), distinct)?;
+            search::lower_bound(stream, codes, &heads, &mut begins)?;
+            segmented::reduce::<u32, Min>(stream, workspace, values, &begins, &mut least)?;
+            GpuTree::new(stream, distinct, least.slice())
+        }
+    }
+
+    /// Returns the corners of the Delaunay triangles, as values of the points.
+    pub(super) fn triangles(&self, stream: &Stream, workspace: &mut Workspace) -> Result<Vec<[u32; 3]>> {
+        let tree = self.tree(stream, workspace, true)?;
+        let n = tree.index.ids.len();
+        // There are less than twice as many triangles as points (Euler). Memory without a triangle sorts after all others.
+        let mut owners = Buffer::of_bytes(stream, 2 * n, 0xFF, TRIANGLES)?;
+        let mut others = Buffer::of_bytes(stream, 2 * n, 0xFF, TRIANGLES)?;
+        let mut count = Buffer::of_bytes(stream, 1, 0, TRIANGLES)?;
+        let args = (tree.index.view(), owners.slice_mut(), others.slice_mut(), count.slice_mut());
+        // SAFETY: the lengths agree, and buffers wait for the device before they are freed.
+        unsafe { stream.launch_items::<terrain_triangles>(n as u64, args)? };
+        let num_triangles = count.to_vec(stream)?[0] as usize;
+        let mut sorted_owners = Buffer::uninitialized(&self.gpu, 2 * n, TRIANGLES)?;
+        let mut sorted_others = Buffer::uninitialized(&self.gpu, 2 * n, TRIANGLES)?;
+        let options = RadixSortOptions::default();
+        // The sort is stable: the triangles of a point stay in the order in which it has appended them.
+        let sorted = (&mut sorted_owners, &mut sorted_others);
+        sort_pairs(stream, workspace, &owners, &others, sorted.0, sorted.1, &options)?;
+        drop((owners, others));
+        let mut corners = Buffer::<[u32; 3]>::uninitialized(&self.gpu, num_triangles, TRIANGLES)?;
+        let (owners, others) = (sorted_owners.slice(), sorted_others.slice());
+        let args = (owners, others, tree.heights.slice(), corners.slice_mut());
+        // SAFETY: as above.
+        unsafe { stream.launch_items::<terrain_corners>(num_triangles as u64, args)? };
+        corners.to_vec(stream)
+    }
+}
+
+impl Backend for GpuPoints {
+    fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>> {
+        let (stream, mut workspace) = (Stream::new(&self.gpu)?, Workspace::new(&self.gpu));
+        let mut values = Buffer::uninitialized(&self.gpu, cells.len(), "cells of a raster")?;
+        self.raster_on(&stream, &mut workspace, cells, method, &mut values)?;
+        values.to_vec(&stream)
+    }
+}
+
+impl GpuPoints {
+    /// Writes the value of each cell.
+    pub(super) fn raster_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        cells: &Cells,
+        method: &CellMethod,
+        values: &mut Buffer<f32>,
+    ) -> Result<()> {
+        let tree = self.tree(stream, workspace, method.is_of_distinct_positions())?;
+        let task = Task {
+            index: tree.index.view(),
+            heights: tree.heights.slice(),
+            cells: *cells,
+            values: values.slice_mut(),
+        };
+        let threads = cells.num_threads();
+        // SAFETY: there is a value for each cell, and buffers wait for the device before they are freed.
+        unsafe {
+            match *method {
+                CellMethod::Statistic { statistic, radius2 } => {
+                    stream.launch_items::<terrain_statistic>(threads, (task, radius2, statistic))
+                }
+                CellMethod::WeightedDisk { radius2, power } => {
+                    stream.launch_items::<terrain_weighted>(threads, (task, radius2, power))
+                }
+                CellMethod::Tin { max_edge2 } => {
+                    stream.launch_items::<terrain_tin>(threads, (task, max_edge2))
+                }
+                CellMethod::NaturalNeighbor => {
+                    stream.launch_items::<terrain_natural_neighbor>(threads, (task,))
+                }
+                CellMethod::WeightedNearest { k, radius, power } => {
+                    tree.weighted_nearest(stream, workspace, task, k, radius, power)
+                }
+            }
+        }
+    }
+}
+
+/// Positions in buckets with boxes above them, and heights.
+struct GpuTree {
+    index: BucketIndex<i32>,
+    /// The heights, or the indexes of points as unsigned integers of another order.
+    heights: Buffer<i32>,
+}
+
+impl GpuTree {
+    fn new(stream: &Stream, codes: Slice<'_, u64>, values: Slice<'_, u32>) -> Result<Self> {
+        let (gpu, n) = (stream.gpu(), codes.len());
+        let mut index = BucketIndex::with_slots(gpu, n, 2, levels(n as u32))?;
+        let mut heights = Buffer::uninitialized(gpu, n, POINTS)?;
+        // SAFETY: the index has a slot for each code, and buffers wait for the device before they are freed.
+        unsafe {
+            let slots = node_slots(stream, 2, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
+            iota_on(stream, 0, slots.ids)?;
+            let args = (codes, values, slots.coords, heights.slice_mut());
+            stream.launch_items::<terrain_positions>(n as u64, args)?;
+            index.build_boxes(stream)?;
+        }
+        Ok(Self { index, heights })
+    }
+
+    /// Writes the weighted average of the nearest points of each cell.
+    ///
+    /// # Safety
+    /// The task has a value for each cell.
+    unsafe fn weighted_nearest(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        task: Task<'_>,
+        k: usize,
+        radius: f64,
+        power: u32,
+    ) -> Result<()> {
+        let radius = (radius < f64::INFINITY).then_some(radius);
+        // The cells of a warp are neighbors, so queries are not sorted.
+        let options = QueryOptions::<[i32; 2]> { radius, coherent: true, ..QueryOptions::default() };
+        let options = self.index.prepare(stream, ValidatedOptions::new(&options, self.heights.len())?)?;
+        let cells = task.cells;
+        let row_bytes = k * (size_of::<f64>() + size_of::<u32>()) * cells.columns as usize;
+        let band_rows =
+            (ROW_BYTES / row_bytes).next_multiple_of(4).clamp(4, cells.rows.next_multiple_of(4) as usize);
+        let most = Cells { rows: band_rows as u32, ..cells }.num_threads() as usize;
+        let gpu = stream.gpu();
+        let mut centers = Buffer::uninitialized(gpu, 2 * most, "cells of a raster")?;
+        let mut ids = Buffer::uninitialized(gpu, k * most, "nearest points of cells")?;
+        let mut dist2 = Buffer::uninitialized(gpu, k * most, "nearest points of cells")?;
+        for first_row in (0..cells.rows).step_by(band_rows) {
+            let rows = (cells.rows - first_row).min(band_rows as u32);
+            let band = Cells { first_row: cells.first_row + first_row, rows, ..cells };
+            let (threads, begin) = (band.num_threads(), first_row as usize * cells.columns as usize);
+            // SAFETY: the buffers have a row for each thread of a band; the rest is passed on to the caller.
+            unsafe {
+                stream.launch_items::<terrain_centers>(most as u64, (band, centers.slice_mut()))?;
+                self.index.nearest_on(DeviceNearest {
+                    stream,
+                    workspace,
+                    queries: DeviceQueries::Coordinates(&centers),
+                    k,
+                    options: &options,
+                    ids: &mut ids,
+                    dist2: &mut dist2,
+                })?;
+                let values = task.values.part(begin, band.len());
+                let args = (band, self.heights.slice(), dist2.slice(), ids.slice(), k as u32, power, values);
+                stream.launch_items::<terrain_weighted_rows>(threads, args)?;
+            }
+        }
+        Ok(())
+    }
+}

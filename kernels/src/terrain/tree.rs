@@ -1,0 +1,188 @@
+//! Searches in a bucket index over positions, by one thread each, on every device.
+//!
+//! A search starts at the root, or at the bucket of a point and climbs from there: the siblings on the path are pending from the beginning.
+//! A bit of the level marks a pending sibling. Its box is compared with the bound when its turn comes, because the bound shrinks meanwhile.
+
+use crate::block::tile::load_16;
+use crate::query::buckets::{BucketLayout, Index};
+use cuda_std::prelude::*;
+
+/// The least and the greatest corner of a box, borders included.
+pub type Corners = [[i32; 2]; 2];
+
+/// Positions in buckets, and the boxes above them, in the memory of some device.
+pub trait PointTree: Copy {
+    /// Returns the runs of the nodes.
+    fn layout(&self) -> BucketLayout;
+    /// Loads a position.
+    ///
+    /// # Safety
+    /// There is such a position.
+    unsafe fn position(&self, slot: u32) -> [i32; 2];
+    /// Loads the boxes of the left and the right child of a node above the buckets.
+    ///
+    /// # Safety
+    /// There is such a node.
+    unsafe fn children(&self, node: u32) -> [Corners; 2];
+    /// Loads the box of the left or the right child of a node above the buckets.
+    ///
+    /// # Safety
+    /// There is such a node.
+    unsafe fn child(&self, node: u32, is_right: bool) -> Corners;
+}
+
+impl PointTree for Index<'_, i32> {
+    #[inline(always)]
+    fn layout(&self) -> BucketLayout {
+        BucketLayout::left_balanced(self.ids.len() as u32)
+    }
+
+    #[inline(always)]
+    unsafe fn position(&self, slot: u32) -> [i32; 2] {
+        let pairs = Slice::<u64>::from_raw_parts(self.coords.as_ptr().cast(), self.coords.len() / 2);
+        let pair = pairs.load(slot as usize);
+        [pair as u32 as i32, (pair >> 32) as u32 as i32]
+    }
+
+    #[inline(always)]
+    unsafe fn children(&self, node: u32) -> [Corners; 2] {
+        [self.child(node, false), self.child(node, true)]
+    }
+
+    #[inline(always)]
+    unsafe fn child(&self, node: u32, is_right: bool) -> Corners {
+        let [low_x, low_y, high_x, high_y] =
+            load_16(self.boxes, 8 * node as usize + if is_right { 4 } else { 0 });
+        [[low_x, low_y], [high_x, high_y]]
+    }
+}
+
+/// What a search looks for.
+pub trait Search {
+    /// The order of boxes and the bound, such as a squared distance.
+    type Key: Copy + PartialOrd;
+
+    /// Returns the bound: boxes with greater keys are skipped.
+    fn bound(&self) -> Self::Key;
+    /// Returns the key of a box; NaN to skip it.
+    fn key(&self, corners: Corners) -> Self::Key;
+    /// Takes a point.
+    fn visit(&mut self, slot: u32, position: [i32; 2]);
+}
+
+/// Visits every point that may be within the search's bound, from the bucket of slot `start`, or from the root if that is `None`.
+///
+/// # Safety
+/// The tree has a point or none; `start` is the slot of one.
+#[inline(always)]
+pub unsafe fn search<T: PointTree, S: Search>(tree: &T, start: Option<u32>, search: &mut S) {
+    let layout = tree.layout();
+    if layout.num_slots == 0 {
+        return;
+    }
+    // The path code of a node is 1 for the root; below the leading bit, one bit for each level, 1 for right.
+    let (mut code, mut level, mut pending) = (1_u32, 0_u32, 0_u32);
+    if let Some(slot) = start {
+        level = layout.levels;
+        code = 1 << level | layout.bucket_of(slot);
+        pending = (1 << level) - 1;
+    }
+    loop {
+        let mut is_entered = false;
+        if level == layout.levels {
+            let first = code - (1 << level);
+            let (begin, end) = (layout.begin(first, level), layout.begin(first + 1, level));
+            let mut slot = begin;
+            while slot < end {
+                search.visit(slot, tree.position(slot));
+                slot += 1;
+            }
+        } else {
+            let [left, right] = tree.children(code - 1).map(|corners| search.key(corners));
+            let (enters_left, enters_right) = (left <= search.bound(), right <= search.bound());
+            is_entered = enters_left | enters_right;
+            if is_entered {
+                if enters_left & enters_right {
+                    pending |= 1 << level;
+                }
+                let is_right = enters_right && (!enters_left || right < left);
+                code = 2 * code + u32::from(is_right);
+                level += 1;
+            }
+        }
+        while !is_entered {
+            if pending == 0 {
+                return;
+            }
+            let above = 31 - pending.leading_zeros();
+            pending ^= 1 << above;
+            code = (code >> (level - above - 1)) ^ 1;
+            level = above + 1;
+            let key = search.key(tree.child(code / 2 - 1, code % 2 == 1));
+            is_entered = key <= search.bound();
+        }
+    }
+}
+
+/// The nearest point to a position; of equally near points the one with the least slot.
+#[derive(Clone, Copy, Debug)]
+pub struct Nearest {
+    position: [i32; 2],
+    /// A slot that does not count.
+    excluded: u32,
+    /// The nearest slot so far, or [`NO_SLOT`].
+    pub slot: u32,
+    /// Its squared distance.
+    pub distance2: i64,
+}
+
+/// Stands for no point.
+pub const NO_SLOT: u32 = u32::MAX;
+
+impl Nearest {
+    /// Starts a search for the point nearest to `position` and within `distance2`, other than that of slot `excluded`.
+    #[inline(always)]
+    pub fn new(position: [i32; 2], excluded: u32, distance2: i64) -> Self {
+        Self { position, excluded, slot: NO_SLOT, distance2 }
+    }
+}
+
+impl Search for Nearest {
+    type Key = i64;
+
+    #[inline(always)]
+    fn bound(&self) -> i64 {
+        self.distance2
+    }
+
+    #[inline(always)]
+    fn key(&self, corners: Corners) -> i64 {
+        distance2_to_box(self.position, corners)
+    }
+
+    #[inline(always)]
+    fn visit(&mut self, slot: u32, position: [i32; 2]) {
+        let distance2 = distance2(self.position, position);
+        let is_better = distance2 < self.distance2 || (distance2 == self.distance2 && slot < self.slot);
+        if is_better && slot != self.excluded {
+            (self.slot, self.distance2) = (slot, distance2);
+        }
+    }
+}
+
+/// Returns the squared distance of two positions.
+#[inline(always)]
+pub fn distance2(a: [i32; 2], b: [i32; 2]) -> i64 {
+    let [x, y] = [0, 1].map(|axis| (b[axis] - a[axis]) as i64);
+    x * x + y * y
+}
+
+/// Returns the squared distance of a position to the nearest place of a box.
+#[inline(always)]
+pub fn distance2_to_box(position: [i32; 2], [low, high]: Corners) -> i64 {
+    let [x, y] = [0, 1].map(|axis| {
+        let (below, above) = (low[axis] - position[axis], position[axis] - high[axis]);
+        (if below > above { below } else { above }).max(0) as i64
+    });
+    x * x + y * y
+}
