@@ -89,6 +89,16 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// The steps of a lattice along x and y differ.
+    #[error(
+        "the lattice of the points has steps of {x} along x and of {y} along y: move the points to a lattice with equal steps"
+    )]
+    UnequalSteps {
+        /// The step along x.
+        x: f64,
+        /// The step along y.
+        y: f64,
+    },
     /// A number is out of range.
     #[error("{what} {value}: expected {least} to {most}")]
     OutOfRange {

@@ -7,6 +7,7 @@ pub mod kdtree;
 pub mod primitives;
 pub mod quadtree;
 pub mod sah;
+pub mod terrain;
 
 use crate::measure::Effort;
 use crate::report::{Report, Row};
@@ -34,7 +35,12 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 
 /// The suites by name.
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
-    let indexes = kdtree::SUITES.into_iter().chain(quadtree::SUITES).chain(sah::SUITES).chain(clouds::SUITES);
+    let indexes = kdtree::SUITES
+        .into_iter()
+        .chain(quadtree::SUITES)
+        .chain(sah::SUITES)
+        .chain(clouds::SUITES)
+        .chain(terrain::SUITES);
     indexes.chain(first_call::SUITES).chain(join::SUITES).chain(primitives::SUITES)
 }
 

@@ -1,12 +1,17 @@
 //! What each device does for an elevation model. Arguments are already validated.
 
-use crate::error::Result;
+use crate::device::{Buffer, Stream, Workspace};
+use crate::error::{Error, Result};
 use kauri_kernels::terrain::cells::Cells;
 
 /// Points in their order, in the memory of a device.
 pub(super) trait Backend: Send + Sync {
     /// Returns the value of each cell; NaN where there is none.
     fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>>;
+    /// Returns the value of each cell in device memory.
+    fn raster_on(&self, _: &Stream, _: &mut Workspace, _: &Cells, _: &CellMethod) -> Result<Buffer<f32>> {
+        Err(Error::NotOnGpu)
+    }
 }
 
 /// A [`Method`](super::Method) with lengths in steps of positions.

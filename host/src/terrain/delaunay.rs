@@ -2,12 +2,15 @@
 
 use super::cpu::CpuPoints;
 use super::frame::check_extent;
-use super::gpu::GpuPoints;
+use super::gpu::{GpuPoints, bounds_on};
 use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::{Result, check_count};
 use crate::point::MAX_POINTS;
 use crate::primitives::cpu::bounds::bounds;
-use kauri_kernels::terrain::order::{CODE_BITS, Frame};
+use kauri_kernels::terrain::order::Frame;
+
+/// The greatest difference of two coordinates, for which the predicates are exact.
+const MAX_DIFFERENCE: i32 = 1 << 30;
 
 /// Returns the Delaunay triangles of points with integer coordinates, as ids of their corners counterclockwise.
 ///
@@ -31,28 +34,45 @@ use kauri_kernels::terrain::order::{CODE_BITS, Frame};
 ///
 /// # Errors
 /// [`Error::TooManyItems`](crate::Error::TooManyItems) beyond [`MAX_POINTS`];
-/// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) if coordinates differ by 2^30 or more;
+/// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) if coordinates differ by more than 2^30;
 /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
 pub fn delaunay_2d(device: &Device, points: &[[i32; 2]]) -> Result<Vec<[u32; 3]>> {
     check_count("points", points.len() as u64, MAX_POINTS)?;
     if points.is_empty() {
         return Ok(Vec::new());
     }
-    let [low, high] = bounds(points);
-    let mut extent = 0;
-    for axis in 0..2 {
-        check_extent("point", axis, low[axis], high[axis], (1 << CODE_BITS) - 1)?;
-        extent = extent.max(high[axis].abs_diff(low[axis]));
-    }
-    let frame = Frame { low_x: low[0], low_y: low[1], steps: 1, stride: 2 };
     match gpu_of!(device) {
-        None => CpuPoints::new(points, &frame)?.triangles(),
+        None => CpuPoints::new(points, frame(bounds(points))?)?.triangles(),
         Some(gpu) => {
             let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-            let uploaded = Buffer::from_slice(&stream, points.as_flattened(), "points to triangulate")?;
-            let points = GpuPoints::new(&stream, &mut workspace, uploaded.slice(), frame, extent)?;
-            drop(uploaded);
-            points.triangles(&stream, &mut workspace)
+            let points = Buffer::from_slice(&stream, points, "points to triangulate")?;
+            delaunay_2d_on(&stream, &mut workspace, &points)?.to_vec(&stream)
         }
     }
+}
+
+/// Returns the triangles of [`delaunay_2d`] for points in device memory. Waits for the device.
+///
+/// # Errors
+/// [`Error::WrongDevice`](crate::Error::WrongDevice), and the errors of [`delaunay_2d`].
+pub fn delaunay_2d_on(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    points: &Buffer<[i32; 2]>,
+) -> Result<Buffer<[u32; 3]>> {
+    check_count("points", points.len() as u64, MAX_POINTS)?;
+    points.check_device(stream)?;
+    if points.is_empty() {
+        return Buffer::uninitialized(stream.gpu(), 0, "triangles");
+    }
+    let corners = bounds_on(stream, workspace, points)?;
+    GpuPoints::new(stream, workspace, points, frame(corners)?, corners)?.triangles(stream, workspace)
+}
+
+/// Returns the frame of points between two corners.
+fn frame([low, high]: [[i32; 2]; 2]) -> Result<Frame> {
+    for axis in 0..2 {
+        check_extent("point", axis, low[axis], high[axis], MAX_DIFFERENCE)?;
+    }
+    Ok(Frame { low_x: low[0], low_y: low[1], steps: 1 })
 }

@@ -21,16 +21,16 @@ pub(super) struct TerrainFrame {
 
 impl TerrainFrame {
     /// Creates the frame of points from `low` to `high`.
-    pub(super) fn new(lattice: Lattice, [low, high]: [[i32; 2]; 2]) -> Result<Self> {
+    pub(super) fn new(lattice: Lattice, [low, high]: [[i32; 3]; 2]) -> Result<Self> {
         for axis in 0..2 {
             check_extent("point", axis, low[axis], high[axis], MAX_COORDINATE / STEPS)?;
         }
-        Ok(Self { lattice, low })
+        Ok(Self { lattice, low: [low[0], low[1]] })
     }
 
     /// Returns how kernels make positions of points with heights.
     pub(super) fn of_points(&self) -> Frame {
-        Frame { low_x: self.low[0], low_y: self.low[1], steps: STEPS, stride: 3 }
+        Frame { low_x: self.low[0], low_y: self.low[1], steps: STEPS }
     }
 
     /// Returns a length, or the greatest number for infinity, in steps of positions.

@@ -3,6 +3,7 @@
 use super::backend::{Backend, CellMethod};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
+use crate::primitives::bounds::bounds;
 use crate::primitives::generate::iota_on;
 use crate::primitives::operator::Min;
 use crate::primitives::predicate::EqualBits;
@@ -21,6 +22,7 @@ use kauri_kernels::terrain::rasters::{
     Task, terrain_centers, terrain_corners, terrain_natural_neighbor, terrain_statistic, terrain_tin,
     terrain_triangles, terrain_weighted, terrain_weighted_rows,
 };
+use kauri_kernels::terrain::tree::{DevicePoints, Known};
 
 /// Bytes of the nearest points that are listed at a time.
 const ROW_BYTES: usize = 1 << 28;
@@ -29,40 +31,58 @@ const POINTS: &str = "points of a terrain";
 /// The label of memory for triangles.
 const TRIANGLES: &str = "triangles";
 
+/// Returns the corners of the bounding box of points, of which there is at least one. Waits for the device.
+pub(super) fn bounds_on<const N: usize>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    points: &Buffer<[i32; N]>,
+) -> Result<[[i32; N]; 2]> {
+    let mut corners = Buffer::uninitialized(stream.gpu(), 2, "corners of a box")?;
+    bounds(stream, workspace, points, &mut corners)?;
+    let corners = corners.to_vec(stream)?;
+    Ok([corners[0], corners[1]])
+}
+
 /// Points in their order: codes of positions with values, which are heights or indexes of points.
 pub(super) struct GpuPoints {
     gpu: Gpu,
+    frame: Frame,
     codes: Buffer<u64>,
     values: Buffer<u32>,
 }
 
 impl GpuPoints {
-    /// Sorts points of `frame.stride` coordinates, which are at most `extent` from the frame's corner on each axis.
-    pub(super) fn new(
+    /// Sorts points of two coordinates, or of three with a height, between two corners.
+    pub(super) fn new<const N: usize>(
         stream: &Stream,
         workspace: &mut Workspace,
-        points: Slice<'_, i32>,
+        points: &Buffer<[i32; N]>,
         frame: Frame,
-        extent: u32,
+        corners: [[i32; N]; 2],
     ) -> Result<Self> {
-        let (gpu, n) = (stream.gpu(), points.len() / frame.stride as usize);
+        let (gpu, n) = (stream.gpu(), points.len());
         let mut codes = Buffer::uninitialized(gpu, n, POINTS)?;
         let mut values = Buffer::uninitialized(gpu, n, POINTS)?;
-        let (mut sorted_codes, mut sorted_values) =
-            (Buffer::uninitialized(gpu, n, POINTS)?, Buffer::uninitialized(gpu, n, POINTS)?);
-        let args = (points, frame, codes.slice_mut(), values.slice_mut());
-        // SAFETY: the buffers have an element for each point, and wait for the device before they are freed.
-        unsafe { stream.launch_items::<terrain_codes>(n as u64, args)? };
-        let bits = 2 * (u32::BITS - (extent * frame.steps as u32).leading_zeros());
-        let options = RadixSortOptions::default().bits(0..bits);
+        let mut sorted_codes = Buffer::uninitialized(gpu, n, POINTS)?;
+        let mut sorted_values = Buffer::uninitialized(gpu, n, POINTS)?;
+        // SAFETY: a point is `N` integers, and there are as many codes and values as points; buffers wait for the device before they are freed.
+        unsafe {
+            let coordinates = Slice::from_raw_parts(points.slice().as_ptr().cast::<i32>(), N * n);
+            let args = (coordinates, codes.slice_mut(), values.slice_mut());
+            stream.launch_items::<terrain_codes>(n as u64, args)?;
+        }
+        // The codes of points agree in the bits above the highest one in which a coordinate of the corners differs.
+        let [low, high] = corners;
+        let differing = (low[0] ^ high[0]) | (low[1] ^ high[1]);
+        let options = RadixSortOptions::default().bits(0..2 * (u32::BITS - differing.leading_zeros()));
         sort_pairs(stream, workspace, &codes, &values, &mut sorted_codes, &mut sorted_values, &options)?;
-        Ok(Self { gpu: gpu.clone(), codes: sorted_codes, values: sorted_values })
+        Ok(Self { gpu: gpu.clone(), frame, codes: sorted_codes, values: sorted_values })
     }
 
     /// Returns the tree over the least value at each position, or over all points.
     fn tree(&self, stream: &Stream, workspace: &mut Workspace, is_distinct: bool) -> Result<GpuTree> {
-        let Self { gpu, codes, values } = self;
-        let all = || GpuTree::new(stream, codes.slice(), values.slice());
+        let Self { gpu, frame, codes, values } = self;
+        let all = || GpuTree::new(stream, codes.slice(), values.slice(), *frame);
         if !is_distinct {
             return all();
         }
@@ -74,29 +94,29 @@ impl GpuPoints {
             drop(distinct);
             return all();
         }
-        // The end of the last run is found by a code after all others.
-        let mut heads = Buffer::of_bytes(stream, num_distinct + 1, 0xFF, POINTS)?;
-        let mut begins = Buffer::uninitialized(gpu, num_distinct + 1, POINTS)?;
+        let mut runs = Buffer::uninitialized(gpu, num_distinct, POINTS)?;
+        let mut ends = Buffer::uninitialized(gpu, num_distinct, POINTS)?;
+        let mut begins = Buffer::of_bytes(stream, num_distinct + 1, 0, POINTS)?;
         let mut least = Buffer::uninitialized(gpu, num_distinct, POINTS)?;
         // SAFETY: the lengths agree, and buffers wait for the device before they are freed.
         unsafe {
-            let distinct = distinct.slice().part(0, num_distinct);
-            stream.copy(heads.slice_mut().part(0, num_distinct), distinct)?;
-            search::lower_bound(stream, codes, &heads, &mut begins)?;
-            segmented::reduce::<u32, Min>(stream, workspace, values, &begins, &mut least)?;
-            GpuTree::new(stream, distinct, least.slice())
+            stream.copy(runs.slice_mut(), distinct.slice().part(0, num_distinct))?;
+            search::upper_bound(stream, codes, &runs, &mut ends)?;
+            stream.copy(begins.slice_mut().part(1, num_distinct), ends.slice())?;
         }
+        segmented::reduce::<u32, Min>(stream, workspace, values, &begins, &mut least)?;
+        GpuTree::new(stream, runs.slice(), least.slice(), *frame)
     }
 
     /// Returns the corners of the Delaunay triangles, as values of the points.
-    pub(super) fn triangles(&self, stream: &Stream, workspace: &mut Workspace) -> Result<Vec<[u32; 3]>> {
+    pub(super) fn triangles(&self, stream: &Stream, workspace: &mut Workspace) -> Result<Buffer<[u32; 3]>> {
         let tree = self.tree(stream, workspace, true)?;
         let n = tree.index.ids.len();
         // There are less than twice as many triangles as points (Euler). Memory without a triangle sorts after all others.
         let mut owners = Buffer::of_bytes(stream, 2 * n, 0xFF, TRIANGLES)?;
         let mut others = Buffer::of_bytes(stream, 2 * n, 0xFF, TRIANGLES)?;
         let mut count = Buffer::of_bytes(stream, 1, 0, TRIANGLES)?;
-        let args = (tree.index.view(), owners.slice_mut(), others.slice_mut(), count.slice_mut());
+        let args = (tree.points(), owners.slice_mut(), others.slice_mut(), count.slice_mut());
         // SAFETY: the lengths agree, and buffers wait for the device before they are freed.
         unsafe { stream.launch_items::<terrain_triangles>(n as u64, args)? };
         let num_triangles = count.to_vec(stream)?[0] as usize;
@@ -112,36 +132,27 @@ impl GpuPoints {
         let args = (owners, others, tree.heights.slice(), corners.slice_mut());
         // SAFETY: as above.
         unsafe { stream.launch_items::<terrain_corners>(num_triangles as u64, args)? };
-        corners.to_vec(stream)
+        Ok(corners)
     }
 }
 
 impl Backend for GpuPoints {
     fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>> {
         let (stream, mut workspace) = (Stream::new(&self.gpu)?, Workspace::new(&self.gpu));
-        let mut values = Buffer::uninitialized(&self.gpu, cells.len(), "cells of a raster")?;
-        self.raster_on(&stream, &mut workspace, cells, method, &mut values)?;
-        values.to_vec(&stream)
+        self.raster_on(&stream, &mut workspace, cells, method)?.to_vec(&stream)
     }
-}
 
-impl GpuPoints {
-    /// Writes the value of each cell.
-    pub(super) fn raster_on(
+    fn raster_on(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
         cells: &Cells,
         method: &CellMethod,
-        values: &mut Buffer<f32>,
-    ) -> Result<()> {
+    ) -> Result<Buffer<f32>> {
+        self.codes.check_device(stream)?;
+        let mut values = Buffer::uninitialized(&self.gpu, cells.len(), "cells of a raster")?;
         let tree = self.tree(stream, workspace, method.is_of_distinct_positions())?;
-        let task = Task {
-            index: tree.index.view(),
-            heights: tree.heights.slice(),
-            cells: *cells,
-            values: values.slice_mut(),
-        };
+        let task = Task { points: tree.points(), cells: *cells, values: values.slice_mut() };
         let threads = cells.num_threads();
         // SAFETY: there is a value for each cell, and buffers wait for the device before they are freed.
         unsafe {
@@ -161,8 +172,9 @@ impl GpuPoints {
                 CellMethod::WeightedNearest { k, radius, power } => {
                     tree.weighted_nearest(stream, workspace, task, k, radius, power)
                 }
-            }
+            }?;
         }
+        Ok(values)
     }
 }
 
@@ -174,7 +186,7 @@ struct GpuTree {
 }
 
 impl GpuTree {
-    fn new(stream: &Stream, codes: Slice<'_, u64>, values: Slice<'_, u32>) -> Result<Self> {
+    fn new(stream: &Stream, codes: Slice<'_, u64>, values: Slice<'_, u32>, frame: Frame) -> Result<Self> {
         let (gpu, n) = (stream.gpu(), codes.len());
         let mut index = BucketIndex::with_slots(gpu, n, 2, levels(n as u32))?;
         let mut heights = Buffer::uninitialized(gpu, n, POINTS)?;
@@ -182,11 +194,15 @@ impl GpuTree {
         unsafe {
             let slots = node_slots(stream, 2, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
             iota_on(stream, 0, slots.ids)?;
-            let args = (codes, values, slots.coords, heights.slice_mut());
+            let args = (codes, values, frame, slots.coords, heights.slice_mut());
             stream.launch_items::<terrain_positions>(n as u64, args)?;
             index.build_boxes(stream)?;
         }
         Ok(Self { index, heights })
+    }
+
+    fn points(&self) -> DevicePoints<'_> {
+        DevicePoints { index: self.index.view(), heights: self.heights.slice(), known: Known::ALL }
     }
 
     /// Writes the weighted average of the nearest points of each cell.
@@ -202,9 +218,9 @@ impl GpuTree {
         radius: f64,
         power: u32,
     ) -> Result<()> {
-        let radius = (radius < f64::INFINITY).then_some(radius);
+        let within = (radius < f64::INFINITY).then_some(radius);
         // The cells of a warp are neighbors, so queries are not sorted.
-        let options = QueryOptions::<[i32; 2]> { radius, coherent: true, ..QueryOptions::default() };
+        let options = QueryOptions::<[i32; 2]> { radius: within, coherent: true, ..QueryOptions::default() };
         let options = self.index.prepare(stream, ValidatedOptions::new(&options, self.heights.len())?)?;
         let cells = task.cells;
         let row_bytes = k * (size_of::<f64>() + size_of::<u32>()) * cells.columns as usize;
@@ -232,7 +248,8 @@ impl GpuTree {
                     dist2: &mut dist2,
                 })?;
                 let values = task.values.part(begin, band.len());
-                let args = (band, self.heights.slice(), dist2.slice(), ids.slice(), k as u32, power, values);
+                let task = Task { cells: band, values, ..task };
+                let args = (task, dist2.slice(), ids.slice(), k as u32, radius, power);
                 stream.launch_items::<terrain_weighted_rows>(threads, args)?;
             }
         }

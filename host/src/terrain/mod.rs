@@ -8,11 +8,12 @@ mod gpu;
 mod grid;
 mod method;
 mod model;
+mod nearest_k;
 mod raster;
 #[cfg(all(test, feature = "sim"))]
 mod tests;
 
-pub use delaunay::delaunay_2d;
+pub use delaunay::{delaunay_2d, delaunay_2d_on};
 pub use grid::RasterGrid;
 pub use method::{Method, Spline, Statistic};
 pub use model::Terrain;

@@ -3,7 +3,7 @@
 use super::backend::{Backend, CellMethod};
 use super::cpu::CpuPoints;
 use super::frame::TerrainFrame;
-use super::gpu::GpuPoints;
+use super::gpu::{GpuPoints, bounds_on};
 use super::grid::RasterGrid;
 use super::method::{Method, Statistic};
 use super::raster::Raster;
@@ -11,10 +11,11 @@ use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result, check_count, check_range};
 use crate::point::{Lattice, MAX_POINTS};
 use crate::primitives::cpu::bounds::bounds;
+use crate::primitives::generate::fill;
 use kauri_kernels::terrain::disk::statistic;
 
 /// The most points of inverse distance weighting.
-const MAX_NEAREST: u32 = 32;
+pub(super) const MAX_NEAREST: u32 = 32;
 /// The greatest power of inverse distance weighting.
 const MAX_POWER: u32 = 16;
 
@@ -63,19 +64,44 @@ impl Terrain {
                 points.iter().map(|&point| square.nearest(lattice.position(point))).collect();
             return Self::new(device, &moved?, &square);
         }
-        let [low, high] = if points.is_empty() { [[0; 3]; 2] } else { bounds(points) };
-        let frame = TerrainFrame::new(*lattice, [[low[0], low[1]], [high[0], high[1]]])?;
-        let of_points = frame.of_points();
-        let backend: Box<dyn Backend> = match gpu_of!(device) {
-            None => Box::new(CpuPoints::new(points, &of_points)?),
-            Some(gpu) => {
-                let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-                let uploaded = Buffer::from_slice(&stream, points.as_flattened(), "points of a terrain")?;
-                let extent = (0..2).map(|axis| high[axis].abs_diff(low[axis])).fold(0, u32::max);
-                Box::new(GpuPoints::new(&stream, &mut workspace, uploaded.slice(), of_points, extent)?)
-            }
+        let num_points = points.len();
+        let Some(gpu) = gpu_of!(device) else {
+            let corners = if num_points == 0 { [[0; 3]; 2] } else { bounds(points) };
+            let frame = TerrainFrame::new(*lattice, corners)?;
+            return Ok(Self {
+                frame,
+                num_points,
+                backend: Box::new(CpuPoints::new(points, frame.of_points())?),
+            });
         };
-        Ok(Self { frame, num_points: points.len(), backend })
+        let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+        let points = Buffer::from_slice(&stream, points, "points of a terrain")?;
+        let terrain = Self::new_on(&stream, &mut workspace, &points, lattice)?;
+        stream.synchronize()?;
+        Ok(terrain)
+    }
+
+    /// Sorts points in device memory, as [`new`](Self::new) sorts points of the host. Waits for the bounds of the points, and not for the
+    /// sort.
+    ///
+    /// # Errors
+    /// [`Error::UnequalSteps`] for a lattice with another step along x than along y; [`Error::WrongDevice`]; the errors of [`new`](Self::new).
+    pub fn new_on(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        points: &Buffer<[i32; 3]>,
+        lattice: &Lattice,
+    ) -> Result<Self> {
+        check_count("points", points.len() as u64, MAX_POINTS)?;
+        points.check_device(stream)?;
+        let [x, y, _] = lattice.scale;
+        if x != y {
+            return Err(Error::UnequalSteps { x, y });
+        }
+        let corners = if points.is_empty() { [[0; 3]; 2] } else { bounds_on(stream, workspace, points)? };
+        let frame = TerrainFrame::new(*lattice, corners)?;
+        let sorted = GpuPoints::new(stream, workspace, points, frame.of_points(), corners)?;
+        Ok(Self { frame, num_points: points.len(), backend: Box::new(sorted) })
     }
 
     /// Returns the number of points.
@@ -99,6 +125,27 @@ impl Terrain {
             self.backend.raster(&cells, &method)?
         };
         Ok(Raster::new(*grid, values))
+    }
+
+    /// Computes the values of [`raster`](Self::raster) in device memory, in rows from the north-west corner. Waits for the number of
+    /// distinct positions.
+    ///
+    /// # Errors
+    /// [`Error::NotOnGpu`] for points on the CPU; [`Error::WrongDevice`]; the errors of [`raster`](Self::raster).
+    pub fn raster_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        grid: &RasterGrid,
+        method: &Method,
+    ) -> Result<Buffer<f32>> {
+        let (cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
+        if self.num_points == 0 {
+            let mut values = Buffer::uninitialized(stream.gpu(), grid.len(), "cells of a raster")?;
+            fill(stream, f32::NAN, &mut values)?;
+            return Ok(values);
+        }
+        self.backend.raster_on(stream, workspace, &cells, &method)
     }
 
     /// Validates a method.

@@ -73,8 +73,9 @@ fn check_triangles(points: &[[i32; 2]], triangles: &[[u32; 3]]) {
 #[test]
 fn triangulations() {
     let circle: Positions =
-        [[5, 0], [4, 3], [3, 4], [0, 5], [-3, 4], [-4, 3], [-5, 0], [-4, -3], [0, -5], [3, -4], [0, 0]].into();
-    let far = (1 << 30) - 1;
+        [[5, 0], [4, 3], [3, 4], [0, 5], [-3, 4], [-4, 3], [-5, 0], [-4, -3], [0, -5], [3, -4], [0, 0]]
+            .into();
+    let far = 1 << 30;
     let sets = [
         ("none", vec![]),
         ("one", vec![[3, 4]]),
@@ -89,6 +90,9 @@ fn triangulations() {
         ("a larger lattice", random(150, 12, 2)),
         ("uniform", random(200, 1_000_000, 3)),
         ("wide", random(90, 1 << 29, 4)),
+        ("the last integers", random(80, 8, 5).iter().map(|p| p.map(|c| i32::MAX - c)).collect()),
+        ("the first integers", random(80, 8, 6).iter().map(|p| p.map(|c| i32::MIN + c)).collect()),
+        ("around 0", random(80, 8, 6).iter().map(|p| p.map(|c| c - 4)).collect()),
         ("a parabola", (0..60).map(|i| [i * 100, i * i]).collect()),
     ];
     for (name, points) in sets {

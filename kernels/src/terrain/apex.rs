@@ -9,7 +9,8 @@
 //! that lifts the plane (Edelsbrunner, Mücke 1990, *Simulation of simplicity*). Slots are ordered by position, so the triangulation
 //! depends on positions only.
 
-use super::tree::{Corners, NO_SLOT, Search};
+use super::tree::{Corners, Missing, NO_SLOT, Points, SLACK, Search};
+use cuda_std::float::sqrt_f64;
 
 /// A point with its slot, which orders points on one circle. A position that is no point has [`NO_SLOT`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +40,6 @@ impl Vertex {
 pub fn cross(a: [i32; 2], b: [i32; 2]) -> i64 {
     a[0] as i64 * b[1] as i64 - a[1] as i64 * b[0] as i64
 }
-
-/// Rounding errors are less than this part of the magnitudes of the terms.
-const SLACK: f64 = 1.0 / (1_u64 << 48) as f64;
 
 /// The search for the third corner of the triangle to the left of an edge.
 #[derive(Clone, Copy, Debug)]
@@ -82,16 +80,24 @@ impl Apex {
         apex
     }
 
-    /// Returns the third corner; `None` if no point is to the left of the edge.
+    /// Returns the third corner, or [`Missing::NoValue`] if no point is to the left of the edge.
     #[inline(always)]
-    pub fn vertex(&self) -> Option<Vertex> {
-        (self.best.slot != NO_SLOT).then_some(self.best)
+    pub fn vertex(&self) -> Result<Vertex, Missing> {
+        if self.best.slot == NO_SLOT { Err(Missing::NoValue) } else { Ok(self.best) }
     }
 
     /// Returns the center of the circumcircle relative to the first vertex, if there is a third corner.
     #[inline(always)]
     pub fn center(&self) -> [f64; 2] {
         self.center2.map(|coordinate| 0.5 * coordinate)
+    }
+
+    /// Returns [`Missing::Unresolved`] unless all points of the cloud in the circumcircle are among `points`.
+    #[inline(always)]
+    pub fn check_circle<P: Points>(&self, points: &P) -> Result<(), Missing> {
+        let [x, y] = self.center();
+        let [from_x, from_y] = self.from.position.map(f64::from);
+        points.check_disk([from_x + x, from_y + y], sqrt_f64(x * x + y * y))
     }
 
     #[inline(always)]

@@ -1,9 +1,13 @@
 //! The cells of a raster on the lattice of positions.
 
+use super::tree::Missing;
 use cuda_std::prelude::*;
 
 /// The greatest magnitude of a coordinate.
 pub const MAX_COORDINATE: i32 = 1 << 29;
+
+/// The bits of the value of a cell that depends on unknown points: a NaN.
+pub const UNRESOLVED: u32 = u32::MAX;
 
 /// The columns and rows of the cells of a warp.
 const BLOCK: [u32; 2] = [8, 4];
@@ -83,6 +87,16 @@ impl Cells {
     #[inline(always)]
     pub fn height(&self, steps: f64) -> f32 {
         (self.height_offset + self.height_scale * steps) as f32
+    }
+
+    /// Returns the value of a cell; NaN or [`UNRESOLVED`] if there is none.
+    #[inline(always)]
+    pub fn value(&self, height: Result<f64, Missing>) -> f32 {
+        match height {
+            Ok(steps) => self.height(steps),
+            Err(Missing::NoValue) => f32::NAN,
+            Err(Missing::Unresolved) => f32::from_bits(UNRESOLVED),
+        }
     }
 }
 

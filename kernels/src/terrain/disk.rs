@@ -2,7 +2,7 @@
 //!
 //! Sums are sums of integers, so the order of the points does not matter.
 
-use super::tree::{Corners, Search, distance2, distance2_to_box};
+use super::tree::{Corners, Missing, NO_SLOT, Nearest, Points, Search, distance2, distance2_to_box};
 use cuda_std::float::sqrt_f64;
 
 /// The statistic of a launch.
@@ -21,10 +21,10 @@ pub mod statistic {
 
 /// The number of points in a disk, their least and greatest height, and the sums of heights and of their squares.
 #[derive(Clone, Copy, Debug)]
-pub struct Disk<H> {
+struct Disk<'a, P> {
+    points: &'a P,
     position: [i32; 2],
     radius2: i64,
-    heights: H,
     count: u32,
     least: i32,
     greatest: i32,
@@ -32,22 +32,32 @@ pub struct Disk<H> {
     sum2: u128,
 }
 
-impl<H: Fn(u32) -> i32> Disk<H> {
-    /// Creates a disk, borders included, without points; `heights` returns the height of a slot.
-    #[inline(always)]
-    pub fn new(position: [i32; 2], radius2: i64, heights: H) -> Self {
-        let (least, greatest) = (i32::MAX, i32::MIN);
-        Self { position, radius2, heights, count: 0, least, greatest, sum: 0, sum2: 0 }
-    }
+/// Returns a [`statistic`] of the points within a radius of a position, borders included, in steps.
+///
+/// # Safety
+/// As [`Points::search`].
+#[inline(always)]
+pub unsafe fn statistic<P: Points>(
+    points: &P,
+    position: [i32; 2],
+    radius2: i64,
+    statistic: u32,
+) -> Result<f64, Missing> {
+    points.check_disk(position.map(f64::from), sqrt_f64(radius2 as f64))?;
+    let (least, greatest) = (i32::MAX, i32::MIN);
+    let mut disk = Disk { points, position, radius2, count: 0, least, greatest, sum: 0, sum2: 0 };
+    points.search(None, &mut disk);
+    disk.value(statistic)
+}
 
-    /// Returns a [`statistic`] in steps; `None` without points.
+impl<P> Disk<'_, P> {
     #[inline(always)]
-    pub fn value(&self, statistic: u32) -> Option<f64> {
+    fn value(&self, statistic: u32) -> Result<f64, Missing> {
         let count = f64::from(self.count);
         if self.count == 0 {
-            return None;
+            return Err(Missing::NoValue);
         }
-        Some(match statistic {
+        Ok(match statistic {
             statistic::MIN => f64::from(self.least),
             statistic::MAX => f64::from(self.greatest),
             statistic::MEAN => self.sum as f64 / count,
@@ -61,7 +71,7 @@ impl<H: Fn(u32) -> i32> Disk<H> {
     }
 }
 
-impl<H: Fn(u32) -> i32> Search for Disk<H> {
+impl<P: Points> Search for Disk<'_, P> {
     type Key = i64;
 
     #[inline(always)]
@@ -77,7 +87,8 @@ impl<H: Fn(u32) -> i32> Search for Disk<H> {
     #[inline(always)]
     fn visit(&mut self, slot: u32, position: [i32; 2]) {
         if distance2(self.position, position) <= self.radius2 {
-            let height = (self.heights)(slot);
+            // SAFETY: the search visits slots of the points.
+            let height = unsafe { self.points.height(slot) };
             self.count += 1;
             self.least = self.least.min(height);
             self.greatest = self.greatest.max(height);
@@ -89,12 +100,12 @@ impl<H: Fn(u32) -> i32> Search for Disk<H> {
 
 /// The average of the heights in a disk, weighted by inverse distance. Weights are integers relative to the weight of the nearest point.
 #[derive(Clone, Copy, Debug)]
-pub struct WeightedDisk<H> {
+struct WeightedDisk<'a, P> {
+    points: &'a P,
     position: [i32; 2],
     radius2: i64,
     nearest2: i64,
     power: u32,
-    heights: H,
     weights: u128,
     weighted: i128,
 }
@@ -102,21 +113,30 @@ pub struct WeightedDisk<H> {
 /// The integer weight of the nearest point. Points whose weight is less than a half are left out.
 const WEIGHT: f64 = (1_u64 << 40) as f64;
 
-impl<H: Fn(u32) -> i32> WeightedDisk<H> {
-    /// Creates a disk without points. The nearest point has the squared distance `nearest2`.
-    #[inline(always)]
-    pub fn new(position: [i32; 2], radius2: i64, nearest2: i64, power: u32, heights: H) -> Self {
-        Self { position, radius2, nearest2, power, heights, weights: 0, weighted: 0 }
+/// Returns the average of the points within a radius of a position, weighted by inverse distance, in steps.
+///
+/// # Safety
+/// As [`Points::search`].
+#[inline(always)]
+pub unsafe fn weighted_disk<P: Points>(
+    points: &P,
+    position: [i32; 2],
+    radius2: i64,
+    power: u32,
+) -> Result<f64, Missing> {
+    points.check_disk(position.map(f64::from), sqrt_f64(radius2 as f64))?;
+    let mut nearest = Nearest::new(position, NO_SLOT, radius2);
+    points.search(None, &mut nearest);
+    if nearest.slot == NO_SLOT {
+        return Err(Missing::NoValue);
     }
-
-    /// Returns the average in steps. There is at least the nearest point.
-    #[inline(always)]
-    pub fn value(&self) -> f64 {
-        to_f64(self.weighted) / to_f64(self.weights as i128)
-    }
+    let nearest2 = nearest.distance2;
+    let mut disk = WeightedDisk { points, position, radius2, nearest2, power, weights: 0, weighted: 0 };
+    points.search(Some(nearest.slot), &mut disk);
+    Ok(to_f64(disk.weighted) / to_f64(disk.weights as i128))
 }
 
-impl<H: Fn(u32) -> i32> Search for WeightedDisk<H> {
+impl<P: Points> Search for WeightedDisk<'_, P> {
     type Key = i64;
 
     #[inline(always)]
@@ -136,14 +156,15 @@ impl<H: Fn(u32) -> i32> Search for WeightedDisk<H> {
             let weight = relative_weight(self.nearest2 as f64, distance2 as f64, self.power);
             let weight = (weight * WEIGHT + 0.5) as u64;
             self.weights += weight as u128;
-            self.weighted += weight as i128 * (self.heights)(slot) as i128;
+            // SAFETY: the search visits slots of the points.
+            self.weighted += weight as i128 * unsafe { self.points.height(slot) } as i128;
         }
     }
 }
 
 /// Returns `(nearest / distance)^power` of two squared distances, 1 if they are equal.
 #[inline(always)]
-pub fn relative_weight(nearest2: f64, distance2: f64, power: u32) -> f64 {
+fn relative_weight(nearest2: f64, distance2: f64, power: u32) -> f64 {
     if nearest2 == distance2 {
         return 1.0;
     }
@@ -155,23 +176,25 @@ pub fn relative_weight(nearest2: f64, distance2: f64, power: u32) -> f64 {
     weight
 }
 
-/// Returns the average of heights weighted by inverse distance, in steps. The rows are those of a search for the nearest points: the
-/// nearest first, padded at the end with infinite distances.
+/// Returns the average of the nearest points of a position within a radius, weighted by inverse distance, in steps. `row` returns their squared
+/// distances and slots, the nearest first; infinite distances follow the last one of less than `k`.
 ///
 /// # Safety
-/// `row` and `heights` are valid for indexes below `k` and for the slots of the row.
+/// The row has slots of the points.
 #[inline(always)]
-pub unsafe fn weighted_row(
-    k: usize,
-    power: u32,
+pub unsafe fn weighted_row<P: Points>(
+    points: &P,
+    position: [i32; 2],
+    (k, radius, power): (usize, f64, u32),
     row: impl Fn(usize) -> (f64, u32),
-    heights: impl Fn(u32) -> i32,
-) -> Option<f64> {
-    let (nearest2, first) = row(0);
+) -> Result<f64, Missing> {
+    let ((nearest2, first), last2) = (row(0), row(k - 1).0);
+    let all_within = if last2 == f64::INFINITY { radius } else { sqrt_f64(last2) };
+    points.check_disk(position.map(f64::from), all_within)?;
     if nearest2 == f64::INFINITY {
-        return None;
+        return Err(Missing::NoValue);
     }
-    let reference = f64::from(heights(first));
+    let reference = f64::from(points.height(first));
     let (mut weighted, mut weights) = (0.0, 1.0);
     let mut i = 1;
     while i < k {
@@ -181,10 +204,10 @@ pub unsafe fn weighted_row(
         }
         let weight = relative_weight(nearest2, distance2, power);
         weights += weight;
-        weighted += weight * (f64::from(heights(slot)) - reference);
+        weighted += weight * (f64::from(points.height(slot)) - reference);
         i += 1;
     }
-    Some(reference + weighted / weights)
+    Ok(reference + weighted / weights)
 }
 
 /// Rounds an integer to a float, in two steps.

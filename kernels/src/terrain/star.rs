@@ -1,7 +1,7 @@
 //! The Delaunay triangles around a point.
 
 use super::apex::{Apex, Vertex};
-use super::tree::{PointTree, search};
+use super::tree::Points;
 use super::triangles::nearest;
 
 /// Calls `visit` with the triangles of which the point has the least slot, as the slots of the other corners, counterclockwise.
@@ -10,18 +10,18 @@ use super::triangles::nearest;
 /// the border of the triangulation, from there clockwise.
 ///
 /// # Safety
-/// As [`search`]. Positions differ.
+/// As [`Points::search`]. Positions differ, and all points of the cloud are known.
 #[inline(always)]
-pub unsafe fn own_triangles<T: PointTree>(tree: &T, slot: u32, mut visit: impl FnMut(u32, u32)) {
-    let own = Vertex { position: tree.position(slot), slot };
-    let Some((first, _)) = nearest(tree, own.position, Some(slot), slot) else { return };
+pub unsafe fn own_triangles<P: Points>(points: &P, slot: u32, mut visit: impl FnMut(u32, u32)) {
+    let own = Vertex { position: points.position(slot), slot };
+    let Ok((first, _)) = nearest(points, own.position, Some(slot), slot) else { return };
     let (mut neighbor, mut is_clockwise) = (first, false);
     loop {
         let (from, to) = if is_clockwise { (neighbor, own) } else { (own, neighbor) };
         let mut apex = Apex::new(from, to);
-        search(tree, Some(slot), &mut apex);
+        points.search(Some(slot), &mut apex);
         match apex.vertex() {
-            Some(next) => {
+            Ok(next) => {
                 if slot < neighbor.slot && slot < next.slot {
                     let (second, third) = if is_clockwise { (next, neighbor) } else { (neighbor, next) };
                     visit(second.slot, third.slot);
@@ -31,8 +31,8 @@ pub unsafe fn own_triangles<T: PointTree>(tree: &T, slot: u32, mut visit: impl F
                 }
                 neighbor = next;
             }
-            None if is_clockwise => return,
-            None => (neighbor, is_clockwise) = (first, true),
+            Err(_) if is_clockwise => return,
+            Err(_) => (neighbor, is_clockwise) = (first, true),
         }
     }
 }

@@ -10,8 +10,50 @@ use cuda_std::prelude::*;
 /// The least and the greatest corner of a box, borders included.
 pub type Corners = [[i32; 2]; 2];
 
+/// The points of a cloud, or some of them, with heights.
+pub trait Points: Copy {
+    /// Returns the position of a slot.
+    ///
+    /// # Safety
+    /// There is such a slot.
+    unsafe fn position(&self, slot: u32) -> [i32; 2];
+    /// Returns the height of a slot.
+    ///
+    /// # Safety
+    /// There is such a slot.
+    unsafe fn height(&self, slot: u32) -> i32;
+    /// Visits every point that may be within the search's bound. Slot `start` is a hint where the first ones are.
+    ///
+    /// # Safety
+    /// There is a slot `start`.
+    unsafe fn search<S: Search>(&self, start: Option<u32>, search: &mut S);
+    /// True if these are all points of the cloud between two corners.
+    fn covers(&self, corners: [[f64; 2]; 2]) -> bool;
+
+    /// Returns [`Missing::Unresolved`] unless these are all points of the cloud in a disk.
+    #[inline(always)]
+    fn check_disk(&self, center: [f64; 2], radius: f64) -> Result<(), Missing> {
+        // More than the rounding errors.
+        let radius = radius * (1.0 + SLACK) + 1.0;
+        let corners = [center.map(|middle| middle - radius), center.map(|middle| middle + radius)];
+        if self.covers(corners) { Ok(()) } else { Err(Missing::Unresolved) }
+    }
+}
+
+/// Rounding errors are less than this part of the magnitudes of the terms.
+pub(super) const SLACK: f64 = 1.0 / (1_u64 << 48) as f64;
+
+/// Why there is no height.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// The method defines none.
+    NoValue,
+    /// It depends on points of the cloud that are not among these.
+    Unresolved,
+}
+
 /// Positions in buckets, and the boxes above them, in the memory of some device.
-pub trait PointTree: Copy {
+pub trait PointTree {
     /// Returns the runs of the nodes.
     fn layout(&self) -> BucketLayout;
     /// Loads a position.
@@ -19,16 +61,73 @@ pub trait PointTree: Copy {
     /// # Safety
     /// There is such a position.
     unsafe fn position(&self, slot: u32) -> [i32; 2];
-    /// Loads the boxes of the left and the right child of a node above the buckets.
-    ///
-    /// # Safety
-    /// There is such a node.
-    unsafe fn children(&self, node: u32) -> [Corners; 2];
     /// Loads the box of the left or the right child of a node above the buckets.
     ///
     /// # Safety
     /// There is such a node.
     unsafe fn child(&self, node: u32, is_right: bool) -> Corners;
+}
+
+/// All points of a cloud, or those of a part of it, in device memory.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct DevicePoints<'a> {
+    /// The positions in their order.
+    pub index: crate::query::buckets::Index<'a, i32>,
+    /// The height of each position.
+    pub heights: Slice<'a, i32>,
+    /// Between these corners there are no other points of the cloud: low x, low y, high x, high y.
+    pub known: crate::terrain::tree::Known,
+}
+
+/// The part of the plane in which all points are known.
+#[derive(Clone, Copy, Debug, PartialEq, KernelArgs)]
+pub struct Known {
+    /// The least x.
+    pub low_x: f64,
+    /// The least y.
+    pub low_y: f64,
+    /// The greatest x.
+    pub high_x: f64,
+    /// The greatest y.
+    pub high_y: f64,
+}
+
+impl Known {
+    /// The whole plane.
+    pub const ALL: Self = Self {
+        low_x: f64::NEG_INFINITY,
+        low_y: f64::NEG_INFINITY,
+        high_x: f64::INFINITY,
+        high_y: f64::INFINITY,
+    };
+
+    /// True if all points between two corners are known.
+    #[inline(always)]
+    pub fn covers(&self, [low, high]: [[f64; 2]; 2]) -> bool {
+        self.low_x <= low[0] && self.low_y <= low[1] && high[0] <= self.high_x && high[1] <= self.high_y
+    }
+}
+
+impl Points for DevicePoints<'_> {
+    #[inline(always)]
+    unsafe fn position(&self, slot: u32) -> [i32; 2] {
+        self.index.position(slot)
+    }
+
+    #[inline(always)]
+    unsafe fn height(&self, slot: u32) -> i32 {
+        self.heights.load(slot as usize)
+    }
+
+    #[inline(always)]
+    unsafe fn search<S: Search>(&self, start: Option<u32>, search: &mut S) {
+        search_tree(&self.index, start, search);
+    }
+
+    #[inline(always)]
+    fn covers(&self, corners: [[f64; 2]; 2]) -> bool {
+        self.known.covers(corners)
+    }
 }
 
 impl PointTree for Index<'_, i32> {
@@ -42,11 +141,6 @@ impl PointTree for Index<'_, i32> {
         let pairs = Slice::<u64>::from_raw_parts(self.coords.as_ptr().cast(), self.coords.len() / 2);
         let pair = pairs.load(slot as usize);
         [pair as u32 as i32, (pair >> 32) as u32 as i32]
-    }
-
-    #[inline(always)]
-    unsafe fn children(&self, node: u32) -> [Corners; 2] {
-        [self.child(node, false), self.child(node, true)]
     }
 
     #[inline(always)]
@@ -70,12 +164,12 @@ pub trait Search {
     fn visit(&mut self, slot: u32, position: [i32; 2]);
 }
 
-/// Visits every point that may be within the search's bound, from the bucket of slot `start`, or from the root if that is `None`.
+/// Visits every point of a tree that may be within the search's bound, from the bucket of slot `start`, or from the root if that is `None`.
 ///
 /// # Safety
-/// The tree has a point or none; `start` is the slot of one.
+/// The tree has a slot `start`.
 #[inline(always)]
-pub unsafe fn search<T: PointTree, S: Search>(tree: &T, start: Option<u32>, search: &mut S) {
+pub unsafe fn search_tree<T: PointTree, S: Search>(tree: &T, start: Option<u32>, search: &mut S) {
     let layout = tree.layout();
     if layout.num_slots == 0 {
         return;
@@ -98,7 +192,7 @@ pub unsafe fn search<T: PointTree, S: Search>(tree: &T, start: Option<u32>, sear
                 slot += 1;
             }
         } else {
-            let [left, right] = tree.children(code - 1).map(|corners| search.key(corners));
+            let [left, right] = [false, true].map(|is_right| search.key(tree.child(code - 1, is_right)));
             let (enters_left, enters_right) = (left <= search.bound(), right <= search.bound());
             is_entered = enters_left | enters_right;
             if is_entered {

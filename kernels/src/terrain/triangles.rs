@@ -1,26 +1,28 @@
 //! The Delaunay triangle that contains a position.
 
 use super::apex::{Apex, Vertex, cross};
-use super::tree::{NO_SLOT, Nearest, PointTree, distance2, search};
+use super::tree::{Missing, NO_SLOT, Nearest, Points, distance2};
 
 /// A triangle of the Delaunay triangulation, counterclockwise; the first vertex has the least slot.
 pub type Triangle = [Vertex; 3];
 
-/// Returns the nearest point to a position within a squared distance, other than that of slot `excluded`.
+/// Returns the nearest point to a position, other than that of slot `excluded`, and its squared distance.
 ///
 /// # Safety
-/// As [`search`].
+/// As [`Points::search`].
 #[inline(always)]
-pub unsafe fn nearest<T: PointTree>(
-    tree: &T,
+pub unsafe fn nearest<P: Points>(
+    points: &P,
     position: [i32; 2],
     start: Option<u32>,
     excluded: u32,
-) -> Option<(Vertex, i64)> {
+) -> Result<(Vertex, i64), Missing> {
     let mut found = Nearest::new(position, excluded, i64::MAX);
-    search(tree, start, &mut found);
-    (found.slot != NO_SLOT)
-        .then(|| (Vertex { position: tree.position(found.slot), slot: found.slot }, found.distance2))
+    points.search(start, &mut found);
+    if found.slot == NO_SLOT {
+        return Err(Missing::NoValue);
+    }
+    Ok((Vertex { position: points.position(found.slot), slot: found.slot }, found.distance2))
 }
 
 /// True if a position is to the right of the line from `a` to `b`. A position on the line counts as if it were moved a little along x, and still
@@ -34,34 +36,37 @@ pub fn is_right(a: Vertex, b: Vertex, position: [i32; 2]) -> bool {
     }
 }
 
-/// Returns the Delaunay triangle that contains a position, by a walk from the nearest point; `None` outside of the triangulation.
+/// Returns the Delaunay triangle that contains a position, by a walk from the nearest point, or [`Missing::NoValue`] outside of the
+/// triangulation.
 ///
 /// The walk crosses the edges that separate the position from the triangle. In a Delaunay triangulation it ends (De Floriani, Falcidieno,
-/// Nagy, Pienovi 1991).
+/// Nagy, Pienovi 1991). If only a part of the cloud is known, its convex hull has to be, so that the walk ends outside only where all of the cloud
+/// does; a triangle whose circumcircle is empty is one of the whole cloud.
 ///
 /// # Safety
-/// As [`search`].
+/// As [`Points::search`].
 #[inline(always)]
-pub unsafe fn locate<T: PointTree>(tree: &T, position: [i32; 2]) -> Option<Triangle> {
+pub unsafe fn locate<P: Points>(points: &P, position: [i32; 2]) -> Result<Triangle, Missing> {
     let (mut a, mut b) = (Vertex::at(position), Vertex::at(position));
     // The nearest point, then the nearest to that: an edge between nearest points is in the triangulation.
     for _ in 0..2 {
         let start = (b.slot != NO_SLOT).then_some(b.slot);
-        (a, b) = (b, nearest(tree, b.position, start, b.slot)?.0);
+        (a, b) = (b, nearest(points, b.position, start, b.slot)?.0);
     }
     if is_right(a, b, position) {
         (a, b) = (b, a);
     }
     loop {
         let mut apex = Apex::new(a, b);
-        search(tree, Some(a.slot), &mut apex);
+        points.search(Some(a.slot), &mut apex);
         let c = apex.vertex()?;
         if is_right(b, c, position) {
             a = c;
         } else if is_right(c, a, position) {
             b = c;
         } else {
-            return Some(from_least([a, b, c]));
+            apex.check_circle(points)?;
+            return Ok(from_least([a, b, c]));
         }
     }
 }
@@ -80,7 +85,7 @@ pub fn from_least([a, b, c]: Triangle) -> Triangle {
 
 /// Returns the height of the plane through the corners of a triangle at a position in it.
 #[inline(always)]
-pub fn interpolate([a, b, c]: Triangle, heights: [i32; 3], position: [i32; 2]) -> f64 {
+fn interpolate([a, b, c]: Triangle, heights: [i32; 3], position: [i32; 2]) -> f64 {
     let [of_b, of_c] =
         [(c, a), (a, b)].map(|(from, to)| cross(from.to(to.position), from.to(position)) as f64);
     let all = cross(a.to(b.position), a.to(c.position)) as f64;
@@ -90,6 +95,19 @@ pub fn interpolate([a, b, c]: Triangle, heights: [i32; 3], position: [i32; 2]) -
 
 /// True if no edge of a triangle is longer than the root of `max_edge2`.
 #[inline(always)]
-pub fn edges_are_within([a, b, c]: Triangle, max_edge2: i64) -> bool {
+fn edges_are_within([a, b, c]: Triangle, max_edge2: i64) -> bool {
     [(a, b), (b, c), (c, a)].iter().all(|(from, to)| distance2(from.position, to.position) <= max_edge2)
+}
+
+/// Returns the height of the Delaunay triangle at a position, or [`Missing::NoValue`] if an edge is longer than the root of `max_edge2`.
+///
+/// # Safety
+/// As [`Points::search`].
+#[inline(always)]
+pub unsafe fn linear<P: Points>(points: &P, position: [i32; 2], max_edge2: i64) -> Result<f64, Missing> {
+    let triangle = locate(points, position)?;
+    if !edges_are_within(triangle, max_edge2) {
+        return Err(Missing::NoValue);
+    }
+    Ok(interpolate(triangle, triangle.map(|corner| points.height(corner.slot)), position))
 }
