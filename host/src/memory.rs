@@ -127,7 +127,7 @@ thread_local! {
 }
 
 /// Returns the bytes that can be allocated without swapping, if the system reports them.
-fn available() -> Option<u64> {
+pub(crate) fn available() -> Option<u64> {
     // Read into the stack, because the heap may be full. The line is one of the first.
     let mut info = [0; 4096];
     let len = File::open("/proc/meminfo").and_then(|mut file| file.read(&mut info)).ok()?;

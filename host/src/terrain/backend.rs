@@ -27,10 +27,10 @@ pub(super) enum CellMethod {
         radius2: i64,
         power: u32,
     },
-    /// The weighted average of the nearest points; the radius is infinite if there is none.
+    /// The weighted average of the nearest points within a radius.
     WeightedNearest {
-        k: usize,
-        radius: f64,
+        k: u32,
+        radius2: i64,
         power: u32,
     },
     Tin {
@@ -43,5 +43,10 @@ impl CellMethod {
     /// True if points at one position count as one point.
     pub(super) fn is_of_distinct_positions(&self) -> bool {
         !matches!(self, Self::Statistic { .. } | Self::WeightedDisk { .. })
+    }
+
+    /// True if heights depend on the Delaunay triangulation.
+    pub(super) fn is_of_triangles(&self) -> bool {
+        matches!(self, Self::Tin { .. } | Self::NaturalNeighbor)
     }
 }

@@ -1,29 +1,32 @@
 //! Elevation models on the CPU, with the searches of the kernels.
 
 use super::backend::{Backend, CellMethod};
-use super::nearest_k::NearestK;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{self, Ranges, TASK_ITEMS};
 use kauri_kernels::query::buckets::BucketLayout;
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::terrain::cells::Cells;
-use kauri_kernels::terrain::disk::{statistic, weighted_disk, weighted_row};
+use kauri_kernels::terrain::disk::{statistic, weighted_disk};
 use kauri_kernels::terrain::natural::natural_neighbor;
+use kauri_kernels::terrain::nearest_k::weighted_nearest;
 use kauri_kernels::terrain::order::{Frame, code, decoded, height_value, value_height};
 use kauri_kernels::terrain::star::own_triangles;
-use kauri_kernels::terrain::tree::{Corners, Known, Missing, PointTree, Points, Search, search_tree};
+use kauri_kernels::terrain::tree::{Alone, Corners, Known, Missing, PointTree, Points, Search, search_tree};
 use kauri_kernels::terrain::triangles::linear;
 use rayon::prelude::*;
 
 /// Cells of a task, and points of a task that triangulates.
 const TASK_CELLS: usize = 256;
+/// The longest list of nearest points.
+pub(super) const MAX_NEAREST: usize = 32;
 /// The label of memory for points.
 const POINTS: &str = "points of a terrain";
 
 /// Points in their order: codes of x and y with values, which are of heights, or indexes of points.
 pub(super) struct CpuPoints {
     frame: Frame,
+    known: Known,
     points: Vec<(u64, u32)>,
 }
 
@@ -35,7 +38,12 @@ impl CpuPoints {
             (code([point[0], point[1]]), if N > 2 { height_value(point[2]) } else { i as u32 })
         })?;
         points.par_sort_unstable();
-        Ok(Self { frame, points })
+        Ok(Self { frame, known: Known::ALL, points })
+    }
+
+    /// The points are all of a cloud in a part of the plane.
+    pub(super) fn with_known(self, known: Known) -> Self {
+        Self { known, ..self }
     }
 
     /// Returns the tree over the first point at each position, or over all points.
@@ -58,7 +66,7 @@ impl CpuPoints {
                     triangles.push([slot as u32, second, third].map(|slot| tree.values[slot as usize]));
                 };
                 // SAFETY: the slot is one of the tree's.
-                unsafe { own_triangles(&tree.view(), slot as u32, visit) };
+                unsafe { own_triangles(&tree.view(), Some(slot as u32), visit) };
             }
             triangles
         });
@@ -69,9 +77,10 @@ impl CpuPoints {
 impl Backend for CpuPoints {
     fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>> {
         let tree = self.tree(method.is_of_distinct_positions())?;
+        let view = View { known: self.known, ..tree.view() };
         parallel::collect(cells.len(), TASK_CELLS, "cells of a raster", |i| {
             // SAFETY: the slots of the view are those of the tree.
-            cells.value(unsafe { height(&tree.view(), cells.center(i), method) })
+            cells.value(unsafe { height(&view, cells.center(i), method) })
         })
     }
 }
@@ -85,6 +94,7 @@ pub(super) unsafe fn height<P: Points>(
     position: [i32; 2],
     method: &CellMethod,
 ) -> Result<f64, Missing> {
+    let position = Some(position);
     // SAFETY: passed on to the caller.
     unsafe {
         match *method {
@@ -92,10 +102,8 @@ pub(super) unsafe fn height<P: Points>(
                 statistic(points, position, radius2, number)
             }
             CellMethod::WeightedDisk { radius2, power } => weighted_disk(points, position, radius2, power),
-            CellMethod::WeightedNearest { k, radius, power } => {
-                let mut nearest = NearestK::new(position, k, radius);
-                points.search(None, &mut nearest);
-                weighted_row(points, position, (k, radius, power), |i| nearest.entry(i))
+            CellMethod::WeightedNearest { k, radius2, power } => {
+                weighted_nearest::<_, MAX_NEAREST>(points, position, k as usize, radius2, power)
             }
             CellMethod::Tin { max_edge2 } => linear(points, position, max_edge2),
             CellMethod::NaturalNeighbor => natural_neighbor(points, position),
@@ -141,7 +149,7 @@ impl CpuTree {
 }
 
 /// Returns the box around boxes.
-fn around(boxes: impl Iterator<Item = Corners>) -> Corners {
+pub(super) fn around(boxes: impl Iterator<Item = Corners>) -> Corners {
     boxes.fold([[i32::MAX; 2], [i32::MIN; 2]], |[low, high], [other_low, other_high]| {
         let axes = [0, 1];
         [axes.map(|axis| low[axis].min(other_low[axis])), axes.map(|axis| high[axis].max(other_high[axis]))]
@@ -171,6 +179,8 @@ impl PointTree for View<'_> {
 }
 
 impl Points for View<'_> {
+    type Lanes = Alone;
+
     unsafe fn position(&self, slot: u32) -> [i32; 2] {
         self.tree.positions[slot as usize]
     }
@@ -181,7 +191,7 @@ impl Points for View<'_> {
 
     unsafe fn search<S: Search>(&self, start: Option<u32>, search: &mut S) {
         // SAFETY: passed on to the caller.
-        unsafe { search_tree(self, start, search) };
+        unsafe { search_tree::<Alone, _, _>(self, start, search) };
     }
 
     fn covers(&self, corners: [[f64; 2]; 2]) -> bool {

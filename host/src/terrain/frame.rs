@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::point::Lattice;
 use kauri_kernels::terrain::cells::{Cells, MAX_COORDINATE};
 use kauri_kernels::terrain::order::Frame;
+use kauri_kernels::terrain::tree::Known;
 
 /// Positions of kernels in a step of a lattice.
 const STEPS: i32 = 2;
@@ -15,7 +16,7 @@ const STEPS: i32 = 2;
 /// The lattice of points with the same step along x and y, and its least point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct TerrainFrame {
-    lattice: Lattice,
+    pub(super) lattice: Lattice,
     low: [i32; 2],
 }
 
@@ -28,24 +29,59 @@ impl TerrainFrame {
         Ok(Self { lattice, low: [low[0], low[1]] })
     }
 
+    /// Creates the frame of points of which only one is known. The others are less than [`REACH`](Self::REACH) away on each axis.
+    pub(super) fn around(lattice: Lattice, point: [i32; 3]) -> Self {
+        Self { lattice, low: [0, 1].map(|axis| point[axis].saturating_sub(Self::REACH)) }
+    }
+
+    /// Steps of the lattice from the first point to others.
+    pub(super) const REACH: i32 = MAX_COORDINATE / STEPS / 2;
+
+    /// Checks points between two corners against the frame.
+    pub(super) fn check(&self, [low, high]: [[i32; 3]; 2]) -> Result<()> {
+        for axis in 0..2 {
+            let (least, most) = (self.low[axis], MAX_COORDINATE / STEPS);
+            check_extent("point", axis, least, high[axis], most)?;
+            check_extent("point", axis, low[axis], least.saturating_add(most), most)?;
+        }
+        Ok(())
+    }
+
     /// Returns how kernels make positions of points with heights.
     pub(super) fn of_points(&self) -> Frame {
         Frame { low_x: self.low[0], low_y: self.low[1], steps: STEPS }
     }
 
-    /// Returns a length, or the greatest number for infinity, in steps of positions.
-    pub(super) fn steps(&self, what: &'static str, length: f64) -> Result<f64> {
-        if length >= 0.0 {
-            Ok(length / self.lattice.scale[0] * f64::from(STEPS))
-        } else {
-            Err(Error::InvalidLength { what, value: length })
-        }
+    /// Returns the corners of the blocks of `side` steps of the lattice around two positions, in steps of the lattice, and the positions
+    /// between these corners.
+    pub(super) fn outward(&self, [low, high]: [[i64; 2]; 2], side: i64) -> ([[i64; 2]; 2], Known) {
+        let steps = i64::from(STEPS);
+        // Blocks begin at multiples of their side above the least integer.
+        let block = |axis: usize, position: i64| {
+            (position.div_euclid(steps) + i64::from(self.low[axis]) - i64::from(i32::MIN)).div_euclid(side)
+        };
+        let corner = |block: i64| block * side + i64::from(i32::MIN);
+        let lows = [0, 1].map(|axis| corner(block(axis, low[axis])));
+        let highs = [0, 1].map(|axis| corner(block(axis, high[axis] + steps - 1) + 1) - 1);
+        let position = |axis: usize, corner: i64| ((corner - i64::from(self.low[axis])) * steps) as f64;
+        let known = Known {
+            low_x: position(0, lows[0]),
+            low_y: position(1, lows[1]),
+            high_x: position(0, highs[0]),
+            high_y: position(1, highs[1]),
+        };
+        ([lows, highs], known)
     }
 
     /// Returns the square of a length in steps of positions, rounded down; at most the greatest `i64`.
     pub(super) fn steps2(&self, what: &'static str, length: f64) -> Result<i64> {
-        // The conversion saturates.
-        self.steps(what, length).map(|steps| (steps * steps) as i64)
+        if length >= 0.0 {
+            let steps = length / self.lattice.scale[0] * f64::from(STEPS);
+            // The conversion saturates.
+            Ok((steps * steps) as i64)
+        } else {
+            Err(Error::InvalidLength { what, value: length })
+        }
     }
 
     /// Returns the cells of a raster.

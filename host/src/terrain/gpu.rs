@@ -3,29 +3,24 @@
 use super::backend::{Backend, CellMethod};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
+use crate::once::Once;
 use crate::primitives::bounds::bounds;
 use crate::primitives::generate::iota_on;
 use crate::primitives::operator::Min;
 use crate::primitives::predicate::EqualBits;
 use crate::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use crate::primitives::{search, segmented, unique};
-use crate::query::QueryOptions;
-use crate::query::backend::{DeviceNearest, DeviceQueryBackend};
 use crate::query::gpu::{BucketIndex, node_slots};
-use crate::query::on_device::DeviceQueries;
-use crate::query::options::ValidatedOptions;
 use cuda_std::mem::Slice;
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::order::{Frame, terrain_codes, terrain_positions};
 use kauri_kernels::terrain::rasters::{
-    Task, terrain_centers, terrain_corners, terrain_natural_neighbor, terrain_statistic, terrain_tin,
-    terrain_triangles, terrain_weighted, terrain_weighted_rows,
+    Task, terrain_corners, terrain_natural_neighbor, terrain_nearest, terrain_statistic, terrain_tin,
+    terrain_triangles, terrain_weighted,
 };
 use kauri_kernels::terrain::tree::{DevicePoints, Known};
 
-/// Bytes of the nearest points that are listed at a time.
-const ROW_BYTES: usize = 1 << 28;
 /// The label of memory for points.
 const POINTS: &str = "points of a terrain";
 /// The label of memory for triangles.
@@ -47,8 +42,11 @@ pub(super) fn bounds_on<const N: usize>(
 pub(super) struct GpuPoints {
     gpu: Gpu,
     frame: Frame,
+    known: Known,
     codes: Buffer<u64>,
     values: Buffer<u32>,
+    /// The tree over all points, and the one over distinct positions.
+    trees: [Once<GpuTree>; 2],
 }
 
 impl GpuPoints {
@@ -76,12 +74,28 @@ impl GpuPoints {
         let differing = (low[0] ^ high[0]) | (low[1] ^ high[1]);
         let options = RadixSortOptions::default().bits(0..2 * (u32::BITS - differing.leading_zeros()));
         sort_pairs(stream, workspace, &codes, &values, &mut sorted_codes, &mut sorted_values, &options)?;
-        Ok(Self { gpu: gpu.clone(), frame, codes: sorted_codes, values: sorted_values })
+        let (codes, values) = (sorted_codes, sorted_values);
+        let trees = [Once::new(), Once::new()];
+        Ok(Self { gpu: gpu.clone(), frame, known: Known::ALL, codes, values, trees })
+    }
+
+    /// The points are all of a cloud in a part of the plane.
+    pub(super) fn with_known(self, known: Known) -> Self {
+        Self { known, ..self }
     }
 
     /// Returns the tree over the least value at each position, or over all points.
-    fn tree(&self, stream: &Stream, workspace: &mut Workspace, is_distinct: bool) -> Result<GpuTree> {
-        let Self { gpu, frame, codes, values } = self;
+    fn tree(&self, stream: &Stream, workspace: &mut Workspace, is_distinct: bool) -> Result<&GpuTree> {
+        self.trees[usize::from(is_distinct)].get_or_try_init(|| {
+            let tree = self.new_tree(stream, workspace, is_distinct)?;
+            // Later calls may be on other streams.
+            stream.synchronize()?;
+            Ok(tree)
+        })
+    }
+
+    fn new_tree(&self, stream: &Stream, workspace: &mut Workspace, is_distinct: bool) -> Result<GpuTree> {
+        let Self { gpu, frame, codes, values, .. } = self;
         let all = || GpuTree::new(stream, codes.slice(), values.slice(), *frame);
         if !is_distinct {
             return all();
@@ -152,7 +166,8 @@ impl Backend for GpuPoints {
         self.codes.check_device(stream)?;
         let mut values = Buffer::uninitialized(&self.gpu, cells.len(), "cells of a raster")?;
         let tree = self.tree(stream, workspace, method.is_of_distinct_positions())?;
-        let task = Task { points: tree.points(), cells: *cells, values: values.slice_mut() };
+        let points = DevicePoints { known: self.known, ..tree.points() };
+        let task = Task { points, cells: *cells, values: values.slice_mut() };
         let threads = cells.num_threads();
         // SAFETY: there is a value for each cell, and buffers wait for the device before they are freed.
         unsafe {
@@ -169,8 +184,14 @@ impl Backend for GpuPoints {
                 CellMethod::NaturalNeighbor => {
                     stream.launch_items::<terrain_natural_neighbor>(threads, (task,))
                 }
-                CellMethod::WeightedNearest { k, radius, power } => {
-                    tree.weighted_nearest(stream, workspace, task, k, radius, power)
+                CellMethod::WeightedNearest { k, radius2, power } => {
+                    let args = (task, k, radius2, power);
+                    match k {
+                        1 => stream.launch_items::<terrain_nearest<1>>(threads, args),
+                        2..=8 => stream.launch_items::<terrain_nearest<8>>(threads, args),
+                        9..=16 => stream.launch_items::<terrain_nearest<16>>(threads, args),
+                        _ => stream.launch_items::<terrain_nearest<32>>(threads, args),
+                    }
                 }
             }?;
         }
@@ -203,56 +224,5 @@ impl GpuTree {
 
     fn points(&self) -> DevicePoints<'_> {
         DevicePoints { index: self.index.view(), heights: self.heights.slice(), known: Known::ALL }
-    }
-
-    /// Writes the weighted average of the nearest points of each cell.
-    ///
-    /// # Safety
-    /// The task has a value for each cell.
-    unsafe fn weighted_nearest(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        task: Task<'_>,
-        k: usize,
-        radius: f64,
-        power: u32,
-    ) -> Result<()> {
-        let within = (radius < f64::INFINITY).then_some(radius);
-        // The cells of a warp are neighbors, so queries are not sorted.
-        let options = QueryOptions::<[i32; 2]> { radius: within, coherent: true, ..QueryOptions::default() };
-        let options = self.index.prepare(stream, ValidatedOptions::new(&options, self.heights.len())?)?;
-        let cells = task.cells;
-        let row_bytes = k * (size_of::<f64>() + size_of::<u32>()) * cells.columns as usize;
-        let band_rows =
-            (ROW_BYTES / row_bytes).next_multiple_of(4).clamp(4, cells.rows.next_multiple_of(4) as usize);
-        let most = Cells { rows: band_rows as u32, ..cells }.num_threads() as usize;
-        let gpu = stream.gpu();
-        let mut centers = Buffer::uninitialized(gpu, 2 * most, "cells of a raster")?;
-        let mut ids = Buffer::uninitialized(gpu, k * most, "nearest points of cells")?;
-        let mut dist2 = Buffer::uninitialized(gpu, k * most, "nearest points of cells")?;
-        for first_row in (0..cells.rows).step_by(band_rows) {
-            let rows = (cells.rows - first_row).min(band_rows as u32);
-            let band = Cells { first_row: cells.first_row + first_row, rows, ..cells };
-            let (threads, begin) = (band.num_threads(), first_row as usize * cells.columns as usize);
-            // SAFETY: the buffers have a row for each thread of a band; the rest is passed on to the caller.
-            unsafe {
-                stream.launch_items::<terrain_centers>(most as u64, (band, centers.slice_mut()))?;
-                self.index.nearest_on(DeviceNearest {
-                    stream,
-                    workspace,
-                    queries: DeviceQueries::Coordinates(&centers),
-                    k,
-                    options: &options,
-                    ids: &mut ids,
-                    dist2: &mut dist2,
-                })?;
-                let values = task.values.part(begin, band.len());
-                let task = Task { cells: band, values, ..task };
-                let args = (task, dist2.slice(), ids.slice(), k as u32, radius, power);
-                stream.launch_items::<terrain_weighted_rows>(threads, args)?;
-            }
-        }
-        Ok(())
     }
 }

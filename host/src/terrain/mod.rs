@@ -8,13 +8,15 @@ mod gpu;
 mod grid;
 mod method;
 mod model;
-mod nearest_k;
+mod options;
 mod raster;
 #[cfg(all(test, feature = "sim"))]
 mod tests;
+mod tiled;
 
 pub use delaunay::{delaunay_2d, delaunay_2d_on};
 pub use grid::RasterGrid;
 pub use method::{Method, Spline, Statistic};
 pub use model::Terrain;
+pub use options::TerrainOptions;
 pub use raster::Raster;

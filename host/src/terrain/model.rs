@@ -1,21 +1,24 @@
 //! Points with heights, and rasters of them.
 
 use super::backend::{Backend, CellMethod};
-use super::cpu::CpuPoints;
+use super::cpu::{CpuPoints, MAX_NEAREST};
 use super::frame::TerrainFrame;
 use super::gpu::{GpuPoints, bounds_on};
 use super::grid::RasterGrid;
 use super::method::{Method, Statistic};
+use super::options::TerrainOptions;
 use super::raster::Raster;
+use super::tiled::{PointStore, TiledPoints};
 use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result, check_count, check_range};
-use crate::point::{Lattice, MAX_POINTS};
+use crate::memory;
+use crate::point::{Lattice, MAX_POINTS, PointSource, read_chunks};
 use crate::primitives::cpu::bounds::bounds;
 use crate::primitives::generate::fill;
+use crate::progress::{Progress, Step};
+use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::disk::statistic;
 
-/// The most points of inverse distance weighting.
-pub(super) const MAX_NEAREST: u32 = 32;
 /// The greatest power of inverse distance weighting.
 const MAX_POWER: u32 = 16;
 
@@ -42,6 +45,8 @@ const MAX_POWER: u32 = 16;
 pub struct Terrain {
     frame: TerrainFrame,
     num_points: usize,
+    /// The least and the greatest x and y.
+    corners: Option<[[i32; 2]; 2]>,
     backend: Box<dyn Backend>,
 }
 
@@ -56,29 +61,76 @@ impl Terrain {
     /// [`Error::OutOfMemory`]; errors of the device.
     pub fn new(device: &Device, points: &[[i32; 3]], lattice: &Lattice) -> Result<Self> {
         check_count("points", points.len() as u64, MAX_POINTS)?;
-        let [x, y, height] = lattice.scale;
-        if x != y {
-            let scale = x.min(y);
-            let square = Lattice { scale: [scale, scale, height], ..*lattice };
-            let moved: Result<Vec<_>> =
-                points.iter().map(|&point| square.nearest(lattice.position(point))).collect();
-            return Self::new(device, &moved?, &square);
+        if let Some(square) = with_equal_steps(lattice) {
+            return Self::new(device, &moved(points, lattice, &square)?, &square);
         }
         let num_points = points.len();
         let Some(gpu) = gpu_of!(device) else {
-            let corners = if num_points == 0 { [[0; 3]; 2] } else { bounds(points) };
-            let frame = TerrainFrame::new(*lattice, corners)?;
-            return Ok(Self {
-                frame,
-                num_points,
-                backend: Box::new(CpuPoints::new(points, frame.of_points())?),
-            });
+            let corners = (num_points > 0).then(|| bounds(points));
+            let frame = TerrainFrame::new(*lattice, corners.unwrap_or_default())?;
+            let sorted = CpuPoints::new(points, frame.of_points())?;
+            return Ok(Self { frame, num_points, corners: corners.map(plane), backend: Box::new(sorted) });
         };
         let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
         let points = Buffer::from_slice(&stream, points, "points of a terrain")?;
         let terrain = Self::new_on(&stream, &mut workspace, &points, lattice)?;
         stream.synchronize()?;
         Ok(terrain)
+    }
+
+    /// Reads the points of a source, which may be more than the memory of the device or of the host holds. They are stored in blocks, in a
+    /// temporary file if they exceed [`TerrainOptions::host_bytes`]; rasters are computed in windows, and equal those of [`new`](Self::new).
+    /// `progress` hears of the phase "points".
+    ///
+    /// ```
+    /// use kauri::terrain::{Method, RasterGrid, Terrain, TerrainOptions};
+    /// use kauri::{Device, Lattice, Result};
+    /// let lattice = Lattice { scale: [0.01; 3], offset: [0.0; 3] };
+    /// let chunks = (0..100).map(|x| -> Result<Vec<[i32; 3]>> { Ok((0..100).map(|y| [100 * x, 100 * y, x + y]).collect()) });
+    /// let mut progress = |_| std::ops::ControlFlow::Continue(());
+    /// let options = TerrainOptions::default();
+    /// let terrain = Terrain::read(&Device::cpu(), chunks, &lattice, &options, &mut progress)?;
+    /// let grid = RasterGrid::covering([[0.0; 2], [99.0; 2]], 1.0)?;
+    /// let raster = terrain.raster(&grid, &Method::Tin { max_edge: 10.0 })?;
+    /// assert!((raster.value(0, 98) - 0.01).abs() < 1e-6);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::CoordinateTooLarge`] for a point that is 2^27 steps or more away from the first one along x or y; the errors of the source and of
+    /// [`new`](Self::new); [`Error::Io`] with the folder of the temporary file; [`Error::Stopped`] if `progress` stopped the call.
+    pub fn read(
+        device: &Device,
+        mut source: impl PointSource<Point = [i32; 3]>,
+        lattice: &Lattice,
+        options: &TerrainOptions,
+        progress: &mut dyn Progress,
+    ) -> Result<Self> {
+        let square = with_equal_steps(lattice);
+        let folder = options.folder.clone().unwrap_or_else(std::env::temp_dir);
+        let host_bytes = options.host_bytes.unwrap_or_else(|| memory::available().unwrap_or(u64::MAX) / 2);
+        let device_bytes = match (options.device_bytes, gpu_of!(device)) {
+            (Some(bytes), _) => bytes,
+            (None, Some(gpu)) => gpu.free_memory()? / 2,
+            (None, None) => host_bytes / 2,
+        };
+        let (mut frame, mut store) = (None, PointStore::new(host_bytes, &folder));
+        read_chunks(&mut source, progress, &mut |chunk, _| {
+            let moved = square.map(|square| moved(chunk, lattice, &square)).transpose()?;
+            let chunk = moved.as_deref().unwrap_or(chunk);
+            let Some(&first) = chunk.first() else { return Ok(()) };
+            let frame = frame.get_or_insert_with(|| TerrainFrame::around(square.unwrap_or(*lattice), first));
+            frame.check(bounds(chunk))?;
+            store.append(chunk)
+        })?;
+        let frame = frame.unwrap_or_else(|| TerrainFrame::around(*lattice, [0; 3]));
+        let points = TiledPoints::new(device, frame, store, device_bytes)?;
+        Ok(Self {
+            frame,
+            num_points: points.num_points(),
+            corners: points.corners(),
+            backend: Box::new(points),
+        })
     }
 
     /// Sorts points in device memory, as [`new`](Self::new) sorts points of the host. Waits for the bounds of the points, and not for the
@@ -98,15 +150,23 @@ impl Terrain {
         if x != y {
             return Err(Error::UnequalSteps { x, y });
         }
-        let corners = if points.is_empty() { [[0; 3]; 2] } else { bounds_on(stream, workspace, points)? };
-        let frame = TerrainFrame::new(*lattice, corners)?;
-        let sorted = GpuPoints::new(stream, workspace, points, frame.of_points(), corners)?;
-        Ok(Self { frame, num_points: points.len(), backend: Box::new(sorted) })
+        let some = !points.is_empty();
+        let corners = some.then(|| bounds_on(stream, workspace, points)).transpose()?;
+        let frame = TerrainFrame::new(*lattice, corners.unwrap_or_default())?;
+        let sorted =
+            GpuPoints::new(stream, workspace, points, frame.of_points(), corners.unwrap_or_default())?;
+        let (num_points, corners) = (points.len(), corners.map(plane));
+        Ok(Self { frame, num_points, corners, backend: Box::new(sorted) })
     }
 
     /// Returns the number of points.
     pub fn num_points(&self) -> usize {
         self.num_points
+    }
+
+    /// Returns the least and the greatest x and y of the points; `None` without points.
+    pub fn bounds(&self) -> Option<[[f64; 2]; 2]> {
+        self.corners.map(|corners| corners.map(|corner| self.frame.lattice.position(corner)))
     }
 
     /// Computes the value of each cell of a raster. Cells have no value where the method defines none, and all of them without points.
@@ -119,12 +179,44 @@ impl Terrain {
     /// of the device.
     pub fn raster(&self, grid: &RasterGrid, method: &Method) -> Result<Raster> {
         let (cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
-        let values = if self.num_points == 0 {
-            vec![f32::NAN; grid.len()]
-        } else {
-            self.backend.raster(&cells, &method)?
-        };
-        Ok(Raster::new(*grid, values))
+        Ok(Raster::new(*grid, self.values(&cells, &method)?))
+    }
+
+    fn values(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>> {
+        if self.num_points == 0 {
+            return memory::filled(cells.len(), f32::NAN, "cells of a raster");
+        }
+        self.backend.raster(cells, method)
+    }
+
+    /// Computes the raster in bands of up to `rows` rows, from north to south. Calls `visit` with the first row of each band and its values.
+    /// `progress` hears of the phase "cells".
+    ///
+    /// # Errors
+    /// The errors of [`raster`](Self::raster) and of `visit`; [`Error::OutOfRange`] for 0 rows; [`Error::Stopped`] if `progress` stopped the call.
+    pub fn for_each_band(
+        &self,
+        grid: &RasterGrid,
+        method: &Method,
+        rows: u32,
+        progress: &mut dyn Progress,
+        visit: &mut dyn FnMut(u32, &[f32]) -> Result<()>,
+    ) -> Result<()> {
+        check_range("rows of a band", rows, 1, u32::MAX.into())?;
+        let (cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
+        let mut step = Step { phase: "cells", done: 0, total: Some(grid.len() as u64), bytes: 0 };
+        for first_row in (0..cells.rows).step_by(rows as usize) {
+            if progress.report(step).is_break() {
+                return Err(Error::Stopped { phase: step.phase, done: step.done, total: step.total });
+            }
+            let band = Cells { first_row, rows: rows.min(cells.rows - first_row), ..cells };
+            visit(first_row, &self.values(&band, &method)?)?;
+            step.done += band.len() as u64;
+            step.bytes += size_of::<f32>() as u64 * band.len() as u64;
+        }
+        // The last report has everything done.
+        let _ = progress.report(step);
+        Ok(())
     }
 
     /// Computes the values of [`raster`](Self::raster) in device memory, in rows from the north-west corner. Waits for the number of
@@ -167,13 +259,12 @@ impl Terrain {
                 CellMethod::Statistic { statistic, radius2: frame.steps2("radius", radius)? }
             }
             Method::Nearest { radius } => {
-                CellMethod::WeightedNearest { k: 1, radius: frame.steps("radius", radius)?, power: 1 }
+                CellMethod::WeightedNearest { k: 1, radius2: frame.steps2("radius", radius)?, power: 1 }
             }
             Method::Idw { k, radius, power } => {
-                check_range("number of nearest points", k, 1, MAX_NEAREST.into())?;
+                check_range("number of nearest points", k, 1, MAX_NEAREST as u64)?;
                 check_power(power)?;
-                let radius = frame.steps("radius", radius)?;
-                CellMethod::WeightedNearest { k: k as usize, radius, power }
+                CellMethod::WeightedNearest { k, radius2: frame.steps2("radius", radius)?, power }
             }
             Method::Tin { max_edge } => CellMethod::Tin { max_edge2: frame.steps2("edge", max_edge)? },
             Method::NaturalNeighbor => CellMethod::NaturalNeighbor,
@@ -182,4 +273,20 @@ impl Terrain {
             }
         })
     }
+}
+
+/// Returns the corners without heights.
+fn plane(corners: [[i32; 3]; 2]) -> [[i32; 2]; 2] {
+    corners.map(|[x, y, _]| [x, y])
+}
+
+/// Returns the lattice with the smaller of both steps along x and y, if they differ.
+fn with_equal_steps(lattice: &Lattice) -> Option<Lattice> {
+    let [x, y, height] = lattice.scale;
+    (x != y).then(|| Lattice { scale: [x.min(y), x.min(y), height], ..*lattice })
+}
+
+/// Returns points on another lattice.
+fn moved(points: &[[i32; 3]], from: &Lattice, to: &Lattice) -> Result<Vec<[i32; 3]>> {
+    points.iter().map(|&point| to.nearest(from.position(point))).collect()
 }

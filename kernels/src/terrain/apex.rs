@@ -28,6 +28,12 @@ impl Vertex {
         Self { position, slot: NO_SLOT }
     }
 
+    /// Returns the slot, if it is a point.
+    #[inline(always)]
+    pub fn slot(&self) -> Option<u32> {
+        (self.slot != NO_SLOT).then_some(self.slot)
+    }
+
     /// Returns the vector from this vertex to another position.
     #[inline(always)]
     pub fn to(&self, position: [i32; 2]) -> [i32; 2] {
@@ -60,7 +66,7 @@ pub struct Apex {
 }
 
 impl Apex {
-    /// Starts a search to the left of the edge between two vertices at different positions.
+    /// Starts a search to the left of the edge between two vertices. If they are at one position, no point is found.
     #[inline(always)]
     pub fn new(from: Vertex, to: Vertex) -> Self {
         let edge = from.to(to.position);

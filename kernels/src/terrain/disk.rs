@@ -2,7 +2,9 @@
 //!
 //! Sums are sums of integers, so the order of the points does not matter.
 
-use super::tree::{Corners, Missing, NO_SLOT, Nearest, Points, Search, distance2, distance2_to_box};
+use super::tree::{
+    Corners, Missing, NO_SLOT, NOWHERE2, Nearest, Points, Search, distance2, distance2_to_box,
+};
 use cuda_std::float::sqrt_f64;
 
 /// The statistic of a launch.
@@ -39,14 +41,15 @@ struct Disk<'a, P> {
 #[inline(always)]
 pub unsafe fn statistic<P: Points>(
     points: &P,
-    position: [i32; 2],
+    position: Option<[i32; 2]>,
     radius2: i64,
     statistic: u32,
 ) -> Result<f64, Missing> {
-    points.check_disk(position.map(f64::from), sqrt_f64(radius2 as f64))?;
-    let (least, greatest) = (i32::MAX, i32::MIN);
+    let radius2 = if position.is_some() { radius2 } else { NOWHERE2 };
+    let (position, least, greatest) = (position.unwrap_or_default(), i32::MAX, i32::MIN);
     let mut disk = Disk { points, position, radius2, count: 0, least, greatest, sum: 0, sum2: 0 };
     points.search(None, &mut disk);
+    points.check_disk(position.map(f64::from), sqrt_f64(radius2 as f64))?;
     disk.value(statistic)
 }
 
@@ -120,19 +123,22 @@ const WEIGHT: f64 = (1_u64 << 40) as f64;
 #[inline(always)]
 pub unsafe fn weighted_disk<P: Points>(
     points: &P,
-    position: [i32; 2],
+    position: Option<[i32; 2]>,
     radius2: i64,
     power: u32,
 ) -> Result<f64, Missing> {
-    points.check_disk(position.map(f64::from), sqrt_f64(radius2 as f64))?;
     let mut nearest = Nearest::new(position, NO_SLOT, radius2);
     points.search(None, &mut nearest);
-    if nearest.slot == NO_SLOT {
+    let is_found = nearest.slot != NO_SLOT;
+    let (position, nearest2) = (position.unwrap_or_default(), nearest.distance2);
+    let within2 = if is_found { radius2 } else { NOWHERE2 };
+    let mut disk =
+        WeightedDisk { points, position, radius2: within2, nearest2, power, weights: 0, weighted: 0 };
+    points.search(is_found.then_some(nearest.slot), &mut disk);
+    points.check_disk(position.map(f64::from), sqrt_f64(radius2 as f64))?;
+    if !is_found {
         return Err(Missing::NoValue);
     }
-    let nearest2 = nearest.distance2;
-    let mut disk = WeightedDisk { points, position, radius2, nearest2, power, weights: 0, weighted: 0 };
-    points.search(Some(nearest.slot), &mut disk);
     Ok(to_f64(disk.weighted) / to_f64(disk.weights as i128))
 }
 
@@ -164,7 +170,7 @@ impl<P: Points> Search for WeightedDisk<'_, P> {
 
 /// Returns `(nearest / distance)^power` of two squared distances, 1 if they are equal.
 #[inline(always)]
-fn relative_weight(nearest2: f64, distance2: f64, power: u32) -> f64 {
+pub(super) fn relative_weight(nearest2: f64, distance2: f64, power: u32) -> f64 {
     if nearest2 == distance2 {
         return 1.0;
     }
@@ -174,40 +180,6 @@ fn relative_weight(nearest2: f64, distance2: f64, power: u32) -> f64 {
         weight *= ratio2;
     }
     weight
-}
-
-/// Returns the average of the nearest points of a position within a radius, weighted by inverse distance, in steps. `row` returns their squared
-/// distances and slots, the nearest first; infinite distances follow the last one of less than `k`.
-///
-/// # Safety
-/// The row has slots of the points.
-#[inline(always)]
-pub unsafe fn weighted_row<P: Points>(
-    points: &P,
-    position: [i32; 2],
-    (k, radius, power): (usize, f64, u32),
-    row: impl Fn(usize) -> (f64, u32),
-) -> Result<f64, Missing> {
-    let ((nearest2, first), last2) = (row(0), row(k - 1).0);
-    let all_within = if last2 == f64::INFINITY { radius } else { sqrt_f64(last2) };
-    points.check_disk(position.map(f64::from), all_within)?;
-    if nearest2 == f64::INFINITY {
-        return Err(Missing::NoValue);
-    }
-    let reference = f64::from(points.height(first));
-    let (mut weighted, mut weights) = (0.0, 1.0);
-    let mut i = 1;
-    while i < k {
-        let (distance2, slot) = row(i);
-        if distance2 == f64::INFINITY {
-            break;
-        }
-        let weight = relative_weight(nearest2, distance2, power);
-        weights += weight;
-        weighted += weight * (f64::from(points.height(slot)) - reference);
-        i += 1;
-    }
-    Ok(reference + weighted / weights)
 }
 
 /// Rounds an integer to a float, in two steps.

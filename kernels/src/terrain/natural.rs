@@ -6,7 +6,7 @@
 //! neighbor, so no list is needed.
 
 use super::apex::{Apex, Vertex};
-use super::tree::{Missing, Points};
+use super::tree::{Lanes, Missing, Points};
 use super::triangles::nearest;
 
 /// Returns the height at a position in steps, or [`Missing::NoValue`] unless it is a point or strictly inside of the triangulation. If only
@@ -15,48 +15,59 @@ use super::triangles::nearest;
 /// # Safety
 /// As [`Points::search`].
 #[inline(always)]
-pub unsafe fn natural_neighbor<P: Points>(points: &P, position: [i32; 2]) -> Result<f64, Missing> {
-    let center = Vertex::at(position);
-    let (first, distance2) = nearest(points, position, None, center.slot)?;
-    let reference = f64::from(points.height(first.slot));
-    if distance2 == 0 {
-        return Ok(reference);
-    }
-    // The neighbors in counterclockwise order, and the corners of the new cell, relative to the position.
-    let (mut previous, mut current) = (first, first);
-    let mut last_corner = [0.0; 2];
+pub unsafe fn natural_neighbor<P: Points>(points: &P, position: Option<[i32; 2]>) -> Result<f64, Missing> {
+    let center = Vertex::at(position.unwrap_or_default());
+    let found = nearest(points, position, None, center.slot);
+    let (first, distance2) = found.unwrap_or((center, 0));
+    let mut height = found.map(|(first, _)| f64::from(points.height(first.slot)));
+    let reference = height.unwrap_or_default();
+    let mut is_running = distance2 > 0;
+    // Three neighbors in counterclockwise order, and the corners of the new cell between them, relative to the position.
+    let (mut previous, mut current, mut next) = (first, first, first);
+    let [mut last_corner, mut corner] = [[0.0; 2]; 2];
+    // Around the current neighbor: the edge whose triangle is next, and the corner of the region before.
+    let (mut is_inner, mut edge_end, mut at, mut area) = (false, first, [0.0; 2], 0.0);
     let (mut weighted, mut weights) = (0.0, 0.0);
-    loop {
-        let (next, corner) = third(points, center, current)?;
-        if previous != current {
-            let offset = center.to(current.position).map(f64::from);
-            let mut area = cross(last_corner, corner);
-            let (mut edge_end, mut at) = (next, corner);
-            while edge_end != previous {
-                let (apex, circumcenter) = third(points, current, edge_end)?;
-                let old_corner = [offset[0] + circumcenter[0], offset[1] + circumcenter[1]];
-                area += cross(at, old_corner);
-                (edge_end, at) = (apex, old_corner);
-            }
-            area += cross(at, last_corner);
-            weights += area;
-            weighted += area * (f64::from(points.height(current.slot)) - reference);
-            if current == first {
-                return Ok(reference + weighted / weights);
-            }
+    while P::Lanes::any(is_running) {
+        let (from, to) = if is_inner { (current, edge_end) } else { (center, current) };
+        let mut apex = Apex::new(from, if is_running { to } else { from });
+        points.search(to.slot(), &mut apex);
+        if !is_running {
+            continue;
         }
-        (previous, current, last_corner) = (current, next, corner);
+        let found = apex.vertex().and_then(|vertex| apex.check_circle(points).map(|()| vertex));
+        let (vertex, circumcenter) = match found {
+            Ok(vertex) => (vertex, apex.center()),
+            Err(missing) => {
+                height = Err(missing);
+                is_running = false;
+                continue;
+            }
+        };
+        let mut is_finished = !is_inner && previous == current;
+        if is_inner {
+            let offset = center.to(current.position).map(f64::from);
+            let old_corner = [offset[0] + circumcenter[0], offset[1] + circumcenter[1]];
+            area += cross(at, old_corner);
+            (edge_end, at) = (vertex, old_corner);
+            if edge_end == previous {
+                area += cross(at, last_corner);
+                weights += area;
+                weighted += area * (f64::from(points.height(current.slot)) - reference);
+                is_running = current != first;
+                height = Ok(reference + weighted / weights);
+                is_finished = true;
+            }
+        } else {
+            (next, corner) = (vertex, circumcenter);
+            (edge_end, at, area) = (next, corner, cross(last_corner, corner));
+        }
+        is_inner = !is_finished;
+        if is_finished {
+            (previous, current, last_corner) = (current, next, corner);
+        }
     }
-}
-
-/// Returns the third corner of the triangle to the left of an edge, and its circumcenter relative to the start of the edge.
-#[inline(always)]
-unsafe fn third<P: Points>(points: &P, from: Vertex, to: Vertex) -> Result<(Vertex, [f64; 2]), Missing> {
-    let mut apex = Apex::new(from, to);
-    points.search(Some(to.slot), &mut apex);
-    let vertex = apex.vertex()?;
-    apex.check_circle(points)?;
-    Ok((vertex, apex.center()))
+    height
 }
 
 #[inline(always)]

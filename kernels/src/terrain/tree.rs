@@ -1,17 +1,85 @@
-//! Searches in a bucket index over positions, by one thread each, on every device.
+//! Searches in a bucket index over positions.
+//!
+//! On a GPU the searches of a warp go through the tree together: a node is entered if any lane wants to, and each lane looks at every point of a
+//! bucket. The searches of a warp are near each other, so most of these points matter to most lanes, and no lane waits for another
+//! (packet traversal: Wald, Slusallek, Benthin, Wagner 2001). On the CPU a search is alone.
 //!
 //! A search starts at the root, or at the bucket of a point and climbs from there: the siblings on the path are pending from the beginning.
-//! A bit of the level marks a pending sibling. Its box is compared with the bound when its turn comes, because the bound shrinks meanwhile.
+//! A bit of the level marks a pending sibling. Its box is compared with the bounds when its turn comes, because bounds shrink meanwhile.
 
 use crate::block::tile::load_16;
 use crate::query::buckets::{BucketLayout, Index};
+use crate::warp::shuffle::shuffle_idx;
 use cuda_std::prelude::*;
 
 /// The least and the greatest corner of a box, borders included.
 pub type Corners = [[i32; 2]; 2];
 
+/// The searches that go through a tree together.
+pub trait Lanes {
+    /// True if the condition holds for any of the searches.
+    ///
+    /// # Safety
+    /// All searches call it.
+    unsafe fn any(condition: bool) -> bool;
+    /// True if the first condition holds for more searches than the second one.
+    ///
+    /// # Safety
+    /// All searches call it.
+    unsafe fn more(first: bool, second: bool) -> bool;
+    /// Returns the number of the first search that has one.
+    ///
+    /// # Safety
+    /// All searches call it.
+    unsafe fn first(number: Option<u32>) -> Option<u32>;
+}
+
+/// The searches of the lanes of a warp.
+pub struct Warp;
+
+impl Lanes for Warp {
+    #[inline(always)]
+    unsafe fn any(condition: bool) -> bool {
+        warp::warp_vote_any(warp::FULL_MASK, condition)
+    }
+
+    #[inline(always)]
+    unsafe fn more(first: bool, second: bool) -> bool {
+        let [first, second] =
+            [first, second].map(|condition| warp::warp_vote_ballot(warp::FULL_MASK, condition).count_ones());
+        first > second
+    }
+
+    #[inline(always)]
+    unsafe fn first(number: Option<u32>) -> Option<u32> {
+        let lanes = warp::warp_vote_ballot(warp::FULL_MASK, number.is_some());
+        let first = shuffle_idx(number.unwrap_or(0), lanes.trailing_zeros() & 31);
+        (lanes != 0).then_some(first)
+    }
+}
+
+/// One search.
+pub struct Alone;
+
+impl Lanes for Alone {
+    unsafe fn any(condition: bool) -> bool {
+        condition
+    }
+
+    unsafe fn more(first: bool, second: bool) -> bool {
+        first && !second
+    }
+
+    unsafe fn first(number: Option<u32>) -> Option<u32> {
+        number
+    }
+}
+
 /// The points of a cloud, or some of them, with heights.
 pub trait Points: Copy {
+    /// The searches that go together.
+    type Lanes: Lanes;
+
     /// Returns the position of a slot.
     ///
     /// # Safety
@@ -25,7 +93,7 @@ pub trait Points: Copy {
     /// Visits every point that may be within the search's bound. Slot `start` is a hint where the first ones are.
     ///
     /// # Safety
-    /// There is a slot `start`.
+    /// There is a slot `start`; all lanes call it.
     unsafe fn search<S: Search>(&self, start: Option<u32>, search: &mut S);
     /// True if these are all points of the cloud between two corners.
     fn covers(&self, corners: [[f64; 2]; 2]) -> bool;
@@ -109,6 +177,8 @@ impl Known {
 }
 
 impl Points for DevicePoints<'_> {
+    type Lanes = Warp;
+
     #[inline(always)]
     unsafe fn position(&self, slot: u32) -> [i32; 2] {
         self.index.position(slot)
@@ -121,7 +191,7 @@ impl Points for DevicePoints<'_> {
 
     #[inline(always)]
     unsafe fn search<S: Search>(&self, start: Option<u32>, search: &mut S) {
-        search_tree(&self.index, start, search);
+        search_tree::<Warp, _, _>(&self.index, start, search);
     }
 
     #[inline(always)]
@@ -167,16 +237,16 @@ pub trait Search {
 /// Visits every point of a tree that may be within the search's bound, from the bucket of slot `start`, or from the root if that is `None`.
 ///
 /// # Safety
-/// The tree has a slot `start`.
+/// The tree has a slot `start`; all lanes call it.
 #[inline(always)]
-pub unsafe fn search_tree<T: PointTree, S: Search>(tree: &T, start: Option<u32>, search: &mut S) {
+pub unsafe fn search_tree<L: Lanes, T: PointTree, S: Search>(tree: &T, start: Option<u32>, search: &mut S) {
     let layout = tree.layout();
     if layout.num_slots == 0 {
         return;
     }
     // The path code of a node is 1 for the root; below the leading bit, one bit for each level, 1 for right.
     let (mut code, mut level, mut pending) = (1_u32, 0_u32, 0_u32);
-    if let Some(slot) = start {
+    if let Some(slot) = L::first(start) {
         level = layout.levels;
         code = 1 << level | layout.bucket_of(slot);
         pending = (1 << level) - 1;
@@ -193,13 +263,15 @@ pub unsafe fn search_tree<T: PointTree, S: Search>(tree: &T, start: Option<u32>,
             }
         } else {
             let [left, right] = [false, true].map(|is_right| search.key(tree.child(code - 1, is_right)));
-            let (enters_left, enters_right) = (left <= search.bound(), right <= search.bound());
+            let (wants_left, wants_right) = (left <= search.bound(), right <= search.bound());
+            let (enters_left, enters_right) = (L::any(wants_left), L::any(wants_right));
             is_entered = enters_left | enters_right;
             if is_entered {
+                let right_first = L::more(wants_right && !(left <= right), wants_left && !(right < left));
                 if enters_left & enters_right {
                     pending |= 1 << level;
                 }
-                let is_right = enters_right && (!enters_left || right < left);
+                let is_right = enters_right && (!enters_left || right_first);
                 code = 2 * code + u32::from(is_right);
                 level += 1;
             }
@@ -213,7 +285,7 @@ pub unsafe fn search_tree<T: PointTree, S: Search>(tree: &T, start: Option<u32>,
             code = (code >> (level - above - 1)) ^ 1;
             level = above + 1;
             let key = search.key(tree.child(code / 2 - 1, code % 2 == 1));
-            is_entered = key <= search.bound();
+            is_entered = L::any(key <= search.bound());
         }
     }
 }
@@ -230,14 +302,19 @@ pub struct Nearest {
     pub distance2: i64,
 }
 
+/// A squared distance that no point is within.
+pub const NOWHERE2: i64 = -1;
+
 /// Stands for no point.
 pub const NO_SLOT: u32 = u32::MAX;
 
 impl Nearest {
-    /// Starts a search for the point nearest to `position` and within `distance2`, other than that of slot `excluded`.
+    /// Starts a search for the point nearest to `position` and within `distance2`, other than that of slot `excluded`. Without a position
+    /// none is found.
     #[inline(always)]
-    pub fn new(position: [i32; 2], excluded: u32, distance2: i64) -> Self {
-        Self { position, excluded, slot: NO_SLOT, distance2 }
+    pub fn new(position: Option<[i32; 2]>, excluded: u32, distance2: i64) -> Self {
+        let distance2 = if position.is_some() { distance2 } else { NOWHERE2 };
+        Self { position: position.unwrap_or_default(), excluded, slot: NO_SLOT, distance2 }
     }
 }
 

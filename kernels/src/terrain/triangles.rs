@@ -1,19 +1,19 @@
 //! The Delaunay triangle that contains a position.
 
 use super::apex::{Apex, Vertex, cross};
-use super::tree::{Missing, NO_SLOT, Nearest, Points, distance2};
+use super::tree::{Lanes, Missing, NO_SLOT, Nearest, Points, distance2};
 
 /// A triangle of the Delaunay triangulation, counterclockwise; the first vertex has the least slot.
 pub type Triangle = [Vertex; 3];
 
-/// Returns the nearest point to a position, other than that of slot `excluded`, and its squared distance.
+/// Returns the nearest point to a position, other than that of slot `excluded`, and its squared distance. Without a position there is none.
 ///
 /// # Safety
 /// As [`Points::search`].
 #[inline(always)]
 pub unsafe fn nearest<P: Points>(
     points: &P,
-    position: [i32; 2],
+    position: Option<[i32; 2]>,
     start: Option<u32>,
     excluded: u32,
 ) -> Result<(Vertex, i64), Missing> {
@@ -46,29 +46,34 @@ pub fn is_right(a: Vertex, b: Vertex, position: [i32; 2]) -> bool {
 /// # Safety
 /// As [`Points::search`].
 #[inline(always)]
-pub unsafe fn locate<P: Points>(points: &P, position: [i32; 2]) -> Result<Triangle, Missing> {
+pub unsafe fn locate<P: Points>(points: &P, position: Option<[i32; 2]>) -> Result<Triangle, Missing> {
+    let (mut is_walking, position) = (position.is_some(), position.unwrap_or_default());
     let (mut a, mut b) = (Vertex::at(position), Vertex::at(position));
     // The nearest point, then the nearest to that: an edge between nearest points is in the triangulation.
     for _ in 0..2 {
-        let start = (b.slot != NO_SLOT).then_some(b.slot);
-        (a, b) = (b, nearest(points, b.position, start, b.slot)?.0);
+        match nearest(points, is_walking.then_some(b.position), b.slot(), b.slot) {
+            Ok((near, _)) => (a, b) = (b, near),
+            Err(_) => is_walking = false,
+        }
     }
     if is_right(a, b, position) {
         (a, b) = (b, a);
     }
-    loop {
-        let mut apex = Apex::new(a, b);
-        points.search(Some(a.slot), &mut apex);
-        let c = apex.vertex()?;
-        if is_right(b, c, position) {
-            a = c;
-        } else if is_right(c, a, position) {
-            b = c;
-        } else {
-            apex.check_circle(points)?;
-            return Ok(from_least([a, b, c]));
+    let mut triangle = Err(Missing::NoValue);
+    while P::Lanes::any(is_walking) {
+        let mut apex = Apex::new(a, if is_walking { b } else { a });
+        points.search(a.slot(), &mut apex);
+        match apex.vertex() {
+            Ok(c) if is_right(b, c, position) => a = c,
+            Ok(c) if is_right(c, a, position) => b = c,
+            Ok(c) => {
+                triangle = apex.check_circle(points).map(|()| from_least([a, b, c]));
+                is_walking = false;
+            }
+            Err(_) => is_walking = false,
         }
     }
+    triangle
 }
 
 /// Rotates a triangle so that its first vertex has the least slot.
@@ -104,10 +109,15 @@ fn edges_are_within([a, b, c]: Triangle, max_edge2: i64) -> bool {
 /// # Safety
 /// As [`Points::search`].
 #[inline(always)]
-pub unsafe fn linear<P: Points>(points: &P, position: [i32; 2], max_edge2: i64) -> Result<f64, Missing> {
+pub unsafe fn linear<P: Points>(
+    points: &P,
+    position: Option<[i32; 2]>,
+    max_edge2: i64,
+) -> Result<f64, Missing> {
     let triangle = locate(points, position)?;
     if !edges_are_within(triangle, max_edge2) {
         return Err(Missing::NoValue);
     }
-    Ok(interpolate(triangle, triangle.map(|corner| points.height(corner.slot)), position))
+    let heights = triangle.map(|corner| points.height(corner.slot));
+    Ok(interpolate(triangle, heights, position.unwrap_or_default()))
 }

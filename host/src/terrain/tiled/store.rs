@@ -1,0 +1,230 @@
+//! Points in blocks, in host memory or in a temporary file.
+//!
+//! Points arrive in any order. A run of them is sorted by block and appended. A block is a square of the lattice that is aligned in Z-order,
+//! so the blocks one after another have the points in Z-order. Its points are read from all runs that have some.
+
+use super::hull::hull;
+use crate::error::{Error, Result};
+use crate::memory::{self, file_part::FilePart};
+use crate::parallel::{self, Ranges};
+use crate::primitives::cpu::bounds::bounds;
+use kauri_kernels::terrain::order::code;
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+/// Points of a run.
+const RUN_POINTS: usize = 1 << 24;
+/// Average number of points of a block in the first run.
+const BLOCK_POINTS: usize = 1 << 14;
+/// The label of memory for points.
+const POINTS: &str = "points of a terrain";
+
+/// A block that has points.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// The number of points in the blocks before.
+    pub(super) begin: u32,
+    pub(super) len: u32,
+    /// The bounding box of the points.
+    pub(super) corners: [[i32; 2]; 2],
+    pieces: Vec<Piece>,
+}
+
+/// The points of a block in one run.
+#[derive(Debug)]
+struct Piece {
+    run: u32,
+    begin: u32,
+    len: u32,
+}
+
+/// Where the points of a run are.
+enum Run {
+    Memory(Vec<[i32; 3]>),
+    /// From this item of the file on.
+    File(usize),
+}
+
+/// Points in blocks.
+pub(in crate::terrain) struct PointStore {
+    /// Memory for points; more are written to a file.
+    host_bytes: u64,
+    folder: PathBuf,
+    file: Option<File>,
+    runs: Vec<Run>,
+    /// Bits of codes within a block; known from the first run on.
+    shift: Option<u32>,
+    /// The blocks by the bits above.
+    blocks: BTreeMap<u64, Block>,
+    num_points: usize,
+    /// The points of the next run.
+    pending: Vec<[i32; 3]>,
+    hull: Vec<[i32; 3]>,
+}
+
+impl PointStore {
+    /// Creates an empty store that takes up to `host_bytes` bytes, and more in a temporary file in `folder`.
+    pub(in crate::terrain) fn new(host_bytes: u64, folder: &Path) -> Self {
+        Self {
+            host_bytes,
+            folder: folder.into(),
+            file: None,
+            runs: Vec::new(),
+            shift: None,
+            blocks: BTreeMap::new(),
+            num_points: 0,
+            pending: Vec::new(),
+            hull: Vec::new(),
+        }
+    }
+
+    /// Adds points.
+    pub(in crate::terrain) fn append(&mut self, mut points: &[[i32; 3]]) -> Result<()> {
+        while !points.is_empty() {
+            let len = points.len().min(RUN_POINTS - self.pending.len());
+            memory::reserve_more(&mut self.pending, len, POINTS)?;
+            self.pending.extend_from_slice(&points[..len]);
+            points = &points[len..];
+            if self.pending.len() == RUN_POINTS {
+                self.finish_run()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sorts the pending points, and moves them to a run.
+    fn finish_run(&mut self) -> Result<()> {
+        let mut points = std::mem::take(&mut self.pending);
+        if points.is_empty() {
+            return Ok(());
+        }
+        let prefix = |point: &[i32; 3], shift: u32| code([point[0], point[1]]) >> shift;
+        points.par_sort_unstable_by_key(|point| prefix(point, 0));
+        let shift = *self.shift.get_or_insert_with(|| {
+            let num_blocks = |shift| points.chunk_by(|a, b| prefix(a, shift) == prefix(b, shift)).count();
+            (0..u64::BITS)
+                .step_by(2)
+                .find(|&shift| points.len() / num_blocks(shift) >= BLOCK_POINTS)
+                .unwrap_or(62)
+        });
+        let (run, mut begin) = (self.runs.len() as u32, 0);
+        for points in points.chunk_by(|a, b| prefix(a, shift) == prefix(b, shift)) {
+            let len = points.len() as u32;
+            let [low, high] = bounds(points).map(|[x, y, _]| [x, y]);
+            let block = self.blocks.entry(prefix(&points[0], shift)).or_insert_with(|| Block {
+                begin: 0,
+                len: 0,
+                corners: [low, high],
+                pieces: Vec::new(),
+            });
+            block.len += len;
+            let corners = [block.corners[0], block.corners[1], low, high];
+            block.corners = bounds(&corners);
+            block.pieces.push(Piece { run, begin, len });
+            begin += len;
+        }
+        self.num_points += points.len();
+        self.hull.extend(hull(&points));
+        self.hull = hull(&self.hull);
+        self.runs.push(Run::Memory(points));
+        if size_of::<[i32; 3]>() as u64 * self.num_points as u64 > self.host_bytes {
+            self.move_to_file()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the runs in memory to the file.
+    fn move_to_file(&mut self) -> Result<()> {
+        let error = |source: std::io::Error| Error::Io { path: self.folder.clone(), source };
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile_in(&self.folder).map_err(error)?);
+        }
+        let file = self.file.as_ref().expect("the file was created");
+        let part = FilePart { file, path: &self.folder, begin: 0 };
+        let mut first = 0;
+        for run in &mut self.runs {
+            match run {
+                // All runs but the last are as long.
+                Run::File(_) => first += RUN_POINTS,
+                Run::Memory(points) => {
+                    part.write(first, points)?;
+                    let next = first + points.len();
+                    *run = Run::File(first);
+                    first = next;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the input. Returns the blocks in order.
+    pub(super) fn finish(mut self) -> Result<StoredPoints> {
+        self.finish_run()?;
+        let Self { folder, file, runs, shift, blocks, num_points, hull, .. } = self;
+        let mut begin = 0;
+        let mut blocks: Vec<Block> = blocks.into_values().collect();
+        for block in &mut blocks {
+            block.begin = begin;
+            begin += block.len;
+        }
+        let side = 1 << (shift.unwrap_or(0) / 2);
+        Ok(StoredPoints { folder, file, runs, blocks, num_points, hull, side })
+    }
+}
+
+/// Points in blocks, all of which are known.
+pub(super) struct StoredPoints {
+    folder: PathBuf,
+    file: Option<File>,
+    runs: Vec<Run>,
+    /// The blocks in Z-order.
+    pub(super) blocks: Vec<Block>,
+    pub(super) num_points: usize,
+    /// The corners of the convex hull.
+    pub(super) hull: Vec<[i32; 3]>,
+    /// The side of a block.
+    pub(super) side: i64,
+}
+
+impl StoredPoints {
+    /// Returns the numbers of the blocks that have points between two corners, and the number of their points.
+    pub(super) fn blocks_between(&self, [low, high]: [[i64; 2]; 2]) -> (Vec<usize>, usize) {
+        let touches = |block: &Block| {
+            (0..2).all(|axis| {
+                i64::from(block.corners[0][axis]) <= high[axis]
+                    && low[axis] <= i64::from(block.corners[1][axis])
+            })
+        };
+        let chosen: Vec<usize> = (0..self.blocks.len()).filter(|&i| touches(&self.blocks[i])).collect();
+        let num_points = chosen.iter().map(|&i| self.blocks[i].len as usize).sum();
+        (chosen, num_points)
+    }
+
+    /// Returns the points of blocks, block after block.
+    pub(super) fn read(&self, blocks: &[usize]) -> Result<Vec<[i32; 3]>> {
+        let parts = Ranges::new(blocks.len(), 1).map(|range| self.read_block(blocks[range.start]));
+        parallel::joined(parts.into_iter().collect::<Result<_>>()?, POINTS)
+    }
+
+    /// Returns the points of a block.
+    pub(super) fn read_block(&self, block: usize) -> Result<Vec<[i32; 3]>> {
+        let block = &self.blocks[block];
+        let mut points = memory::vec_with_capacity(block.len as usize, POINTS)?;
+        for &Piece { run, begin, len } in &block.pieces {
+            let (begin, len) = (begin as usize, len as usize);
+            match (&self.runs[run as usize], &self.file) {
+                (Run::Memory(run), _) => points.extend_from_slice(&run[begin..begin + len]),
+                (&Run::File(first), Some(file)) => {
+                    let end = points.len();
+                    points.resize(end + len, [0; 3]);
+                    let part = FilePart { file, path: &self.folder, begin: 0 };
+                    part.read(first + begin, &mut points[end..])?;
+                }
+                (Run::File(_), None) => unreachable!("runs in a file have a file"),
+            }
+        }
+        Ok(points)
+    }
+}
