@@ -241,9 +241,6 @@ pub trait Search {
 #[inline(always)]
 pub unsafe fn search_tree<L: Lanes, T: PointTree, S: Search>(tree: &T, start: Option<u32>, search: &mut S) {
     let layout = tree.layout();
-    if layout.num_slots == 0 {
-        return;
-    }
     // The path code of a node is 1 for the root; below the leading bit, one bit for each level, 1 for right.
     let (mut code, mut level, mut pending) = (1_u32, 0_u32, 0_u32);
     if let Some(slot) = L::first(start) {

@@ -2,6 +2,7 @@
 
 use super::apex::{Apex, Vertex, cross};
 use super::tree::{Lanes, Missing, NO_SLOT, Nearest, Points, distance2};
+use crate::thread::words::computed;
 
 /// A triangle of the Delaunay triangulation, counterclockwise; the first vertex has the least slot.
 pub type Triangle = [Vertex; 3];
@@ -50,11 +51,13 @@ pub unsafe fn locate<P: Points>(points: &P, position: Option<[i32; 2]>) -> Resul
     let (mut is_walking, position) = (position.is_some(), position.unwrap_or_default());
     let (mut a, mut b) = (Vertex::at(position), Vertex::at(position));
     // The nearest point, then the nearest to that: an edge between nearest points is in the triangulation.
-    for _ in 0..2 {
-        match nearest(points, is_walking.then_some(b.position), b.slot(), b.slot) {
-            Ok((near, _)) => (a, b) = (b, near),
-            Err(_) => is_walking = false,
-        }
+    // The number is computed, so that the loop is not unrolled.
+    for _ in 0..computed(2_u32) {
+        let near = nearest(points, is_walking.then_some(b.position), b.slot(), b.slot);
+        let (is_found, near) = (near.is_ok(), near.map_or(b, |(near, _)| near));
+        // Without this the compiler gives lanes that found no point a copy of the next search.
+        is_walking = computed(u32::from(is_walking && is_found)) != 0;
+        (a, b) = (b, near);
     }
     if is_right(a, b, position) {
         (a, b) = (b, a);
