@@ -15,8 +15,8 @@ const MAX_DIFFERENCE: i32 = 1 << 30;
 /// Returns the Delaunay triangles of points with integer coordinates, as ids of their corners counterclockwise.
 ///
 /// No point is strictly inside of the circumcircle of a triangle: predicates are exact. Of points on one circle without a point inside, the
-/// first one in Z-order is a corner of all of their triangles, so the result is unique. Points at one position count as the one with the least id. A
-/// triangle begins with its first corner in Z-order, and triangles are sorted by it. There are no triangles if there are fewer than three positions, or
+/// first one along the Hilbert curve is a corner of all of their triangles, so the result is unique. Points at one position count as the one with the least id. A
+/// triangle begins with its first corner along the Hilbert curve, and triangles are sorted by it. There are no triangles if there are fewer than three positions, or
 /// all of them are on a line.
 ///
 /// The star of each point is found alone, by searches for the third corner of each triangle in a tree over the points. Coordinates of another

@@ -1,5 +1,8 @@
-//! The order of points: the Z-order of the integers of their lattice, so that of any two points the same one is first, whatever other points
-//! there are.
+//! The order of points: along the Hilbert curve over the integers of their lattice, so that of any two points the same one is first, whatever other
+//! points there are.
+//!
+//! Consecutive points are near each other. In Z-order, runs of points cross gaps of the curve: of 2.9M points the 12 nearest then took 54
+//! buckets.
 
 use crate::join::curve::Curve;
 use crate::policy::PER_ITEM_THREADS;
@@ -25,16 +28,32 @@ impl Frame {
     }
 }
 
-/// Returns the code of x and y.
+/// Returns the code of x and y. Points in a square that is aligned to a power of two have the same high bits.
 #[inline(always)]
 pub fn code(point: [i32; 2]) -> u64 {
-    Curve::ZOrder.code(point.map(|coordinate| (coordinate ^ i32::MIN) as u32), 2, u32::BITS)
+    Curve::Hilbert.code(point.map(|coordinate| (coordinate ^ i32::MIN) as u32), 2, u32::BITS)
 }
 
-/// Returns x and y of a code.
+/// Returns x and y of a code (Skilling 2004, *Programming the Hilbert curve*).
 #[inline(always)]
 pub fn decoded(code: u64) -> [i32; 2] {
-    [code >> 1, code].map(|bits| compact(bits) as i32 ^ i32::MIN)
+    let [mut x, mut y] = [compact(code >> 1), compact(code)];
+    // Undo the Gray code, then the swaps and mirrors from the lowest bit on.
+    (x, y) = (x ^ y >> 1, y ^ x);
+    let mut bit = 1;
+    while bit < u32::BITS {
+        let below = (1 << bit) - 1;
+        let mut swapped = (x ^ y) & below;
+        if y >> bit & 1 == 1 {
+            x ^= below;
+        } else {
+            (x, y) = (x ^ swapped, y ^ swapped);
+        }
+        swapped = if x >> bit & 1 == 1 { below } else { 0 };
+        x ^= swapped;
+        bit += 1;
+    }
+    [x, y].map(|coordinate| coordinate as i32 ^ i32::MIN)
 }
 
 /// Returns every second bit of a number, from the lowest on.
@@ -84,4 +103,38 @@ pub unsafe fn terrain_positions(
     coords.store(2 * i, x);
     coords.store(2 * i + 1, y);
     heights.store(i, value_height(values.load(i)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_come_back() {
+        let mut number = 1_u64;
+        for i in 0..20_000 {
+            number = number.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            let shift = i % 32;
+            let point = [(number >> 32) as i32 >> shift, number as i32 >> shift];
+            assert_eq!(decoded(code(point)), point);
+        }
+        for end in [i32::MIN, -1, 0, 1, i32::MAX] {
+            assert_eq!(decoded(code([end, i32::MIN])), [end, i32::MIN]);
+            assert_eq!(decoded(code([0, end])), [0, end]);
+        }
+    }
+
+    #[test]
+    fn consecutive_codes_are_neighbors() {
+        let mut codes = [0; 4096];
+        for i in 0..4096 {
+            codes[i as usize] = code([i % 64, i / 64]);
+        }
+        codes.sort_unstable();
+        for pair in codes.windows(2) {
+            let [a, b] = [decoded(pair[0]), decoded(pair[1])];
+            assert_eq!((a[0] - b[0]).abs() + (a[1] - b[1]).abs(), 1);
+            assert_eq!(pair[0] + 1, pair[1]);
+        }
+    }
 }

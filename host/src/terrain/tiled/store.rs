@@ -1,7 +1,7 @@
 //! Points in blocks, in host memory or in a temporary file.
 //!
-//! Points arrive in any order. A run of them is sorted by block and appended. A block is a square of the lattice that is aligned in Z-order,
-//! so the blocks one after another have the points in Z-order. Its points are read from all runs that have some.
+//! Points arrive in any order. A run of them is sorted by block and appended. A block is a square of the lattice that is aligned along the Hilbert curve,
+//! so the blocks one after another have the points along the Hilbert curve. Its points are read from all runs that have some.
 
 use super::hull::hull;
 use crate::error::{Error, Result};
@@ -179,7 +179,7 @@ pub(super) struct StoredPoints {
     folder: PathBuf,
     file: Option<File>,
     runs: Vec<Run>,
-    /// The blocks in Z-order.
+    /// The blocks along the Hilbert curve.
     pub(super) blocks: Vec<Block>,
     pub(super) num_points: usize,
     /// The corners of the convex hull.
