@@ -34,6 +34,12 @@ pub(super) fn write(
     let [width, height] = [grid.columns(), grid.rows()].map(|cells| f64::from(cells) * grid.resolution());
     let system = files.reference_system().map_or("none".to_owned(), ToString::to_string);
     let bytes = |num: u64| BinaryBytes(num).to_string();
+    let on_device = DEVICE_POINT * points + CELL * cells;
+    let memory = if device.is_cpu() {
+        format!("up to {}", bytes(host + on_device))
+    } else {
+        format!("up to {}, and {} of the device", bytes(host), bytes(on_device))
+    };
     let rows = [
         ["files", &thousands(files.files().len())],
         ["points", &format!("{}, or fewer that are kept", thousands(points as usize))],
@@ -49,8 +55,7 @@ pub(super) fn write(
             ),
         ],
         ["area", &format!("x {west} to {}, y {} to {north}", west + width, north - height)],
-        ["host memory", &format!("up to {}", bytes(host))],
-        ["device memory", &format!("up to {}", bytes(DEVICE_POINT * points + CELL * cells))],
+        ["memory", &memory],
         ["device", &format!("{device}; {}", device.reason())],
         ["output", &dem.out.display().to_string()],
     ];

@@ -13,9 +13,12 @@ use crate::dem::Dem;
 use crate::names::{PICTURE, RASTER, with_extension};
 use crate::progress::Steps;
 use crate::{CliError, Result, Streams};
-use kauri::Error;
 use kauri::lidar::{Lidar, LidarPoint};
+use kauri::{Device, Error};
 
+/// Points of the scan on a GPU and on the CPU.
+const GPU_POINTS: u32 = 10_000_000;
+const CPU_POINTS: u32 = 1_000_000;
 /// Files of the scan. A thread writes a file.
 const FILES: u64 = 16;
 /// Seconds between two pulses.
@@ -26,9 +29,9 @@ pub(crate) struct TerrainDemo {
     /// Device to run on, as for `kauri dem`
     #[arg(long)]
     device: Option<String>,
-    /// Number of points of the scan
-    #[arg(long, value_name = "N", default_value_t = 4_000_000)]
-    points: u32,
+    /// Number of points of the scan [default: 10,000,000 if there is a GPU, otherwise 1,000,000]
+    #[arg(long, value_name = "N")]
+    points: Option<u32>,
     /// Average number of points per square meter
     #[arg(long, value_name = "POINTS", default_value_t = 2.0, value_parser = density)]
     per_square_meter: f64,
@@ -57,9 +60,11 @@ impl TerrainDemo {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         let failed = |source| Error::Io { path: std::env::temp_dir(), source };
         let folder = tempfile::Builder::new().prefix("kauri-scan-").tempdir().map_err(failed)?;
-        let scan = Lidar::with_density(self.points.into(), self.per_square_meter, self.seed);
+        let default = || Ok(if Device::best()?.is_cpu() { CPU_POINTS } else { GPU_POINTS });
+        let points = self.points.map_or_else(default, Ok::<_, Error>)?;
+        let scan = Lidar::with_density(points.into(), self.per_square_meter, self.seed);
         let steps = Steps { are_shown: streams.shows_progress };
-        steps.step("scan", "points", || write_scan(&scan, folder.path()), |()| self.points as usize)?;
+        steps.step("scan", "points", || write_scan(&scan, folder.path()), |()| points as usize)?;
 
         let pattern = folder.path().join("*.laz");
         let resolution = self.resolution.to_string();
@@ -67,6 +72,9 @@ impl TerrainDemo {
         args.push(pattern.into());
         for (option, value) in [
             ("--resolution", OsStr::new(&resolution)),
+            // Without the water, large triangles would cover the lakes.
+            ("--class", "2,9".as_ref()),
+            ("--z-factor", "2".as_ref()),
             ("--out", self.out.as_os_str()),
             ("--hillshade", self.hillshade.as_os_str()),
             ("--device", self.device.as_deref().unwrap_or("best").as_ref()),
