@@ -6,22 +6,26 @@ mod points;
 mod summary;
 
 use clap::Args;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::device::{DeviceOption, Work};
+use super::memory::vec_with_capacity;
 use super::names::{PICTURE, RASTER, has_extension, with_extension};
 use super::progress::Steps;
 use super::{CliError, Result, Streams};
-use kauri::Device;
 use kauri::io::{CloudFiles, GeoTiffOptions, write_ascii_grid, write_geotiff, write_hillshade_png};
-use kauri::terrain::{HillshadeOptions, Method, Raster, RasterGrid, Terrain};
+use kauri::terrain::{HillshadeOptions, Method, Raster, RasterGrid, Terrain, TerrainOptions};
+use kauri::{Device, Error};
 use method::MethodOptions;
-use points::{Layers, Model};
+use points::{Layer, LayerPoints, Model, PointsRead};
 use summary::Summary;
 
 /// Rasters of points beyond the bounds are asked for this many cells away from the border, so that heights at the border have all neighbors.
 const BUFFER_CELLS: f64 = 100.0;
+/// Cells of a band of a raster, after which progress is shown. Smaller bands take longer, because each has a margin of points.
+const BAND_CELLS: u32 = 1 << 24;
 /// Meters of a degree at the equator, with which a hillshade of degrees compares heights.
 const DEGREE: f64 = 111_120.0;
 
@@ -117,10 +121,11 @@ impl Dem {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         let device = self.device.choice()?;
         self.shading().check()?;
+        [Some(&self.out), self.hillshade.as_ref()].into_iter().flatten().try_for_each(check_folder)?;
         let files = CloudFiles::open(&self.files)?;
         self.check_units(&files)?;
         let area = self.bounds.map_or_else(|| points::declared_area(&files), |bounds| bounds.0);
-        let grid = RasterGrid::covering(area, self.resolution)?;
+        let grid = points::covering(area, &files.lattice(), self.resolution)?;
         check_method(&files, &self.method.method(self.resolution))?;
         let num_cells = grid.len() * self.model.layers().len();
         let device = device.for_work(Work::of_raster(files.num_points() as usize, num_cells), streams.err)?;
@@ -135,8 +140,9 @@ impl Dem {
             );
         }
         let steps = Steps { are_shown: streams.shows_progress && !self.quiet };
+        let files = points::filtered(files, self.read_area());
         let mut run = Run { dem: &self, files, device, steps, summary: Summary::new() };
-        let raster = run.raster(grid)?;
+        let raster = run.raster(grid, area)?;
         summary::warn_if_empty(&raster, &self.method, streams.err);
         // Files before text, so that they are written even if the pipe is closed early.
         run.write(&raster)?;
@@ -180,22 +186,22 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// Reads the points, and computes the raster of the model.
-    fn raster(&mut self, grid: RasterGrid) -> Result<Raster> {
-        let (dem, files, steps) = (self.dem, &self.files, self.steps);
-        let mut layers = Layers::new(dem.model, &dem.class);
-        self.summary.read.time(|| layers.read(files, dem.read_area(), steps))?;
-        self.summary.read.count = layers.num_read();
-        let grid = match (dem.bounds, layers.area_beyond(&files.lattice(), &grid)) {
-            (None, Some(area)) => RasterGrid::covering(area, dem.resolution)?,
-            _ => grid,
-        };
+    fn raster(&mut self, mut grid: RasterGrid, mut area: [[f64; 2]; 2]) -> Result<Raster> {
+        let (dem, mut terrains) = (self.dem, Vec::new());
+        for name in dem.model.layers() {
+            let terrain = self.read(name)?;
+            // Headers may declare a smaller area than that of the points.
+            area = terrain.bounds().map_or(area, |bounds| points::union(area, bounds));
+            terrains.push(terrain);
+        }
+        if dem.bounds.is_none() {
+            grid = points::covering(area, &self.files.lattice(), dem.resolution)?;
+        }
         let mut rasters = Vec::new();
-        for (i, &name) in dem.model.layers().iter().enumerate() {
-            let points = layers.take_points(i)?;
-            self.summary.kept.push((name, points.len()));
+        for (i, terrain) in terrains.into_iter().enumerate() {
             // The ground under a canopy height model: the method of the surface may leave cells without a value.
             let method = if i > 0 { dem.method.tin() } else { dem.method.method(dem.resolution) };
-            rasters.push(self.layer(name, points, &grid, &method)?);
+            rasters.push(self.interpolate(&terrain, &grid, &method)?);
         }
         Ok(match &rasters[..] {
             [surface, ground] => surface.minus(ground),
@@ -203,22 +209,39 @@ impl Run<'_> {
         })
     }
 
-    /// Computes the raster of one layer.
-    fn layer(
-        &mut self,
-        name: &str,
-        points: Vec<[i32; 3]>,
-        grid: &RasterGrid,
-        method: &Method,
-    ) -> Result<Raster> {
-        let (summary, steps, lattice) = (&mut self.summary, self.steps, self.files.lattice());
-        let build = || Ok(Terrain::new(&self.device, &points, &lattice)?);
-        let terrain = summary.sort.time(|| steps.step("sort", "points", build, Terrain::num_points))?;
-        summary.sort.count += points.len();
-        drop(points);
-        let interpolate = || Ok(terrain.raster(grid, method)?);
-        summary.raster.count += grid.len();
-        summary.raster.time(|| steps.step(name, "cells", interpolate, |_| grid.len()))
+    /// Reads the points of a layer.
+    fn read(&mut self, name: &'static str) -> Result<Terrain> {
+        let (files, device, steps) = (&self.files, &self.device, self.steps);
+        let (layer, mut read) = (Layer::new(name, self.dem.model, &self.dem.class), PointsRead::new());
+        let total = files.num_points() as usize;
+        let terrain = self.summary.read.time(|| {
+            steps.advancing(&format!("read {name}"), "points", total, |advance| {
+                let source = LayerPoints { files, layer: &layer, read: &mut read };
+                let options = TerrainOptions::default();
+                Ok(Terrain::read(device, source, &files.lattice(), &options, &mut reporting(advance))?)
+            })
+        })?;
+        self.summary.read.count += read.num_points as usize;
+        self.summary.kept.push((name, terrain.num_points(), read.num_points));
+        if terrain.num_points() == 0 { Err(layer.without_points(&read)) } else { Ok(terrain) }
+    }
+
+    /// Computes the raster of a layer.
+    fn interpolate(&mut self, terrain: &Terrain, grid: &RasterGrid, method: &Method) -> Result<Raster> {
+        let steps = self.steps;
+        let mut values = vec_with_capacity(grid.len(), "cells of a raster")?;
+        let rows = (BAND_CELLS / grid.columns()).max(1);
+        self.summary.raster.time(|| {
+            steps.advancing("interpolate", "cells", grid.len(), |advance| {
+                let mut visit = |_, band: &[f32]| {
+                    values.extend_from_slice(band);
+                    Ok(())
+                };
+                Ok(terrain.for_each_band(grid, method, rows, &mut reporting(advance), &mut visit)?)
+            })
+        })?;
+        self.summary.raster.count += grid.len();
+        Ok(Raster::new(*grid, values))
     }
 
     fn write(&mut self, raster: &Raster) -> Result<()> {
@@ -236,12 +259,28 @@ impl Run<'_> {
     }
 }
 
+/// Returns the progress of a step of the library, which passes the number that is done since the last report to `advance`.
+fn reporting(advance: &mut dyn FnMut(usize)) -> impl FnMut(kauri::Step) -> ControlFlow<()> {
+    let mut before = 0;
+    move |step| {
+        advance((step.done - before) as usize);
+        before = step.done;
+        ControlFlow::Continue(())
+    }
+}
+
 /// Refuses an invalid method before points are read: a terrain without points refuses it as well.
 fn check_method(files: &CloudFiles, method: &Method) -> Result<()> {
     let lattice = files.lattice();
     let cell = RasterGrid::covering([lattice.position([0, 0]); 2], lattice.scale[0])?;
     Terrain::new(&Device::cpu(), &[], &lattice)?.raster(&cell, method)?;
     Ok(())
+}
+
+/// Refuses a file in a folder that does not exist, before the work for it.
+fn check_folder(path: &PathBuf) -> kauri::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    folder.metadata().map(drop).map_err(|source| Error::Io { path: path.clone(), source })
 }
 
 fn write_raster(path: &Path, raster: &Raster, nodata: Option<f32>, files: &CloudFiles) -> kauri::Result<()> {

@@ -38,7 +38,7 @@ const FAILURE: u8 = 2;
 #[command(
     name = "kauri",
     version,
-    about = "Joins tables of places or of points of the plane by distance and tables of boxes, and renders triangle meshes, on NVIDIA GPUs and CPUs",
+    about = "Joins tables of places or of points of the plane by distance and tables of boxes, computes elevation models of point clouds, and renders triangle meshes, on NVIDIA GPUs and CPUs",
     after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3"
 )]
 struct Cli {

@@ -9,10 +9,3 @@ pub(crate) fn vec_with_capacity<T>(len: usize, label: &'static str) -> Result<Ve
     vec.try_reserve_exact(len).map_err(|_| Error::host_memory(requested, label))?;
     Ok(vec)
 }
-
-/// Reserves capacity for `len` more values, with amortized growth.
-#[cfg(feature = "terrain")]
-pub(crate) fn reserve<T>(vec: &mut Vec<T>, len: usize, label: &'static str) -> Result<()> {
-    let requested = ((vec.len() + len) as u64).saturating_mul(size_of::<T>() as u64);
-    vec.try_reserve(len).map_err(|_| Error::host_memory(requested, label))
-}

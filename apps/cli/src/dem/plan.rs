@@ -10,10 +10,10 @@ use kauri::Device;
 use kauri::io::CloudFiles;
 use kauri::terrain::RasterGrid;
 
-/// Bytes of a point in host memory.
+/// Bytes of a point in host memory (see `Terrain::read`).
 const HOST_POINT: u64 = 12;
-/// The most bytes of a point on the device (see `Terrain`): sorted points, and what a raster takes beside them.
-const DEVICE_POINT: u64 = 40;
+/// Bytes of a point on the device while a raster is computed.
+const DEVICE_POINT: u64 = 100;
 /// Bytes of a cell.
 const CELL: u64 = 4;
 
@@ -55,7 +55,10 @@ pub(super) fn write(
             ),
         ],
         ["area", &format!("x {west} to {}, y {} to {north}", west + width, north - height)],
-        ["memory", &memory],
+        [
+            "memory",
+            &format!("{memory}; if less is free, parts of the raster one by one, with a temporary file"),
+        ],
         ["device", &format!("{device}; {}", device.reason())],
         ["output", &dem.out.display().to_string()],
     ];

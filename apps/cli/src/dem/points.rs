@@ -1,16 +1,12 @@
-//! The points of an elevation model: which are kept, and how they are read.
+//! The points of an elevation model: which belong to it, and how they are read.
 
 use clap::ValueEnum;
-use std::mem::take;
-use std::ops::ControlFlow;
 
-use crate::memory::reserve;
-use crate::progress::Steps;
+use crate::CliError;
 use crate::text::thousands;
-use crate::{CliError, Result};
-use kauri::Lattice;
 use kauri::io::{Attributes, CloudChunk, CloudFiles, CloudFilter};
 use kauri::terrain::RasterGrid;
+use kauri::{Lattice, PointChunk, PointSource, VisitPoints};
 
 /// The class of ground (LAS 1.4, table 17).
 const GROUND: u8 = 2;
@@ -65,151 +61,160 @@ impl Model {
 }
 
 /// The points of one raster.
-struct Layer {
+pub(super) struct Layer {
     name: &'static str,
     classes: [bool; NUM_CLASSES],
     only_first_returns: bool,
-    points: Vec<[i32; 3]>,
 }
 
 impl Layer {
+    /// Returns the layer of a model with this name. If there are `classes`, they replace those of the model; in a CHM, those of its DTM.
+    pub(super) fn new(name: &'static str, model: Model, classes: &[u8]) -> Self {
+        let is_ground = name == "DTM";
+        let is_chosen = !classes.is_empty() && (is_ground || model != Model::Chm);
+        let keeps = |class: u8| match (is_chosen, is_ground) {
+            (true, _) => classes.contains(&class),
+            (false, true) => class == GROUND,
+            (false, false) => !NOISE.contains(&class),
+        };
+        Self {
+            name,
+            classes: std::array::from_fn(|class| keeps(class as u8)),
+            only_first_returns: name == "DSM",
+        }
+    }
+
     /// Returns true for a point that belongs to the raster.
     fn keeps(&self, class: u8, return_number: u8) -> bool {
         self.classes[usize::from(class)] && (return_number <= 1 || !self.only_first_returns)
     }
-}
 
-/// The points of all rasters of a model.
-pub(super) struct Layers {
-    layers: Vec<Layer>,
-    num_read: u64,
-    /// Numbers of points that were read, of each class.
-    of_class: [u64; NUM_CLASSES],
-    /// The least and the greatest x and y that are kept.
-    low: [i32; 2],
-    high: [i32; 2],
-}
-
-impl Layers {
-    /// Returns the layers of a model, without points yet. If there are `classes`, they replace those of the model; in a CHM, those of its DTM.
-    pub(super) fn new(model: Model, classes: &[u8]) -> Self {
-        let layer = |&name: &&'static str| {
-            let is_ground = name == "DTM";
-            let is_chosen = !classes.is_empty() && (is_ground || model != Model::Chm);
-            let keeps = |class: u8| match (is_chosen, is_ground) {
-                (true, _) => classes.contains(&class),
-                (false, true) => class == GROUND,
-                (false, false) => !NOISE.contains(&class),
-            };
-            let classes = std::array::from_fn(|class| keeps(class as u8));
-            Layer { name, classes, only_first_returns: name == "DSM", points: Vec::new() }
-        };
-        let layers = model.layers().iter().map(layer).collect();
-        Self { layers, num_read: 0, of_class: [0; NUM_CLASSES], low: [i32::MAX; 2], high: [i32::MIN; 2] }
-    }
-
-    /// Reads the points, or those within an area, except for withheld points.
-    pub(super) fn read(
-        &mut self,
-        files: &CloudFiles,
-        area: Option<[[f64; 2]; 2]>,
-        steps: Steps,
-    ) -> Result<()> {
-        let mut filter = CloudFilter::default().without_withheld();
-        if let Some([low, high]) = area {
-            filter = filter.bounds([[low[0], low[1], f64::MIN], [high[0], high[1], f64::MAX]]);
-        }
-        let (files, total) = (files.clone().filter(filter), files.num_points() as usize);
-        let attributes = Attributes { class: true, return_number: true, ..Attributes::default() };
-        steps.advancing("read", "points", total, |advance| {
-            Ok(files.for_each_chunk(&attributes, |chunk| {
-                self.add(&chunk)?;
-                advance(chunk.num_read as usize);
-                Ok(ControlFlow::Continue(()))
-            })?)
-        })
-    }
-
-    fn add(&mut self, chunk: &CloudChunk) -> kauri::Result<()> {
-        let (classes, returns) = (&chunk.attributes.class, &chunk.attributes.return_number);
-        self.num_read += chunk.num_read;
-        classes.iter().for_each(|&class| self.of_class[usize::from(class)] += 1);
-        for layer in &mut self.layers {
-            let begin = layer.points.len();
-            reserve(&mut layer.points, chunk.points.len(), "points of a cloud")?;
-            for ((point, &class), &number) in chunk.points.iter().zip(classes).zip(returns) {
-                if layer.keeps(class, number) {
-                    layer.points.push(*point);
-                }
-            }
-            for point in &layer.points[begin..] {
-                self.low = [0, 1].map(|axis| self.low[axis].min(point[axis]));
-                self.high = [0, 1].map(|axis| self.high[axis].max(point[axis]));
-            }
-        }
-        Ok(())
-    }
-
-    /// Returns the number of points that were read.
-    pub(super) fn num_read(&self) -> usize {
-        self.num_read as usize
-    }
-
-    /// Returns the points of a layer, at least one.
-    pub(super) fn take_points(&mut self, layer: usize) -> Result<Vec<[i32; 3]>> {
-        let Layer { name, classes, only_first_returns, points } = &mut self.layers[layer];
-        if !points.is_empty() {
-            return Ok(take(points));
-        }
+    /// Returns the error of a layer without points.
+    pub(super) fn without_points(&self, read: &PointsRead) -> CliError {
         let kept: Vec<String> =
-            (0..NUM_CLASSES).filter(|&class| classes[class]).map(|class| class.to_string()).collect();
+            (0..NUM_CLASSES).filter(|&class| self.classes[class]).map(|class| class.to_string()).collect();
         let classes = if kept.len() > MOST_SHOWN { "that are not noise".into() } else { kept.join(", ") };
-        let kind = if *only_first_returns { "first returns" } else { "points" };
-        let found = shown(&self.of_class);
+        let kind = if self.only_first_returns { "first returns" } else { "points" };
+        let found = read.classes();
         let advice = if found.is_empty() {
             "there are no points in this area: check --bounds (kauri info prints the bounds of a file)"
                 .to_owned()
         } else {
             format!("the points have classes {found}; choose with --class")
         };
-        Err(CliError::Points(format!("no {kind} of classes {classes} for the {name}: {advice}")))
+        CliError::Points(format!("no {kind} of classes {classes} for the {}: {advice}", self.name))
+    }
+}
+
+/// Numbers of points of files that were read.
+pub(super) struct PointsRead {
+    pub(super) num_points: u64,
+    /// Those that the filter of the files accepts, of each class.
+    of_class: [u64; NUM_CLASSES],
+}
+
+impl PointsRead {
+    pub(super) fn new() -> Self {
+        Self { num_points: 0, of_class: [0; NUM_CLASSES] }
     }
 
-    /// Returns the area of the points that are kept if a raster does not cover it.
-    pub(super) fn area_beyond(&self, lattice: &Lattice, grid: &RasterGrid) -> Option<[[f64; 2]; 2]> {
-        if self.low[0] > self.high[0] {
-            return None;
-        }
-        let [low, high] = [self.low, self.high].map(|corner| lattice.position(corner));
-        let [west, north] = grid.corner();
-        let [width, height] = [grid.columns(), grid.rows()].map(|cells| f64::from(cells) * grid.resolution());
-        let is_covered =
-            west <= low[0] && high[0] <= west + width && north - height <= low[1] && high[1] <= north;
-        (!is_covered).then_some([low, high])
+    /// Returns the classes with their numbers of points, as text.
+    fn classes(&self) -> String {
+        let present = self.of_class.iter().enumerate().filter(|(_, count)| **count > 0);
+        let text = |(class, &count): (usize, &u64)| {
+            let name = CLASS_NAMES.iter().find(|(number, _)| *number == class);
+            let name = name.map_or(String::new(), |(_, name)| format!("{name}, "));
+            format!("{class} ({name}{} points)", thousands(count as usize))
+        };
+        present.map(text).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The points of a layer, as they are read from files.
+pub(super) struct LayerPoints<'a> {
+    pub(super) files: &'a CloudFiles,
+    pub(super) layer: &'a Layer,
+    pub(super) read: &'a mut PointsRead,
+}
+
+impl PointSource for LayerPoints<'_> {
+    type Point = [i32; 3];
+
+    fn num_points(&self) -> Option<u64> {
+        Some(self.files.num_points())
+    }
+
+    fn for_each_chunk(&mut self, visit: &mut VisitPoints<'_, [i32; 3]>) -> kauri::Result<()> {
+        let attributes = Attributes { class: true, return_number: true, ..Attributes::default() };
+        self.files.for_each_chunk(&attributes, |chunk| {
+            let CloudChunk { mut points, attributes, num_read, bytes, .. } = chunk;
+            self.read.num_points += num_read;
+            let mut marks = attributes.class.iter().zip(&attributes.return_number);
+            points.retain(|_| {
+                let Some((&class, &number)) = marks.next() else { return false };
+                self.read.of_class[usize::from(class)] += 1;
+                self.layer.keeps(class, number)
+            });
+            visit(PointChunk { points: &points, num_read, bytes })
+        })
+    }
+}
+
+/// Returns the files with the points within an area, if there is one, and without withheld points.
+pub(super) fn filtered(files: CloudFiles, area: Option<[[f64; 2]; 2]>) -> CloudFiles {
+    let mut filter = CloudFilter::default().without_withheld();
+    if let Some([low, high]) = area {
+        filter = filter.bounds([[low[0], low[1], f64::MIN], [high[0], high[1], f64::MAX]]);
+    }
+    files.filter(filter)
+}
+
+/// Returns the smallest area that covers two.
+pub(super) fn union(a: [[f64; 2]; 2], b: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
+    [[0, 1].map(|axis| a[0][axis].min(b[0][axis])), [0, 1].map(|axis| a[1][axis].max(b[1][axis]))]
+}
+
+/// Returns the cells that cover an area of points on a lattice. Half a step less at each border does not leave out points, and rounded
+/// positions do not add cells.
+pub(super) fn covering(area: [[f64; 2]; 2], lattice: &Lattice, resolution: f64) -> kauri::Result<RasterGrid> {
+    let moved = |corner: [f64; 2], steps: f64| [0, 1].map(|axis| corner[axis] + steps * lattice.scale[axis]);
+    RasterGrid::covering([moved(area[0], 0.5), moved(area[1], -0.5)], resolution)
 }
 
 /// Returns the area that the headers of files with points declare.
 pub(super) fn declared_area(files: &CloudFiles) -> [[f64; 2]; 2] {
-    let mut area: Option<[[f64; 2]; 2]> = None;
-    for file in files.files().iter().filter(|file| file.num_points() > 0) {
-        let [low, high] = file.declared_bounds().map(|[x, y, _]| [x, y]);
-        let [least, greatest] = area.get_or_insert([low, high]);
-        for axis in 0..2 {
-            least[axis] = least[axis].min(low[axis]);
-            greatest[axis] = greatest[axis].max(high[axis]);
-        }
-    }
-    area.unwrap_or_default()
+    let files = files.files().iter().filter(|file| file.num_points() > 0);
+    files.map(|file| file.declared_bounds().map(|[x, y, _]| [x, y])).reduce(union).unwrap_or_default()
 }
 
-/// Returns the classes with their numbers of points, as text.
-fn shown(of_class: &[u64; NUM_CLASSES]) -> String {
-    let present = of_class.iter().enumerate().filter(|(_, count)| **count > 0);
-    let text = |(class, &count): (usize, &u64)| {
-        let name = CLASS_NAMES.iter().find(|(number, _)| *number == class);
-        let name = name.map_or(String::new(), |(_, name)| format!("{name}, "));
-        format!("{class} ({name}{} points)", thousands(count as usize))
-    };
-    present.map(text).collect::<Vec<_>>().join(", ")
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounded_positions_do_not_add_cells() {
+        let lattice = Lattice { scale: [0.01; 3], offset: [0.0; 3] };
+        let grid =
+            |high: f64| covering([[0.2 + 1e-12, 0.6 - 1e-12], [0.6 + 1e-12, high]], &lattice, 0.2).unwrap();
+        assert_eq!((grid(1.0).columns(), grid(1.0).rows()), (2, 2));
+        assert_eq!((grid(1.0 + 1e-12).rows(), grid(1.01).rows()), (2, 3));
+        // A point.
+        assert_eq!(covering([[0.4; 2]; 2], &lattice, 0.2).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn points_of_models() {
+        let kept = |name: &'static str, model: Model, classes: &[u8]| {
+            let layer = Layer::new(name, model, classes);
+            let all = [(2, 1), (2, 2), (5, 1), (5, 2), (7, 1), (18, 1), (9, 0)];
+            all.map(|(class, number)| layer.keeps(class, number))
+        };
+        assert_eq!(kept("DTM", Model::Dtm, &[]), [true, true, false, false, false, false, false]);
+        assert_eq!(kept("DTM", Model::Dtm, &[2, 9]), [true, true, false, false, false, false, true]);
+        assert_eq!(kept("DSM", Model::Dsm, &[]), [true, false, true, false, false, false, true]);
+        assert_eq!(kept("DSM", Model::Dsm, &[5, 7]), [false, false, true, false, true, false, false]);
+        assert_eq!(kept("DSM", Model::Chm, &[9]), kept("DSM", Model::Dsm, &[]));
+        assert_eq!(kept("DTM", Model::Chm, &[9]), kept("DTM", Model::Dtm, &[9]));
+        assert_eq!(kept("points", Model::All, &[]), [true, true, true, true, false, false, true]);
+    }
 }

@@ -28,19 +28,17 @@ pub(super) fn warn_if_empty(raster: &Raster, method: &MethodOptions, err: &mut d
 /// Times and counts of a run.
 pub(super) struct Summary {
     pub(super) read: Step,
-    pub(super) sort: Step,
     pub(super) raster: Step,
     pub(super) write: Step,
     pub(super) shade: Step,
-    /// The points that are kept, by the name of their raster.
-    pub(super) kept: Vec<(&'static str, usize)>,
+    /// The name of each layer, the number of its points, and the number of those that were read for it.
+    pub(super) kept: Vec<(&'static str, usize, u64)>,
 }
 
 impl Summary {
     pub(super) fn new() -> Self {
         Self {
             read: Step::of("read", "points"),
-            sort: Step::of("sort", "points"),
             raster: Step::of("interpolate", "cells"),
             write: Step::of("write", "cells"),
             shade: Step::of("hillshade", "cells"),
@@ -73,10 +71,10 @@ impl Summary {
             let greatest = known().copied().fold(f32::NEG_INFINITY, f32::max);
             writeln!(out, "values from {least:.2} to {greatest:.2}")?;
         }
-        for (name, num) in &self.kept {
-            writeln!(out, "{name}: {} of {} points", thousands(*num), thousands(self.read.count))?;
+        for (name, num, of) in &self.kept {
+            writeln!(out, "{name}: {} of {} points", thousands(*num), thousands(*of as usize))?;
         }
-        let mut steps = vec![&self.read, &self.sort, &self.raster, &self.write];
+        let mut steps = vec![&self.read, &self.raster, &self.write];
         steps.extend(dem.hillshade.as_ref().map(|_| &self.shade));
         writeln!(out, "\n{}\ndevice  {device}; {}", Step::table(steps).trim_end(), device.reason())?;
         for path in [Some(&dem.out), dem.hillshade.as_ref()].into_iter().flatten() {
