@@ -121,7 +121,9 @@ impl Dem {
     pub(super) fn run(self, streams: &mut Streams<'_>) -> Result<()> {
         let device = self.device.choice()?;
         self.shading().check()?;
-        [Some(&self.out), self.hillshade.as_ref()].into_iter().flatten().try_for_each(check_folder)?;
+        for path in [Some(&self.out), self.hillshade.as_ref()].into_iter().flatten() {
+            check_folder(path)?;
+        }
         let files = CloudFiles::open(&self.files)?;
         self.check_units(&files)?;
         let area = self.bounds.map_or_else(|| points::declared_area(&files), |bounds| bounds.0);
@@ -278,9 +280,9 @@ fn check_method(files: &CloudFiles, method: &Method) -> Result<()> {
 }
 
 /// Refuses a file in a folder that does not exist, before the work for it.
-fn check_folder(path: &PathBuf) -> kauri::Result<()> {
+fn check_folder(path: &Path) -> kauri::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    folder.metadata().map(drop).map_err(|source| Error::Io { path: path.clone(), source })
+    folder.metadata().map(drop).map_err(|source| Error::Io { path: path.into(), source })
 }
 
 fn write_raster(path: &Path, raster: &Raster, nodata: Option<f32>, files: &CloudFiles) -> kauri::Result<()> {
