@@ -69,11 +69,13 @@ fn with_data(workspace: &Workspace, command: &mut Command) {
     }
 }
 
-/// Returns the features that a demonstration with these arguments needs; Parquet and the simulator have many dependencies.
+/// Returns the features that a demonstration with these arguments needs; Parquet, files of point clouds and the simulator have
+/// many dependencies.
 fn features(args: &[String]) -> String {
     let mut features = vec!["cuda"];
     features.extend(args.iter().any(|arg| arg.ends_with("sim")).then_some("sim"));
     features.extend(args.iter().any(|arg| arg.ends_with("parquet")).then_some("parquet"));
+    features.extend(args.iter().any(|arg| arg == "terrain").then_some("terrain"));
     features.join(",")
 }
 
@@ -107,5 +109,6 @@ mod tests {
         let features = |line: &str| features(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
         assert_eq!(features("nearest --k 3"), "cuda");
         assert_eq!(features("nearest --device=sim --out a.geoparquet"), "cuda,sim,parquet");
+        assert_eq!(features("terrain --points 1000"), "cuda,terrain");
     }
 }

@@ -4,6 +4,8 @@ mod join;
 mod nearest;
 mod quadtree;
 mod render;
+#[cfg(feature = "terrain")]
+mod terrain;
 mod times;
 
 use clap::{Args, Subcommand};
@@ -33,6 +35,9 @@ enum Which {
     Quadtree(quadtree::QuadtreeDemo),
     /// Render a knot above a terrain, with sun and shadows
     Render(render::RenderDemo),
+    /// Write a generated laser scan as LAZ files, and compute a terrain model of them and its hillshade
+    #[cfg(feature = "terrain")]
+    Terrain(terrain::TerrainDemo),
 }
 
 impl Demo {
@@ -42,6 +47,8 @@ impl Demo {
             Some(Which::Join(join)) => join.run(streams),
             Some(Which::Quadtree(quadtree)) => quadtree.run(streams),
             Some(Which::Render(render)) => render.run(streams),
+            #[cfg(feature = "terrain")]
+            Some(Which::Terrain(terrain)) => terrain.run(streams),
             None => self.nearest.run(streams),
         }
     }

@@ -12,6 +12,7 @@
 //! | a candidate pair | 10 ns |
 //! | a query of a k-d tree | 2 µs, and 50 ns for each neighbor |
 //! | a ray | 2 µs |
+//! | a cell of a raster | 5 µs |
 //!
 //! Real places are clustered: a join is assumed to have 32 times the candidate pairs of uniformly distributed places.
 
@@ -30,6 +31,8 @@ const PAIR: f64 = 1e-8;
 const QUERY: f64 = 2e-6;
 const NEIGHBOR: f64 = 5e-8;
 const RAY: f64 = 2e-6;
+#[cfg(feature = "terrain")]
+const CELL: f64 = 5e-6;
 /// Candidate pairs of real places, relative to places distributed uniformly over the Earth.
 const CROWDING: f64 = 32.0;
 
@@ -97,6 +100,12 @@ impl Work {
     /// A tree over points.
     pub(super) fn of_tree(points: usize) -> Self {
         Self(points as f64 * POINT)
+    }
+
+    /// A raster of the heights of points.
+    #[cfg(feature = "terrain")]
+    pub(super) fn of_raster(points: usize, cells: usize) -> Self {
+        Self(points as f64 * POINT + cells as f64 * CELL)
     }
 
     /// Rays through a mesh, as often as there are pictures.

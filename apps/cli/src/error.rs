@@ -24,6 +24,10 @@ pub(super) enum CliError {
     /// An invalid value of an option, in the words of clap.
     #[error("invalid value '{value}' for '{option}': {reason}\n\nFor more information, try '--help'.")]
     Value { option: &'static str, value: String, reason: &'static str },
+    /// Points that the options leave out, or that they cannot use.
+    #[cfg(feature = "terrain")]
+    #[error("{0}")]
+    Points(String),
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
 }
@@ -37,14 +41,24 @@ impl CliError {
 }
 
 /// Names of parameters in errors of the library, and the options that set them.
-const OPTIONS: [(&str, &str); 6] = [
+const OPTIONS: [(&str, &str); 13] = [
     ("width of a picture", "--size"),
     ("height of a picture", "--size"),
     ("samples of a pixel", "--samples"),
     ("rays of ambient occlusion", "--ao"),
     ("field of view in degrees", "--field-of-view"),
     ("points of a leaf", "--leaf-points"),
+    ("number of nearest points", "--k"),
+    ("power", "--power"),
+    ("radius", "--radius"),
+    ("edge", "--max-edge"),
+    ("azimuth of the light in degrees", "--azimuth"),
+    ("altitude of the light in degrees", "--altitude"),
+    ("factor of heights", "--z-factor"),
 ];
+
+/// The items of the error of a raster that is too large.
+const CELLS: &str = "cells of a raster";
 
 /// Returns the text of a library error in terms of the command line: it names options instead of function calls.
 fn in_options(error: &Error) -> String {
@@ -52,13 +66,19 @@ fn in_options(error: &Error) -> String {
         Error::ResultTooLarge { bytes, memory, free, .. }
         | Error::OutOfMemory { requested: bytes, memory, free, .. } => format!(
             "this does not fit in memory: it needs {bytes} bytes more, and {free} bytes of {memory} memory are free; use a smaller \
-             --within, --top, --k, --size, --triangles or --points, or smaller files"
+             --within, --top, --k, --size, --triangles or --points, a larger --resolution, or smaller files"
         ),
         Error::UnknownDevice { .. } | Error::NoSuchDevice { .. } => format!("--device: {error}"),
-        Error::OutOfRange { what, .. } => match OPTIONS.iter().find(|(named, _)| named == what) {
-            Some((_, option)) => format!("{option}: {error}"),
-            None => error.to_string(),
-        },
+        Error::InvalidResolution { .. } => format!("--resolution: {error}"),
+        Error::TooManyItems { what: CELLS, .. } => {
+            format!("--resolution: {error}; choose a larger resolution or smaller --bounds")
+        }
+        Error::OutOfRange { what, .. } | Error::InvalidLength { what, .. } => {
+            match OPTIONS.iter().find(|(named, _)| named == what) {
+                Some((_, option)) => format!("{option}: {error}"),
+                None => error.to_string(),
+            }
+        }
         _ => error.to_string(),
     }
 }

@@ -2,6 +2,8 @@
 //! interface may change in any version.
 
 mod data;
+#[cfg(feature = "terrain")]
+mod dem;
 mod demo;
 mod device;
 mod doctor;
@@ -19,6 +21,7 @@ mod picture;
 mod progress;
 mod render;
 mod score;
+mod step;
 mod tables;
 mod text;
 
@@ -35,7 +38,7 @@ const FAILURE: u8 = 2;
 #[command(
     name = "kauri",
     version,
-    about = "Joins tables of places or of points of the plane by distance and tables of boxes, and renders triangle meshes, on NVIDIA GPUs and CPUs",
+    about = "Joins tables of places or of points of the plane by distance and tables of boxes, computes elevation models of point clouds, and renders triangle meshes, on NVIDIA GPUs and CPUs",
     after_help = "Example: kauri knn --left airports.csv --right cities.csv --k 3"
 )]
 struct Cli {
@@ -65,7 +68,14 @@ enum Command {
     /// Render a triangle mesh by ray tracing, as a picture or an animation
     #[command(after_help = "Example: kauri render dragon.ply --out dragon.png --azimuth 30 --samples 4")]
     Render(Box<render::Render>),
-    /// Run a demo: nearest cities, best pairs, a quadtree of a laser scan, or a ray-traced picture
+    /// Compute an elevation model (GeoTIFF) from the points of LAS, LAZ and COPC files
+    #[cfg(feature = "terrain")]
+    #[command(
+        after_help = "Examples:\n  kauri dem tiles/*.laz --resolution 1 --out dtm.tif --hillshade dtm.png\n  \
+            kauri dem scan.laz --model chm --resolution 0.5 --out chm.tif"
+    )]
+    Dem(Box<dem::Dem>),
+    /// Run a demo: nearest cities, best pairs, a quadtree or a terrain model of a laser scan, or a ray-traced picture
     Demo(Box<demo::Demo>),
     /// Show what kauri finds on this machine: driver, devices, kernels
     Doctor(doctor::Doctor),
@@ -120,6 +130,8 @@ fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams:
         Command::SelfJoin(join) => join.run(&mut streams),
         Command::Info(info) => info.run(streams.out),
         Command::Render(render) => render.run(&mut streams),
+        #[cfg(feature = "terrain")]
+        Command::Dem(dem) => dem.run(&mut streams),
         Command::Demo(demo) => demo.run(&mut streams),
         Command::Doctor(doctor) => doctor.run(streams.out),
     };

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 /// Extensions of pictures.
 pub(super) const PICTURE: &[&str] = &["png"];
+/// Extensions of rasters.
+#[cfg(feature = "terrain")]
+pub(super) const RASTER: &[&str] = &["tif", "tiff", "asc"];
 /// Extensions of CSV files.
 pub(super) const CSV: &[&str] = &["csv"];
 

@@ -48,18 +48,30 @@ impl Steps {
         part: usize,
         mut work: impl FnMut(Range<usize>) -> Result<()>,
     ) -> Result<()> {
+        self.advancing(name, of, total, |advance| {
+            (0..total).step_by(part).try_for_each(|first| {
+                let range = first..total.min(first + part);
+                work(range.clone())?;
+                advance(range.len());
+                Ok(())
+            })
+        })
+    }
+
+    /// Runs a step over `total` of `of`, and shows a progress bar. `work` passes the number that is done since its last call to its
+    /// argument.
+    pub(super) fn advancing<T>(
+        self,
+        name: &str,
+        of: &str,
+        total: usize,
+        work: impl FnOnce(&mut dyn FnMut(usize)) -> Result<T>,
+    ) -> Result<T> {
         let begin = Instant::now();
         let bar = if self.are_shown { bar(name, Some(total)) } else { ProgressBar::hidden() };
-        let mut done = Ok(());
-        for first in (0..total).step_by(part) {
-            done = work(first..total.min(first + part));
-            if done.is_err() {
-                break;
-            }
-            bar.inc(part as u64);
-        }
+        let done = work(&mut |num| bar.inc(num as u64));
         if done.is_ok() {
-            bar.println(rate(name, of, total, begin.elapsed()));
+            bar.println(rate(name, of, bar.position() as usize, begin.elapsed()));
         }
         bar.finish_and_clear();
         done
@@ -69,7 +81,7 @@ impl Steps {
 /// Returns the progress bar of a step, or a spinner if `total` is unknown; hidden if progress is not shown.
 fn bar(name: &str, total: Option<usize>) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(total.map(|total| total as u64), ProgressDrawTarget::stderr());
-    let template = if total.is_some() { "{spinner} {msg} {percent} %" } else { "{spinner} {msg}" };
+    let template = if total.is_some() { "{spinner} {msg} {percent} % {per_sec}" } else { "{spinner} {msg}" };
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style.tick_chars("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ "));
     }

@@ -3,7 +3,6 @@
 mod film;
 mod look;
 mod model;
-mod step;
 
 use clap::{ArgGroup, Args, ValueEnum};
 use std::path::PathBuf;
@@ -12,7 +11,8 @@ use super::device::{DeviceOption, Work};
 use super::names::{PICTURE, with_extension};
 use super::picture::write_frames;
 use super::progress::Steps;
-use super::text::{table, thousands};
+use super::step::Step;
+use super::text::thousands;
 use super::{Result, Streams};
 use film::{Animation, Film};
 use kauri::io::read_mesh;
@@ -20,7 +20,6 @@ use kauri::mesh::Mesh;
 use kauri::sah::{Quality, SahOptions};
 use look::{Look, UpAxis};
 use model::Model;
-use step::Step;
 
 #[derive(Args)]
 #[command(group = ArgGroup::new("mesh").required(true))]
@@ -86,11 +85,9 @@ impl Render {
         let size = [options.width, options.height];
         write_frames(&self.out, size, count, |i| film.frame(i, &tree_options, &camera, &options, steps))?;
 
-        let mut rows = vec![["step", "of", "time", "a second"].map(String::from)];
-        rows.extend([&read, &film.build, &film.trace].map(Step::row));
         let out = &mut *streams.out;
         writeln!(out, "{} triangles, {} x {} pixels\n", thousands(mesh.len()), size[0], size[1])?;
-        out.write_all(table(&rows).as_bytes())?;
+        out.write_all(Step::table([&read, &film.build, &film.trace]).as_bytes())?;
         writeln!(out, "\ndevice  {device}; {}\nwrote   {}", device.reason(), self.out.display())?;
         Ok(())
     }

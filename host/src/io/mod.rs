@@ -12,6 +12,9 @@
 //! | build a quadtree of a cloud larger than memory | [`CellTree::build_to_file`](crate::quadtree::CellTree::build_to_file) | the nodes of the tree |
 //! | read the points of a PLY file (feature `mesh`) | [`read_ply_points`] | the file, and 24 bytes for each point |
 //! | read a triangle mesh (feature `mesh`) | [`read_mesh`] | the file and the mesh |
+//! | write a raster of heights (feature `terrain`) | [`write_geotiff`], [`write_ascii_grid`] | 16 MiB and more on many threads |
+//! | write a raster larger than memory (feature `terrain`) | [`write_geotiff_rows`] | some rows of the raster |
+//! | write a picture of a hillshade (feature `terrain`) | [`write_hillshade_png`] | 64 KiB |
 //! | save an index | [`KdTree::save`](crate::KdTree::save), `write_to` | none on the CPU; twice the index for one on a GPU |
 //! | load an index | [`KdTree::load`](crate::KdTree::load), `read_from` | the file, up to three times its size for a stream |
 //! | share an index between processes | [`KdTree::map`](crate::KdTree::map) (unsafe) | the pages of the file, shared |
@@ -68,6 +71,10 @@ mod lonlat;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod pairs;
+#[cfg(feature = "terrain")]
+mod raster;
+#[cfg(any(feature = "las", feature = "terrain"))]
+mod system;
 mod table;
 
 pub use crate::stored::{
@@ -76,10 +83,14 @@ pub use crate::stored::{
 #[cfg(feature = "las")]
 pub use cloud::{
     AttributeValues, Attributes, CloudChunk, CloudFile, CloudFiles, CloudFilter, CloudPoints, PointCloud,
-    ReferenceSystem, Returns,
+    Returns,
 };
 pub use lonlat::{LonLatTable, read_lonlat};
 #[cfg(feature = "mesh")]
 pub use mesh::{read_mesh, read_ply_points};
 pub use pairs::{Geometries, PairTable, Pairs, TakePairs};
+#[cfg(feature = "terrain")]
+pub use raster::{GeoTiffOptions, write_ascii_grid, write_geotiff, write_geotiff_rows, write_hillshade_png};
+#[cfg(any(feature = "las", feature = "terrain"))]
+pub use system::ReferenceSystem;
 pub use table::{BoxColumns, NO_ROW, Numbers, PointColumns, Present, Table};

@@ -10,8 +10,7 @@ mod file;
 mod header;
 mod unfinished;
 
-pub(crate) use atomic::folder_of;
-use atomic::write_in_place;
+pub(crate) use atomic::{folder_of, write_in_place};
 pub use atomic::{write_atomically, write_atomically_or};
 pub(crate) use file::{IndexFile, Section};
 pub(crate) use header::PointType;

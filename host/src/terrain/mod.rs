@@ -6,6 +6,7 @@ mod delaunay;
 mod frame;
 mod gpu;
 mod grid;
+mod hillshade;
 mod method;
 mod model;
 mod options;
@@ -16,6 +17,7 @@ mod tiled;
 
 pub use delaunay::{delaunay_2d, delaunay_2d_on};
 pub use grid::RasterGrid;
+pub use hillshade::HillshadeOptions;
 pub use method::{Method, Spline, Statistic};
 pub use model::Terrain;
 pub use options::TerrainOptions;

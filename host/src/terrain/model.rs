@@ -178,7 +178,7 @@ impl Terrain {
     /// not in its range; [`Error::CoordinateTooLarge`] for a raster that is 2^28 steps away from the points; [`Error::OutOfMemory`]; errors
     /// of the device.
     pub fn raster(&self, grid: &RasterGrid, method: &Method) -> Result<Raster> {
-        let (cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
+        let (cells, method) = self.checked(grid, method)?;
         Ok(Raster::new(*grid, self.values(&cells, &method)?))
     }
 
@@ -203,7 +203,7 @@ impl Terrain {
         visit: &mut dyn FnMut(u32, &[f32]) -> Result<()>,
     ) -> Result<()> {
         check_range("rows of a band", rows, 1, u32::MAX.into())?;
-        let (cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
+        let (cells, method) = self.checked(grid, method)?;
         let mut step = Step { phase: "cells", done: 0, total: Some(grid.len() as u64), bytes: 0 };
         for first_row in (0..cells.rows).step_by(rows as usize) {
             if progress.report(step).is_break() {
@@ -231,13 +231,26 @@ impl Terrain {
         grid: &RasterGrid,
         method: &Method,
     ) -> Result<Buffer<f32>> {
-        let (cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
+        let (cells, method) = self.checked(grid, method)?;
         if self.num_points == 0 {
             let mut values = Buffer::uninitialized(stream.gpu(), grid.len(), "cells of a raster")?;
             fill(stream, f32::NAN, &mut values)?;
             return Ok(values);
         }
         self.backend.raster_on(stream, workspace, &cells, &method)
+    }
+
+    /// Validates a raster and a method. Counts are no heights, and deviations do not depend on where heights begin.
+    fn checked(&self, grid: &RasterGrid, method: &Method) -> Result<(Cells, CellMethod)> {
+        let (mut cells, method) = (self.frame.cells(grid)?, self.cell_method(method)?);
+        if let CellMethod::Statistic { statistic, .. } = method {
+            match statistic {
+                statistic::COUNT => (cells.height_offset, cells.height_scale) = (0.0, 1.0),
+                statistic::STANDARD_DEVIATION => cells.height_offset = 0.0,
+                _ => {}
+            }
+        }
+        Ok((cells, method))
     }
 
     /// Validates a method.

@@ -9,6 +9,7 @@ mod clouds;
 mod command_line;
 mod command_line_boxes;
 mod command_line_case;
+mod command_line_dem;
 mod command_line_joins;
 mod command_line_parquet;
 mod command_line_process;

@@ -2,10 +2,10 @@
 
 use clap::ValueEnum;
 
-use super::step::Step;
 use crate::Result;
 use crate::memory::vec_with_capacity;
 use crate::progress::Steps;
+use crate::step::Step;
 use kauri::Device;
 use kauri::mesh::{Mesh, Motion};
 use kauri::render::{self, Camera, RenderOptions};

@@ -4,9 +4,10 @@ use super::chunks::{Buffers, Chunk, Chunks};
 use super::errors::FileOf;
 use super::octree::{self, Node};
 use super::records::Layout;
-use super::system::ReferenceSystem;
+use super::system::system_of;
 use crate::error::{Error, Result};
 use crate::io::guarded::guarded;
+use crate::io::system::ReferenceSystem;
 use crate::memory::{self, file_part::read_exact_at};
 use crate::point::Lattice;
 use las::Header;
@@ -59,8 +60,7 @@ impl CloudFile {
                 return Err(of.invalid(what));
             }
         }
-        let system =
-            ReferenceSystem::of(&header, extended_wkt.as_deref()).map_err(|what| of.invalid(what))?;
+        let system = system_of(&header, extended_wkt.as_deref()).map_err(|what| of.invalid(what))?;
         let chunks = Chunks::of(&mut file, of, &header, layout, num_bytes)?;
         let octree = octree::nodes(&mut file, of, &header, num_bytes)?;
         Ok(Self { path: path.into(), header, layout, chunks, octree, lattice, system })

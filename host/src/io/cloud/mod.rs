@@ -13,9 +13,9 @@ pub use file::CloudFile;
 pub use filter::{CloudFilter, Returns};
 pub use records::{AttributeValues, Attributes};
 pub use source::CloudPoints;
-pub use system::ReferenceSystem;
 
 use crate::error::{Error, FileLocation, Result, check_count};
+use crate::io::system::ReferenceSystem;
 use crate::memory;
 use crate::parallel::joined;
 use crate::point::{Lattice, MAX_POINTS};

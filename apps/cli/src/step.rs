@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::text::{milliseconds, thousands};
+use super::text::{milliseconds, table, thousands};
 
 pub(super) struct Step {
     name: &'static str,
@@ -25,8 +25,14 @@ impl Step {
         result
     }
 
-    /// Returns a table row: name, count, time, rate per second.
-    pub(super) fn row(&self) -> [String; 4] {
+    /// Returns a table of steps: name, count, time, rate per second.
+    pub(super) fn table<'a>(steps: impl IntoIterator<Item = &'a Self>) -> String {
+        let mut rows = vec![["step", "of", "time", "a second"].map(String::from)];
+        rows.extend(steps.into_iter().map(Self::row));
+        table(&rows)
+    }
+
+    fn row(&self) -> [String; 4] {
         let in_second = self.count as f64 / self.time.as_secs_f64().max(1e-9);
         let of = format!("{} {}", thousands(self.count), self.of);
         [self.name.into(), of, milliseconds(self.time), thousands(in_second as usize)]
