@@ -33,6 +33,8 @@ use index::{Cells, bucket_index};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
+#[cfg(feature = "terrain")]
+use kauri_kernels::thread::words::Bits128;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -151,6 +153,28 @@ impl<C: Coord> GpuTree<C> {
     fn gpu(&self) -> &Gpu {
         self.ids.gpu()
     }
+
+    /// Returns the arrays of the tree.
+    #[cfg(feature = "terrain")]
+    pub(crate) fn arrays(&self) -> TreeArrays<'_, C> {
+        TreeArrays {
+            frame: self.frame.slice(),
+            nodes: self.nodes.bits(),
+            cells: self.cells.slice(),
+            coords: self.coords.slice(),
+            ids: self.ids.slice(),
+        }
+    }
+}
+
+/// The arrays of a tree in device memory; the fields of [`GpuTree`] describe them.
+#[cfg(feature = "terrain")]
+pub(crate) struct TreeArrays<'a, C> {
+    pub(crate) frame: Slice<'a, u64>,
+    pub(crate) nodes: Slice<'a, Bits128>,
+    pub(crate) cells: Slice<'a, u32>,
+    pub(crate) coords: Slice<'a, C>,
+    pub(crate) ids: Slice<'a, u32>,
 }
 
 impl<C: Coord> GpuTree<C> {

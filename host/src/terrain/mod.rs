@@ -10,6 +10,7 @@ mod method;
 mod model;
 mod options;
 mod raster;
+mod spline;
 #[cfg(all(test, feature = "sim"))]
 mod tests;
 mod tiled;

@@ -10,6 +10,7 @@ pub mod natural;
 pub mod nearest_k;
 pub mod order;
 pub mod rasters;
+pub mod spline;
 pub mod star;
 pub mod tree;
 pub mod triangles;
