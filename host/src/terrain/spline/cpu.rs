@@ -208,13 +208,14 @@ impl System {
         }
         Ranges::new(area.len() as usize, TASK_CELLS).for_each(&|range| {
             for i in range {
-                let cell = area.cell(cells, i as u32);
-                let center = cells.center(cell);
+                let cell = area.cell(i as u32);
+                let (center, slot) =
+                    (cells.center_of(cell), cells.index(cell).expect("a cell of the window"));
                 let points = self.positions.iter().zip(&self.weights);
                 let sum = points
                     .fold(0.0, |sum, (&position, weight)| sum + weight * self.shape.radial(center, position));
                 // SAFETY: a cell belongs to one area.
-                unsafe { to.write(cell, cells.height(self.base + (self.shift - sum))) };
+                unsafe { to.write(slot, cells.height(self.base + (self.shift - sum))) };
             }
         });
     }

@@ -11,7 +11,8 @@ type Points = (Vec<[i32; 2]>, Vec<i32>);
 /// Cells with centers at multiples of `step` from `[0, 0]` on.
 fn cells(columns: u32, rows: u32, step: i32) -> Cells {
     let y = f64::from(step) * f64::from(rows - 1);
-    Cells { x: 0.0, y, step: step.into(), columns, rows, height_offset: 0.0, height_scale: 1.0 }
+    let (x, step) = (0.0, step.into());
+    Cells { x, y, step, first_column: 0, first_row: 0, columns, rows, height_offset: 0.0, height_scale: 1.0 }
 }
 
 fn spline(smoothing: f64, leaf_points: u32) -> Spline {

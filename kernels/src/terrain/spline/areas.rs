@@ -28,9 +28,13 @@ impl Area {
     #[inline(always)]
     pub fn of_leaf(frame: &Frame<2>, cells: &Cells, first_unit: [u32; 2], level: u32) -> Self {
         let last_of_root = (1_i64 << frame.levels) - 1;
-        let x = |column: usize| frame.unit_of_any([cells.center(column)[0]; 2])[0].clamp(0, last_of_root);
+        let x = |column: usize| {
+            let [x, _] = cells.center_of([column as u32, 0]);
+            frame.unit_of_any([x; 2])[0].clamp(0, last_of_root)
+        };
         let y = |row: usize| {
-            frame.unit_of_any([cells.center(row * cells.columns as usize)[1]; 2])[1].clamp(0, last_of_root)
+            let [_, y] = cells.center_of([0, row as u32]);
+            frame.unit_of_any([y; 2])[1].clamp(0, last_of_root)
         };
         let side = 1 << (frame.levels - level);
         let (west, south) = (i64::from(first_unit[0]), i64::from(first_unit[1]));
@@ -56,12 +60,11 @@ impl Area {
         self.len() == 0
     }
 
-    /// Returns the number in the raster of cell `i` of the area, row after row.
+    /// Returns column and row of cell `i` of the area, row after row.
     #[inline(always)]
-    pub fn cell(&self, cells: &Cells, i: u32) -> usize {
+    pub fn cell(&self, i: u32) -> [u32; 2] {
         let width = self.end_column - self.first_column;
-        let (row, column) = (self.first_row + i / width, self.first_column + i % width);
-        row as usize * cells.columns as usize + column as usize
+        [self.first_column + i % width, self.first_row + i / width]
     }
 
     /// Loads the area of a node.

@@ -42,8 +42,10 @@ pub unsafe fn terrain_spline_evaluate(
     while number < end {
         let leaf = partition_point(1, leaves.len(), |leaf| offsets.load(leaf) <= number) - 1;
         let area = Area::load(areas, leaves.load(leaf) as usize);
-        let cell = area.cell(&cells, (number - offsets.load(leaf)) as u32);
-        values.store(cell, splines.height(leaf, &cells, cell, &shape));
+        let cell = area.cell((number - offsets.load(leaf)) as u32);
+        if let Some(i) = cells.index(cell) {
+            values.store(i, splines.height(leaf, &cells, cells.center_of(cell), &shape));
+        }
         number += step;
     }
 }
@@ -51,12 +53,12 @@ pub unsafe fn terrain_spline_evaluate(
 impl Splines<'_> {
     /// Returns the height of a cell; NaN if the spline has no points.
     #[inline(always)]
-    unsafe fn height(&self, spline: usize, cells: &Cells, cell: usize, shape: &Shape) -> f32 {
+    unsafe fn height(&self, spline: usize, cells: &Cells, center: [i32; 2], shape: &Shape) -> f32 {
         let (len, begin) = (self.lens.load(spline) as usize, spline * self.capacity as usize);
         if len == 0 {
             return f32::NAN;
         }
-        let (center, mut sum, mut i) = (cells.center(cell), 0.0, begin);
+        let (mut sum, mut i) = (0.0, begin);
         while i < begin + len {
             let position = [self.positions.load(2 * i), self.positions.load(2 * i + 1)];
             sum += self.weights.load(i) * shape.radial(center, position);
