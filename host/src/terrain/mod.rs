@@ -6,6 +6,7 @@ mod delaunay;
 mod frame;
 mod gpu;
 mod grid;
+mod ground;
 mod method;
 mod model;
 mod options;
@@ -17,6 +18,7 @@ mod tiled;
 
 pub use delaunay::{delaunay_2d, delaunay_2d_on};
 pub use grid::RasterGrid;
+pub use ground::GroundFilter;
 pub use method::{Method, Spline, Statistic};
 pub use model::Terrain;
 pub use options::TerrainOptions;
