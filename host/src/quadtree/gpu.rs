@@ -67,10 +67,21 @@ impl<C: Coord> GpuTree<C> {
         coords: &Buffer<C>,
         options: &QuadtreeOptions,
     ) -> Result<Self> {
-        let (num_points, mut level_begins) = (coords.len() / D, vec![0, 1]);
         let frame = frame::<C, D>(stream, workspace, coords.slice(), options)?;
+        Self::build_in(stream, workspace, coords, &frame, options)
+    }
+
+    /// Builds the tree over points that are in a frame.
+    fn build_in<const D: usize>(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        frame: &Frame<D>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let (num_points, mut level_begins) = (coords.len() / D, vec![0, 1]);
         let Part { nodes: roots, corners } = Part::<D>::of_root(num_points);
-        let mut build = Build::new(stream, coords, (&roots, &corners), &frame, options)?;
+        let mut build = Build::new(stream, coords, (&roots, &corners), frame, options)?;
         // SAFETY: the buffers are owned or borrowed here, and wait for the device before they are freed.
         let in_order = unsafe {
             if build.depth == 0 || num_points <= options.leaf_points as usize {
@@ -130,6 +141,19 @@ impl<C: Coord> GpuTree<C> {
         options: &QuadtreeOptions,
     ) -> Result<Self> {
         let tree = Self::build::<D>(stream, workspace, coords, options)?;
+        Ok(Self { built_on: Some(stream.clone()), ..tree })
+    }
+
+    /// Builds the tree over points that are in a frame, as [`build_on`](Self::build_on) does.
+    #[cfg(feature = "terrain")]
+    pub(crate) fn build_in_on<const D: usize>(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        frame: &Frame<D>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let tree = Self::build_in(stream, workspace, coords, frame, options)?;
         Ok(Self { built_on: Some(stream.clone()), ..tree })
     }
 

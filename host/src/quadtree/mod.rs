@@ -54,9 +54,11 @@ mod tree;
 #[cfg(feature = "terrain")]
 pub(crate) use backend::DeviceTree;
 #[cfg(feature = "terrain")]
-pub(crate) use cpu::build as build_on_cpu;
+pub(crate) use cpu::build_in as build_on_cpu;
 pub use device_leaves::DeviceLeaves;
 pub use dims::CartesianPoint;
+#[cfg(feature = "terrain")]
+pub(crate) use frame::frame_of_bounds;
 #[cfg(feature = "terrain")]
 pub(crate) use gpu::GpuTree;
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;

@@ -9,16 +9,29 @@ mod tests;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::{Error, Result, check_count, check_len};
 use crate::point::MAX_POINTS;
-use crate::primitives::cpu::bounds::bounds;
-use crate::quadtree::QuadtreeOptions;
+use crate::quadtree::{QuadtreeOptions, frame_of_bounds};
 use crate::terrain::Spline;
+use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::terrain::cells::Cells;
-use kauri_kernels::terrain::spline::{MAX_LEAF_POINTS, Shape};
+use kauri_kernels::terrain::spline::{Extent, MAX_LEAF_POINTS, Shape};
+use kauri_kernels::terrain::tree::Known;
+
+/// The cloud that the points are a part of, or all of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cloud {
+    /// The least and the greatest x and y of all points.
+    pub(crate) corners: [[i32; 2]; 2],
+    /// The number of all points, which determines the unit of tension.
+    pub(crate) num_points: usize,
+    /// The part of the plane in which all points are there.
+    pub(crate) known: Known,
+}
 
 /// Returns the height of each cell, on all threads. The points are at different positions. A cell is NaN if neither its leaf nor the leaves
-/// adjacent to it have points.
+/// adjacent to it have points, and [`UNRESOLVED`](kauri_kernels::terrain::cells::UNRESOLVED) if one of them has unknown points.
 ///
-/// The result depends on the order of the points only by rounding, and has the same bits on every device.
+/// The result has the same bits on every device, and for every part of a cloud that has the points. It depends on the order of the points by
+/// rounding.
 ///
 /// # Errors
 /// [`Error::InvalidLength`] for a tension or a smoothing that is negative or not finite; [`Error::OutOfRange`] unless a leaf has 1 to
@@ -28,12 +41,12 @@ pub(crate) fn raster(
     heights: &[i32],
     cells: &Cells,
     options: &Spline,
+    cloud: &Cloud,
 ) -> Result<Vec<f32>> {
     options.check()?;
     check_len("heights of points", positions.len(), heights.len())?;
     check_count("points", positions.len() as u64, MAX_POINTS)?;
-    let shape = Shape::new(options.tension, options.smoothing, bounds(positions), positions.len());
-    cpu::raster(positions, heights, cells, &shape, options)
+    cpu::raster(positions, heights, cells, options, cloud)
 }
 
 /// Writes the height of each cell, as [`raster`] does, in device memory. `positions` has x and y of each point. The call waits for counts.
@@ -47,6 +60,7 @@ pub(crate) fn raster_on(
     heights: &Buffer<i32>,
     cells: &Cells,
     options: &Spline,
+    cloud: &Cloud,
     values: &mut Buffer<f32>,
 ) -> Result<()> {
     options.check()?;
@@ -54,7 +68,23 @@ pub(crate) fn raster_on(
     positions.check(stream, "coordinates of points", 2 * heights.len())?;
     values.check(stream, "values of a raster", cells.len())?;
     check_count("points", heights.len() as u64, MAX_POINTS)?;
-    gpu::raster_on(stream, workspace, (positions, heights), cells, options, values, gpu::SCRATCH_BYTES)
+    gpu::raster_on(stream, workspace, (positions, heights), cells, options, cloud, values, gpu::SCRATCH_BYTES)
+}
+
+impl Cloud {
+    fn shape(&self, options: &Spline) -> Shape {
+        Shape::new(options.tension, options.smoothing, self.corners, self.num_points)
+    }
+
+    fn extent(&self) -> Extent {
+        let [[low_x, low_y], [high_x, high_y]] = self.corners;
+        Extent { low_x, low_y, high_x, high_y, known: self.known }
+    }
+
+    /// Returns the frame of the tree of all points.
+    fn frame(&self, options: &Spline) -> Result<Frame<2>> {
+        frame_of_bounds(self.corners, self.num_points == 0, &options.tree())
+    }
 }
 
 impl Spline {

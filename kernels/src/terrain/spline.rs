@@ -21,6 +21,11 @@
 //! pivot of a point is the part of `M_ii` that the points before it do not determine. A point whose pivot is at most
 //! [`LEAST_PIVOT`] of the largest `M_ii` gets the weight 0: the surface is that of the other points.
 //!
+//! # Parts of a cloud
+//! The tree and the unit of tension are those of all points. If only a part of the points is there, a leaf is a leaf of the whole tree if all
+//! points in its cell are known. The cells of a leaf have no value yet, [`UNRESOLVED`](crate::terrain::cells::UNRESOLVED), unless this
+//! holds for the leaf and its adjacent leaves.
+//!
 //! # Order of operations
 //! Each element of the factorization is `M_ij - v_i0 s_j0 - v_i1 s_j1 - …` in this order, on every device; elements are independent of each
 //! other, so any number of threads computes the same bits.
@@ -107,6 +112,34 @@ impl Shape {
     #[inline(always)]
     pub fn least_pivot(&self, greatest_to_anchor: f64) -> f64 {
         LEAST_PIVOT * self.diagonal(greatest_to_anchor)
+    }
+}
+
+/// The bounding box of all points, and the part of the plane in which they are known.
+#[derive(Clone, Copy, Debug, PartialEq, KernelArgs)]
+pub struct Extent {
+    /// The least x of all points.
+    pub low_x: i32,
+    /// The least y of all points.
+    pub low_y: i32,
+    /// The greatest x of all points.
+    pub high_x: i32,
+    /// The greatest y of all points.
+    pub high_y: i32,
+    /// The part of the plane in which all points are known.
+    pub known: crate::terrain::tree::Known,
+}
+
+impl Extent {
+    /// Returns true if all points in a cell of the tree are known.
+    #[inline(always)]
+    pub fn has_points_of(&self, frame: &Frame<2>, first_unit: [u32; 2], level: u32) -> bool {
+        let (first, side) = (first_unit.map(u64::from), 1 << (frame.levels - level));
+        let [low, high] = [first, first.map(|unit| unit + side)].map(|units| frame.corner(units));
+        // The root may be much larger than the box of all points.
+        let low = [low[0].max(self.low_x.into()), low[1].max(self.low_y.into())];
+        let high = [high[0].min(self.high_x.into()), high[1].min(self.high_y.into())];
+        self.known.covers([low, high])
     }
 }
 

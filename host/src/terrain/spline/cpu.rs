@@ -6,12 +6,13 @@ use crate::parallel::Ranges;
 use crate::quadtree::build_on_cpu;
 use crate::stats::Stats;
 use crate::terrain::Spline;
-use kauri_kernels::quadtree::node::Node;
+use crate::terrain::spline::Cloud;
 use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::spline::areas::Area;
 use kauri_kernels::terrain::spline::{
     PANEL, Shape, capacity, column_begin, distance_from_cell, inverse_of_pivot, matrix_len,
 };
+use kauri_kernels::terrain::tree::Missing;
 
 /// The most leaves of a task.
 const TASK_LEAVES: usize = 64;
@@ -24,18 +25,18 @@ pub(super) fn raster(
     positions: &[[i32; 2]],
     heights: &[i32],
     cells: &Cells,
-    shape: &Shape,
     options: &Spline,
+    cloud: &Cloud,
 ) -> Result<Vec<f32>> {
-    let tree = build_on_cpu(positions, &options.tree(), &mut Stats::default())?;
-    let frame = tree.outline.frame::<2>();
+    let (frame, shape, extent) = (cloud.frame(options)?, cloud.shape(options), cloud.extent());
+    let tree = build_on_cpu(positions, &frame, &options.tree(), &mut Stats::default())?;
     let (nodes, first_units) = (&tree.nodes[..], tree.cells.as_chunks::<2>().0);
     let points = tree.coords.as_chunks::<2>().0;
     let capacity = capacity(options.leaf_points) as usize;
     let mut values = memory::filled(cells.len(), f32::NAN, "values of a raster")?;
     let to = Parts::of_initialized(&mut values);
     Ranges::even(nodes.len(), TASK_LEAVES).for_each(&|range| {
-        let mut system = System::new(*shape);
+        let mut system = System::new(shape);
         for number in range {
             let (node, first) = (nodes[number], first_units[number]);
             let area =
@@ -44,8 +45,15 @@ pub(super) fn raster(
                 continue;
             }
             let adjacent = tree.leaves_adjacent_to::<2>(frame.levels, number as u32);
-            let leaves = std::iter::once(number as u32).chain(adjacent).map(|leaf| nodes[leaf as usize]);
-            let indices = leaves.flat_map(|leaf: Node| leaf.start..leaf.end);
+            let leaves = || std::iter::once(number as u32).chain(adjacent.iter().copied());
+            let is_known = |leaf: u32| {
+                extent.has_points_of(&frame, first_units[leaf as usize], nodes[leaf as usize].level)
+            };
+            if !leaves().all(is_known) {
+                (0..area.len() as usize).for_each(|i| write(cells, &area, i, &to, Err(Missing::Unresolved)));
+                continue;
+            }
+            let indices = leaves().map(|leaf| nodes[leaf as usize]).flat_map(|leaf| leaf.start..leaf.end);
             let distance = |&point: &u32| {
                 distance_from_cell(&frame, points[point as usize], first, 1 << (frame.levels - node.level))
             };
@@ -208,15 +216,19 @@ impl System {
         }
         Ranges::new(area.len() as usize, TASK_CELLS).for_each(&|range| {
             for i in range {
-                let cell = area.cell(i as u32);
-                let (center, slot) =
-                    (cells.center_of(cell), cells.index(cell).expect("a cell of the window"));
+                let center = cells.center_of(area.cell(i as u32));
                 let points = self.positions.iter().zip(&self.weights);
                 let sum = points
                     .fold(0.0, |sum, (&position, weight)| sum + weight * self.shape.radial(center, position));
-                // SAFETY: a cell belongs to one area.
-                unsafe { to.write(slot, cells.height(self.base + (self.shift - sum))) };
+                write(cells, area, i, to, Ok(self.base + (self.shift - sum)));
             }
         });
     }
+}
+
+/// Writes the value of cell `i` of an area.
+fn write(cells: &Cells, area: &Area, i: usize, to: &Parts<'_, f32>, height: Result<f64, Missing>) {
+    let slot = cells.index(area.cell(i as u32)).expect("a cell of the window");
+    // SAFETY: a cell belongs to one area.
+    unsafe { to.write(slot, cells.value(height)) };
 }

@@ -2,17 +2,17 @@
 
 use crate::device::{Buffer, Layout, Region, Stream, Workspace};
 use crate::error::Result;
-use crate::primitives::bounds::Bounds;
 use crate::primitives::planned::carve;
 use crate::primitives::{expand, generate, select};
 use crate::quadtree::{DeviceTree, GpuTree};
 use crate::terrain::Spline;
+use crate::terrain::spline::Cloud;
 use kauri_kernels::policy::{PER_ITEM_THREADS, SPLINE_MIN_BLOCKS};
 use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::spline::areas::{terrain_spline_areas, terrain_spline_counts};
 use kauri_kernels::terrain::spline::evaluate::{Splines, terrain_spline_evaluate};
 use kauri_kernels::terrain::spline::solve::{LeafRows, PointTree, Scratch, SplinesMut, terrain_spline_solve};
-use kauri_kernels::terrain::spline::{PANEL, Shape, capacity, matrix_len};
+use kauri_kernels::terrain::spline::{PANEL, capacity, matrix_len};
 
 /// The bytes of temporary memory for systems and splines, at most, if they suffice for one leaf.
 pub(super) const SCRATCH_BYTES: u64 = 1 << 30;
@@ -28,12 +28,13 @@ pub(super) fn raster_on(
     (positions, heights): (&Buffer<i32>, &Buffer<i32>),
     cells: &Cells,
     options: &Spline,
+    cloud: &Cloud,
     values: &mut Buffer<f32>,
     scratch_bytes: u64,
 ) -> Result<()> {
-    let shape = shape(stream, workspace, positions, options)?;
-    let tree = GpuTree::build_on::<2>(stream, workspace, positions, &options.tree())?;
-    let leaves = LeavesWithCells::find(stream, workspace, &tree, cells)?;
+    let (frame, shape) = (cloud.frame(options)?, cloud.shape(options));
+    let tree = GpuTree::build_in_on::<2>(stream, workspace, positions, &frame, &options.tree())?;
+    let leaves = LeavesWithCells::find(stream, workspace, &tree, cells, cloud)?;
     let adjacent = tree.all_adjacent_leaves_on(stream, workspace, &leaves.numbers)?;
     let num_sms = u64::from(stream.gpu().info().num_sms);
     let max_blocks = SPLINE_MIN_BLOCKS as u64 * num_sms;
@@ -63,6 +64,7 @@ pub(super) fn raster_on(
         frame: arrays.frame,
         nodes: arrays.nodes,
         first_units: arrays.cells,
+        known: leaves.known.slice(),
         positions: arrays.coords,
         ids: arrays.ids,
         heights: heights.slice(),
@@ -98,29 +100,12 @@ pub(super) fn raster_on(
     Ok(())
 }
 
-/// Returns the shape of the radial function for points in device memory. Waits for their bounds.
-fn shape(
-    stream: &Stream,
-    workspace: &mut Workspace,
-    positions: &Buffer<i32>,
-    options: &Spline,
-) -> Result<Shape> {
-    let plan = |layout: &mut Layout| (Bounds::<i32>::plan(layout, 2), layout.reserve::<i32>(4));
-    let ((bounds, corners), temp) = carve(stream, workspace, "box of points", plan)?;
-    let corners = temp.view(corners);
-    // SAFETY: `corners` has two corners; nothing else uses the plan's memory.
-    let corners = unsafe {
-        bounds.run(&temp, positions.slice(), 2, corners)?;
-        stream.read(corners.read_only())?
-    };
-    let corners = [[corners[0], corners[1]], [corners[2], corners[3]]];
-    Ok(Shape::new(options.tension, options.smoothing, corners, positions.len() / 2))
-}
-
 /// The leaves that contain centers of cells.
 struct LeavesWithCells {
     /// The cells of each leaf of the tree, four numbers for each node.
     areas: Buffer<u32>,
+    /// 1 for each leaf of the tree whose points are all known.
+    known: Buffer<u8>,
     /// The numbers of the leaves.
     numbers: Buffer<u32>,
     /// The number of cells of the leaves before each one, and of all.
@@ -129,15 +114,31 @@ struct LeavesWithCells {
 
 impl LeavesWithCells {
     /// Finds the leaves. Waits for their number.
-    fn find(stream: &Stream, workspace: &mut Workspace, tree: &GpuTree<i32>, cells: &Cells) -> Result<Self> {
+    fn find(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        tree: &GpuTree<i32>,
+        cells: &Cells,
+        cloud: &Cloud,
+    ) -> Result<Self> {
         let (gpu, arrays) = (stream.gpu(), tree.arrays());
         let num_nodes = arrays.nodes.len();
         let mut areas = Buffer::uninitialized(gpu, 4 * num_nodes, "cells of leaves")?;
         let mut flags = Buffer::uninitialized(gpu, num_nodes, "flags of leaves")?;
+        let mut known = Buffer::uninitialized(gpu, num_nodes, "flags of leaves")?;
         let mut all = Buffer::uninitialized(gpu, num_nodes, "nodes of a quadtree")?;
         let mut selected = Buffer::uninitialized(gpu, num_nodes, "leaves with cells")?;
         let mut count = Buffer::<u64>::uninitialized(gpu, 1, "number of leaves")?;
-        let args = (arrays.frame, arrays.nodes, arrays.cells, *cells, areas.slice_mut(), flags.slice_mut());
+        let args = (
+            arrays.frame,
+            arrays.nodes,
+            arrays.cells,
+            *cells,
+            cloud.extent(),
+            areas.slice_mut(),
+            flags.slice_mut(),
+            known.slice_mut(),
+        );
         // SAFETY: the buffers have items for each node, and wait for the device before they are freed.
         unsafe { stream.launch_items::<terrain_spline_areas>(num_nodes as u64, args)? };
         generate::iota(stream, 0_u32, 1, &mut all)?;
@@ -153,7 +154,7 @@ impl LeavesWithCells {
             stream.launch_items::<terrain_spline_counts>(num_leaves as u64, args)?;
         }
         expand::offsets(stream, workspace, &counts, &mut offsets)?;
-        Ok(Self { areas, numbers, offsets })
+        Ok(Self { areas, known, numbers, offsets })
     }
 }
 

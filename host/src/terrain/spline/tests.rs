@@ -3,10 +3,21 @@
 use super::*;
 use crate::Device;
 use crate::device::SimOptions;
+use crate::primitives::cpu::bounds::bounds;
 use crate::random::Random;
+use kauri_kernels::terrain::cells::UNRESOLVED;
 use kauri_kernels::terrain::spline::capacity;
 
 type Points = (Vec<[i32; 2]>, Vec<i32>);
+
+fn cloud(positions: &[[i32; 2]]) -> Cloud {
+    Cloud { corners: bounds(positions), num_points: positions.len(), known: Known::ALL }
+}
+
+/// The raster of all points.
+fn raster(positions: &[[i32; 2]], heights: &[i32], cells: &Cells, options: &Spline) -> Result<Vec<f32>> {
+    super::raster(positions, heights, cells, options, &cloud(positions))
+}
 
 /// Cells with centers at multiples of `step` from `[0, 0]` on.
 fn cells(columns: u32, rows: u32, step: i32) -> Cells {
@@ -215,15 +226,59 @@ fn invalid_options() {
 }
 
 /// Runs a raster on a device, whose memory for splines is limited.
-fn on_device(device: &Device, points: &Points, cells: &Cells, options: &Spline, bytes: u64) -> Vec<f32> {
+fn on_device(
+    device: &Device,
+    points: &Points,
+    cells: &Cells,
+    options: &Spline,
+    cloud: &Cloud,
+    bytes: u64,
+) -> Vec<f32> {
     let gpu = device.gpu().unwrap();
     let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
     let positions = Buffer::from_slice(&stream, points.0.as_flattened(), "positions").unwrap();
     let heights = Buffer::from_slice(&stream, &points.1, "heights").unwrap();
     let mut values = Buffer::uninitialized(gpu, cells.len(), "values").unwrap();
     let input = (&positions, &heights);
-    gpu::raster_on(&stream, &mut workspace, input, cells, options, &mut values, bytes).unwrap();
+    gpu::raster_on(&stream, &mut workspace, input, cells, options, cloud, &mut values, bytes).unwrap();
     values.to_vec(&stream).unwrap()
+}
+
+fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// The values from the points in a part of the plane are those from all points, or unresolved.
+#[test]
+fn parts_of_a_cloud() {
+    let (mut positions, _) = uniform(1200, 3000, 4, noise);
+    positions.retain(|&[x, y]| x < 2000 || y < 1000);
+    let heights: Vec<_> = positions.iter().map(|&position| noise(position)).collect();
+    let (cells, options, all) = (cells(30, 30, 100), spline(0.1, 6), cloud(&positions));
+    let expected = bits(&raster(&positions, &heights, &cells, &options).unwrap());
+    let sim = Device::sim(SimOptions::default()).unwrap();
+    for (low, high) in [([500, 500], [2500, 2400]), ([-1000, 1500], [1800, 9000]), ([9000, 0], [9999, 9])] {
+        let is_known =
+            |&[x, y]: &[i32; 2]| (low[0]..=high[0]).contains(&x) && (low[1]..=high[1]).contains(&y);
+        // Some points outside are there too.
+        let part: Points = positions
+            .iter()
+            .zip(&heights)
+            .filter(|(position, height)| is_known(position) || **height % 5 == 0)
+            .map(|(&position, &height)| (position, height))
+            .unzip();
+        let [low, high] = [low, high].map(|corner| corner.map(f64::from));
+        let known = Known { low_x: low[0], low_y: low[1], high_x: high[0], high_y: high[1] };
+        let cloud = Cloud { known, ..all };
+        let found = bits(&super::raster(&part.0, &part.1, &cells, &options, &cloud).unwrap());
+        let resolved = found.iter().zip(&expected).filter(|(found, _)| **found != UNRESOLVED);
+        assert!(resolved.clone().all(|(found, expected)| found == expected));
+        assert_eq!(resolved.count() > 50, low[0] < 5000.0);
+        if high[0] > 9000.0 {
+            continue;
+        }
+        assert_eq!(bits(&on_device(&sim, &part, &cells, &options, &cloud, 1 << 24)), found);
+    }
 }
 
 #[test]
@@ -257,8 +312,7 @@ fn devices_agree() {
                 continue;
             }
             let device = Device::sim(SimOptions::nth_order(order, 1)).unwrap();
-            let found = on_device(&device, points, cells, options, *bytes);
-            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            let found = on_device(&device, points, cells, options, &cloud(&points.0), *bytes);
             assert_eq!(bits(&found), bits(&expected), "{name}, schedule {order}");
         }
     }

@@ -1,5 +1,6 @@
 //! The cells of a raster whose centers are in a leaf.
 
+use super::Extent;
 use crate::policy::PER_ITEM_THREADS;
 use crate::quadtree::frame::Frame;
 use crate::quadtree::node::Node;
@@ -78,22 +79,27 @@ impl Area {
     }
 }
 
-/// Writes the area of each leaf, four numbers for each node, and flags the leaves whose area has cells. One thread per node.
+/// Writes the area of each leaf, four numbers for each node, and flags the leaves whose area has cells, and those whose points are all known. One
+/// thread per node.
 #[kernel(family = "terrain-spline", block = PER_ITEM_THREADS)]
 pub unsafe fn terrain_spline_areas(
     frame: Slice<u64>,
     nodes: Slice<Bits128>,
     first_units: Slice<u32>,
     cells: Cells,
+    extent: Extent,
     areas: SliceMut<u32>,
     flags: SliceMut<u8>,
+    known: SliceMut<u8>,
 ) {
     let Some(i) = own_item(nodes.len()) else { return };
     let node = Node::from_bits(nodes.load(i));
     let mut flag = 0;
     if node.is_leaf() {
         let first_unit = [first_units.load(2 * i), first_units.load(2 * i + 1)];
-        let area = Area::of_leaf(&Frame::<2>::load(frame), &cells, first_unit, node.level);
+        let frame = Frame::<2>::load(frame);
+        known.store(i, u8::from(extent.has_points_of(&frame, first_unit, node.level)));
+        let area = Area::of_leaf(&frame, &cells, first_unit, node.level);
         areas.store_16(i, [area.first_column, area.end_column, area.first_row, area.end_row]);
         flag = u8::from(!area.is_empty());
     }

@@ -2,8 +2,10 @@
 
 use super::Shape;
 use super::areas::Area;
+use super::solve::UNKNOWN;
 use crate::policy::PER_ITEM_THREADS;
 use crate::terrain::cells::Cells;
+use crate::terrain::tree::Missing;
 use crate::thread::search::partition_point;
 use cuda_std::prelude::*;
 
@@ -14,7 +16,7 @@ pub struct Splines<'a> {
     pub positions: Slice<'a, i32>,
     /// The weights of the points.
     pub weights: Slice<'a, f64>,
-    /// The number of points of each spline.
+    /// The number of points of each spline; [`UNKNOWN`] if not all are known.
     pub lens: Slice<'a, u32>,
     /// The height of the anchor of each spline.
     pub bases: Slice<'a, i32>,
@@ -44,26 +46,28 @@ pub unsafe fn terrain_spline_evaluate(
         let area = Area::load(areas, leaves.load(leaf) as usize);
         let cell = area.cell((number - offsets.load(leaf)) as u32);
         if let Some(i) = cells.index(cell) {
-            values.store(i, splines.height(leaf, &cells, cells.center_of(cell), &shape));
+            values.store(i, cells.value(splines.height(leaf, cells.center_of(cell), &shape)));
         }
         number += step;
     }
 }
 
 impl Splines<'_> {
-    /// Returns the height of a cell; NaN if the spline has no points.
+    /// Returns the height at a position.
     #[inline(always)]
-    unsafe fn height(&self, spline: usize, cells: &Cells, center: [i32; 2], shape: &Shape) -> f32 {
-        let (len, begin) = (self.lens.load(spline) as usize, spline * self.capacity as usize);
-        if len == 0 {
-            return f32::NAN;
+    unsafe fn height(&self, spline: usize, center: [i32; 2], shape: &Shape) -> Result<f64, Missing> {
+        let (len, begin) = (self.lens.load(spline), spline * self.capacity as usize);
+        match len {
+            0 => return Err(Missing::NoValue),
+            UNKNOWN => return Err(Missing::Unresolved),
+            _ => {}
         }
         let (mut sum, mut i) = (0.0, begin);
-        while i < begin + len {
+        while i < begin + len as usize {
             let position = [self.positions.load(2 * i), self.positions.load(2 * i + 1)];
             sum += self.weights.load(i) * shape.radial(center, position);
             i += 1;
         }
-        cells.height(self.bases.load(spline) as f64 + (self.shifts.load(spline) - sum))
+        Ok(self.bases.load(spline) as f64 + (self.shifts.load(spline) - sum))
     }
 }

@@ -17,6 +17,9 @@ const WARP_ROWS: usize = 32;
 /// Columns that a thread updates together.
 const THREAD_COLUMNS: usize = 8;
 
+/// The number of points of a spline whose points are not all known.
+pub const UNKNOWN: u32 = u32::MAX;
+
 /// A quadtree over points with heights.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct PointTree<'a> {
@@ -26,6 +29,8 @@ pub struct PointTree<'a> {
     pub nodes: Slice<'a, crate::thread::words::Bits128>,
     /// The low corner of each node's cell, in units.
     pub first_units: Slice<'a, u32>,
+    /// 1 for each leaf whose points are all known.
+    pub known: Slice<'a, u8>,
     /// Positions in tree order, point after point.
     pub positions: Slice<'a, i32>,
     /// Ids in tree order.
@@ -109,9 +114,11 @@ pub unsafe fn terrain_spline_solve(
         };
         let num_points = Gather { tree, rows, leaf, smem }.run(&solve);
         thread::sync_threads();
-        let (base, shift) = if num_points == 0 { (0.0, 0.0) } else { solve.run(num_points) };
+        let is_known = num_points != UNKNOWN;
+        let (base, shift) =
+            if is_known && num_points > 0 { solve.run(num_points as usize) } else { (0.0, 0.0) };
         if thread::thread_idx_x() == 0 {
-            splines.lens.store(leaf, num_points as u32);
+            splines.lens.store(leaf, num_points);
             splines.bases.store(leaf, base as i32);
             splines.shifts.store(leaf, shift);
         }
@@ -130,21 +137,26 @@ struct Gather<'a> {
 
 impl Gather<'_> {
     /// Writes the positions and the heights of the points of the leaf and of its adjacent leaves, and returns their number. If there are more than
-    /// `capacity`, they are the nearest to the leaf.
+    /// `capacity`, they are the nearest to the leaf. Returns [`UNKNOWN`] unless all of them are known.
     #[inline(always)]
-    unsafe fn run(&self, to: &Solve<'_>) -> usize {
+    unsafe fn run(&self, to: &Solve<'_>) -> u32 {
         let mut num_candidates = 0;
         let num_leaves = self.num_leaves();
-        let mut first = 0;
+        let (mut first, mut num_unknown) = (0, 0);
         while first < num_leaves {
-            num_candidates += self.before(&self.candidates(first)).1;
+            let (number, node) = self.candidates(first);
+            num_candidates += self.before(&node).1;
+            num_unknown += u32::from(self.tree.known.load(number as usize) == 0);
             first += THREADS;
+        }
+        if thread::sync_threads_or(num_unknown) != 0 {
+            return UNKNOWN;
         }
         let last =
             if num_candidates as usize <= to.capacity { u64::LAST } else { self.nth(to.capacity as u64 - 1) };
         let (mut first, mut index, mut num_points) = (0, 0, 0);
         while first < num_leaves {
-            let node = self.candidates(first);
+            let (_, node) = self.candidates(first);
             let (before, len) = self.before(&node);
             let mut num_kept = node.len();
             if last != u64::LAST {
@@ -169,7 +181,7 @@ impl Gather<'_> {
             num_points += num_all_kept;
             first += THREADS;
         }
-        num_points as usize
+        num_points
     }
 
     /// Returns the number of leaves: the leaf itself and its adjacent leaves.
@@ -178,9 +190,9 @@ impl Gather<'_> {
         1 + (self.rows.offsets.load(self.leaf + 1) - self.rows.offsets.load(self.leaf)) as usize
     }
 
-    /// Returns the thread's leaf of the leaves from `first` on; an empty one if there are no more.
+    /// Returns the thread's leaf of the leaves from `first` on. If there are no more, it is the leaf of the spline, without points.
     #[inline(always)]
-    unsafe fn candidates(&self, first: usize) -> Node {
+    unsafe fn candidates(&self, first: usize) -> (u32, Node) {
         let i = first + thread::thread_idx_x() as usize;
         let is_leaf = i < self.num_leaves();
         let number = if i == 0 || !is_leaf {
@@ -189,7 +201,7 @@ impl Gather<'_> {
             self.rows.adjacent.load(self.rows.offsets.load(self.leaf) as usize + i - 1)
         };
         let node = Node::from_bits(self.tree.nodes.load(number as usize));
-        Node { end: if is_leaf { node.end } else { node.start }, ..node }
+        (number, Node { end: if is_leaf { node.end } else { node.start }, ..node })
     }
 
     /// Returns the number of points of the nodes of the threads before, and of all threads. All threads call.
@@ -227,7 +239,7 @@ impl Gather<'_> {
             thread::sync_threads();
             let (mut first, mut index) = (0, 0);
             while first < self.num_leaves() {
-                let node = self.candidates(first);
+                let (_, node) = self.candidates(first);
                 let (before, len) = self.before(&node);
                 for i in strided(0, node.len(), 1) {
                     let key = self.key(node.start + i, index + before + i);
