@@ -27,6 +27,17 @@ pub(crate) struct Cloud {
     pub(crate) known: Known,
 }
 
+/// The raster to compute.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SplineRaster {
+    /// The cells.
+    pub(crate) cells: Cells,
+    /// The options.
+    pub(crate) options: Spline,
+    /// The cloud that the points are a part of.
+    pub(crate) cloud: Cloud,
+}
+
 /// Returns the height of each cell, on all threads. The points are at different positions. A cell is NaN if neither its leaf nor the leaves
 /// adjacent to it have points, and [`UNRESOLVED`](kauri_kernels::terrain::cells::UNRESOLVED) if one of them has unknown points.
 ///
@@ -36,17 +47,11 @@ pub(crate) struct Cloud {
 /// # Errors
 /// [`Error::InvalidLength`] for a tension or a smoothing that is negative or not finite; [`Error::OutOfRange`] unless a leaf has 1 to
 /// 100 points; [`Error::Shape`] unless there are as many heights as positions; [`Error::TooManyItems`]; [`Error::OutOfMemory`].
-pub(crate) fn raster(
-    positions: &[[i32; 2]],
-    heights: &[i32],
-    cells: &Cells,
-    options: &Spline,
-    cloud: &Cloud,
-) -> Result<Vec<f32>> {
-    options.check()?;
+pub(crate) fn raster(positions: &[[i32; 2]], heights: &[i32], task: &SplineRaster) -> Result<Vec<f32>> {
+    task.options.check()?;
     check_len("heights of points", positions.len(), heights.len())?;
     check_count("points", positions.len() as u64, MAX_POINTS)?;
-    cpu::raster(positions, heights, cells, options, cloud)
+    cpu::raster(positions, heights, task)
 }
 
 /// Writes the height of each cell, as [`raster`] does, in device memory. `positions` has x and y of each point. The call waits for counts.
@@ -58,17 +63,15 @@ pub(crate) fn raster_on(
     workspace: &mut Workspace,
     positions: &Buffer<i32>,
     heights: &Buffer<i32>,
-    cells: &Cells,
-    options: &Spline,
-    cloud: &Cloud,
+    task: &SplineRaster,
     values: &mut Buffer<f32>,
 ) -> Result<()> {
-    options.check()?;
+    task.options.check()?;
     heights.check_device(stream)?;
     positions.check(stream, "coordinates of points", 2 * heights.len())?;
-    values.check(stream, "values of a raster", cells.len())?;
+    values.check(stream, "values of a raster", task.cells.len())?;
     check_count("points", heights.len() as u64, MAX_POINTS)?;
-    gpu::raster_on(stream, workspace, (positions, heights), cells, options, cloud, values, gpu::SCRATCH_BYTES)
+    gpu::raster_on(stream, workspace, (positions, heights), task, values, gpu::SCRATCH_BYTES)
 }
 
 impl Cloud {

@@ -5,8 +5,7 @@ use crate::memory::{self, Parts};
 use crate::parallel::Ranges;
 use crate::quadtree::build_on_cpu;
 use crate::stats::Stats;
-use crate::terrain::Spline;
-use crate::terrain::spline::Cloud;
+use crate::terrain::spline::SplineRaster;
 use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::spline::areas::Area;
 use kauri_kernels::terrain::spline::{
@@ -24,9 +23,7 @@ const TASK_CELLS: usize = 1024;
 pub(super) fn raster(
     positions: &[[i32; 2]],
     heights: &[i32],
-    cells: &Cells,
-    options: &Spline,
-    cloud: &Cloud,
+    SplineRaster { cells, options, cloud }: &SplineRaster,
 ) -> Result<Vec<f32>> {
     let (frame, shape, extent) = (cloud.frame(options)?, cloud.shape(options), cloud.extent());
     let tree = build_on_cpu(positions, &frame, &options.tree(), &mut Stats::default())?;

@@ -5,8 +5,7 @@ use crate::error::Result;
 use crate::primitives::planned::carve;
 use crate::primitives::{expand, generate, select};
 use crate::quadtree::{DeviceTree, GpuTree};
-use crate::terrain::Spline;
-use crate::terrain::spline::Cloud;
+use crate::terrain::spline::{Cloud, SplineRaster};
 use kauri_kernels::policy::{PER_ITEM_THREADS, SPLINE_MIN_BLOCKS};
 use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::spline::areas::{terrain_spline_areas, terrain_spline_counts};
@@ -26,9 +25,7 @@ pub(super) fn raster_on(
     stream: &Stream,
     workspace: &mut Workspace,
     (positions, heights): (&Buffer<i32>, &Buffer<i32>),
-    cells: &Cells,
-    options: &Spline,
-    cloud: &Cloud,
+    SplineRaster { cells, options, cloud }: &SplineRaster,
     values: &mut Buffer<f32>,
     scratch_bytes: u64,
 ) -> Result<()> {

@@ -10,13 +10,17 @@ use kauri_kernels::terrain::spline::capacity;
 
 type Points = (Vec<[i32; 2]>, Vec<i32>);
 
+fn task(cells: &Cells, options: &Spline, cloud: Cloud) -> SplineRaster {
+    SplineRaster { cells: *cells, options: *options, cloud }
+}
+
 fn cloud(positions: &[[i32; 2]]) -> Cloud {
     Cloud { corners: bounds(positions), num_points: positions.len(), known: Known::ALL }
 }
 
 /// The raster of all points.
 fn raster(positions: &[[i32; 2]], heights: &[i32], cells: &Cells, options: &Spline) -> Result<Vec<f32>> {
-    super::raster(positions, heights, cells, options, &cloud(positions))
+    super::raster(positions, heights, &task(cells, options, cloud(positions)))
 }
 
 /// Cells with centers at multiples of `step` from `[0, 0]` on.
@@ -226,21 +230,14 @@ fn invalid_options() {
 }
 
 /// Runs a raster on a device, whose memory for splines is limited.
-fn on_device(
-    device: &Device,
-    points: &Points,
-    cells: &Cells,
-    options: &Spline,
-    cloud: &Cloud,
-    bytes: u64,
-) -> Vec<f32> {
+fn on_device(device: &Device, points: &Points, task: &SplineRaster, bytes: u64) -> Vec<f32> {
     let gpu = device.gpu().unwrap();
     let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
     let positions = Buffer::from_slice(&stream, points.0.as_flattened(), "positions").unwrap();
     let heights = Buffer::from_slice(&stream, &points.1, "heights").unwrap();
-    let mut values = Buffer::uninitialized(gpu, cells.len(), "values").unwrap();
+    let mut values = Buffer::uninitialized(gpu, task.cells.len(), "values").unwrap();
     let input = (&positions, &heights);
-    gpu::raster_on(&stream, &mut workspace, input, cells, options, cloud, &mut values, bytes).unwrap();
+    gpu::raster_on(&stream, &mut workspace, input, task, &mut values, bytes).unwrap();
     values.to_vec(&stream).unwrap()
 }
 
@@ -269,15 +266,15 @@ fn parts_of_a_cloud() {
             .unzip();
         let [low, high] = [low, high].map(|corner| corner.map(f64::from));
         let known = Known { low_x: low[0], low_y: low[1], high_x: high[0], high_y: high[1] };
-        let cloud = Cloud { known, ..all };
-        let found = bits(&super::raster(&part.0, &part.1, &cells, &options, &cloud).unwrap());
+        let task = task(&cells, &options, Cloud { known, ..all });
+        let found = bits(&super::raster(&part.0, &part.1, &task).unwrap());
         let resolved = found.iter().zip(&expected).filter(|(found, _)| **found != UNRESOLVED);
         assert!(resolved.clone().all(|(found, expected)| found == expected));
         assert_eq!(resolved.count() > 50, low[0] < 5000.0);
         if high[0] > 9000.0 {
             continue;
         }
-        assert_eq!(bits(&on_device(&sim, &part, &cells, &options, &cloud, 1 << 24)), found);
+        assert_eq!(bits(&on_device(&sim, &part, &task, 1 << 24)), found);
     }
 }
 
@@ -312,7 +309,7 @@ fn devices_agree() {
                 continue;
             }
             let device = Device::sim(SimOptions::nth_order(order, 1)).unwrap();
-            let found = on_device(&device, points, cells, options, &cloud(&points.0), *bytes);
+            let found = on_device(&device, points, &task(cells, options, cloud(&points.0)), *bytes);
             assert_eq!(bits(&found), bits(&expected), "{name}, schedule {order}");
         }
     }
