@@ -49,8 +49,8 @@ impl GroundCells {
         row as usize * self.columns as usize + column as usize
     }
 
-    /// Returns the least or the greatest height of a cell and of the cells `step` before and after it along an axis. A cell outside of the raster
-    /// stands for the cell at the border.
+    /// Returns the least or the greatest height of a cell and of the cells `step` before and after it along an axis. A cell outside of
+    /// the raster stands for the cell at the border.
     ///
     /// If the heights are those of windows that end `radius` cells away, and `step` is at most `2 * radius + 1`, the results are those
     /// of windows that end `radius + step` cells away.

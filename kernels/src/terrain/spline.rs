@@ -2,12 +2,13 @@
 //! adjacent leaves (Agarwal, Arge, Danner 2006, phase three).
 //!
 //! The surface of a leaf is `S(x) = a - sum_j w_j f(rho_j)` with `sum_j w_j = 0`, where `rho_j` is the squared distance from point `j` times
-//! the [scale](Shape::scale), and `f` is the [radial function](radial()). Its value at point `i` is the point's height less `smoothing * w_i`.
+//! the [scale](Shape::scale), and `f` is the [radial function](radial()). Its value at point `i` is the point's height less
+//! `smoothing * w_i`.
 //!
 //! # The system of equations
-//! `f` is a conditionally negative definite kernel (its Fourier transform is negative away from 0, and `f(0) = 0`): `-sum_ij v_i v_j f_ij > 0`
-//! for distinct points and all `v` other than 0 with `sum_i v_i = 0`. The equation of the first point, the anchor, eliminates `a`, and
-//! `w_0 = -sum_j w_j` eliminates the weight of the anchor. For the other points there remains
+//! `f` is a conditionally negative definite kernel (its Fourier transform is negative away from 0, and `f(0) = 0`):
+//! `-sum_ij v_i v_j f_ij > 0` for distinct points and all `v` other than 0 with `sum_i v_i = 0`. The equation of the first point, the
+//! anchor, eliminates `a`, and `w_0 = -sum_j w_j` eliminates the weight of the anchor. For the other points there remains
 //!
 //! ```text
 //! sum_j M_ij w_j = height_i - height_0    with    M_ij = f_i0 + f_0j - f_ij + smoothing (1, or 2 if i = j)
@@ -161,7 +162,8 @@ pub const fn matrix_len(num_points: usize) -> usize {
     num_points * (num_points + 1) / 2
 }
 
-/// Returns the distance of a point from a cell, in units on the axis on which it is greater. `first` is the low corner of the cell, `side` its side.
+/// Returns the distance of a point from a cell, in units on the axis on which it is greater. `first` is the low corner of the cell,
+/// `side` its side.
 #[inline(always)]
 pub fn distance_from_cell(frame: &Frame<2>, point: [i32; 2], first: [u32; 2], side: u64) -> u32 {
     let (unit, mut distance) = (frame.unit(point), 0);

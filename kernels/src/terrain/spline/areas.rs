@@ -24,8 +24,8 @@ pub struct Area {
 }
 
 impl Area {
-    /// Returns the cells whose centers are in a leaf. The leaves at the border of the root have the cells outside of the root as well, so that each
-    /// cell belongs to one leaf.
+    /// Returns the cells whose centers are in a leaf. The leaves at the border of the root have the cells outside of the root as well, so
+    /// that each cell belongs to one leaf.
     #[inline(always)]
     pub fn of_leaf(frame: &Frame<2>, cells: &Cells, first_unit: [u32; 2], level: u32) -> Self {
         let last_of_root = (1_i64 << frame.levels) - 1;
@@ -79,8 +79,8 @@ impl Area {
     }
 }
 
-/// Writes the area of each leaf, four numbers for each node, and flags the leaves whose area has cells, and those whose points are all known. One
-/// thread per node.
+/// Writes the area of each leaf, four numbers for each node, and flags the leaves whose area has cells, and those whose points are all
+/// known. One thread per node.
 #[kernel(family = "terrain-spline", block = PER_ITEM_THREADS)]
 pub unsafe fn terrain_spline_areas(
     frame: Slice<u64>,

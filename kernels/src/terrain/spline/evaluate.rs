@@ -26,8 +26,8 @@ pub struct Splines<'a> {
     pub capacity: u32,
 }
 
-/// Writes the heights of the cells of some leaves, in steps of many cells. `offsets` are the numbers of cells of the leaves before each one; the
-/// first may be greater than 0. Any number of threads.
+/// Writes the heights of the cells of some leaves, in steps of many cells. `offsets` are the numbers of cells of the leaves before each
+/// one; the first may be greater than 0. Any number of threads.
 #[kernel(family = "terrain-spline", block = PER_ITEM_THREADS, hot)]
 pub unsafe fn terrain_spline_evaluate(
     splines: Splines<'_>,

@@ -136,8 +136,8 @@ struct Gather<'a> {
 }
 
 impl Gather<'_> {
-    /// Writes the positions and the heights of the points of the leaf and of its adjacent leaves, and returns their number. If there are more than
-    /// `capacity`, they are the nearest to the leaf. Returns [`UNKNOWN`] unless all of them are known.
+    /// Writes the positions and the heights of the points of the leaf and of its adjacent leaves, and returns their number. If there are
+    /// more than `capacity`, they are the nearest to the leaf. Returns [`UNKNOWN`] unless all of them are known.
     #[inline(always)]
     unsafe fn run(&self, to: &Solve<'_>) -> u32 {
         let mut num_candidates = 0;
@@ -345,8 +345,8 @@ impl Solve<'_> {
         }
     }
 
-    /// Updates a column by the columns of its panel before it, and scales it. Its element of the diagonal keeps its old value, from which every thread
-    /// computes the pivot.
+    /// Updates a column by the columns of its panel before it, and scales it. Its element of the diagonal keeps its old value, from which
+    /// every thread computes the pivot.
     #[inline(always)]
     unsafe fn factor_column(&self, num_points: usize, first: usize, column: usize, least_pivot: f64) {
         let inverses = shared_field!(self.smem, inverses);
