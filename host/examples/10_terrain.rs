@@ -15,8 +15,7 @@ use std::time::Instant;
 const RESOLUTION: f64 = 1.0;
 
 fn main() -> Result<()> {
-    let num_points =
-        arguments("10_terrain [NUM_POINTS]", 1, str::parse::<u64>).pop().unwrap_or(200_000);
+    let num_points = arguments("10_terrain [NUM_POINTS]", 1, str::parse::<u64>).pop().unwrap_or(200_000);
     let device = Device::best()?;
     println!("on {device}: {}", device.reason());
 
@@ -38,7 +37,11 @@ fn main() -> Result<()> {
 
     let folder = std::env::temp_dir();
     let (dem, picture) = (folder.join("kauri-dem.tif"), folder.join("kauri-dem.png"));
-    write_geotiff(&dem, &heights, &GeoTiffOptions::default().reference_system(ReferenceSystem::projected(25833)))?;
+    write_geotiff(
+        &dem,
+        &heights,
+        &GeoTiffOptions::default().reference_system(ReferenceSystem::projected(25833)),
+    )?;
     write_hillshade_png(&picture, &heights.hillshade(&HillshadeOptions::default().z_factor(2.0))?)?;
     println!("wrote {} and {}", dem.display(), picture.display());
     Ok(())

@@ -722,3 +722,9 @@ pub const BUCKET_LEVELS: u32 = 4;
 
 /// The levels of boxes that a block computes. Its threads have one node each on the lowest level.
 pub const BOXES_LEVELS: u32 = 8;
+
+/// The threads of a block that solves the systems of splines. Untuned.
+pub const SPLINE_THREADS: usize = 128;
+
+/// The minimum of blocks of that kernel. Without it ptxas aims higher and spills.
+pub const SPLINE_MIN_BLOCKS: usize = 3;

@@ -11,6 +11,7 @@ use crate::quadtree::host::HostTree;
 use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{BuildAlgorithm, QuadtreeOptions};
 use crate::stats::Stats;
+use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::thread::coord::Coord;
 
 /// Builds the tree.
@@ -20,19 +21,29 @@ pub(crate) fn build<C: Coord, const D: usize>(
     stats: &mut Stats,
 ) -> Result<HostTree<C>> {
     let frame = stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options))?;
-    let depth = options.depth(&frame);
+    build_in(points, &frame, options, stats)
+}
+
+/// Builds the tree over points that are in a frame.
+pub(crate) fn build_in<C: Coord, const D: usize>(
+    points: &[[C; D]],
+    frame: &Frame<D>,
+    options: &QuadtreeOptions,
+    stats: &mut Stats,
+) -> Result<HostTree<C>> {
+    let depth = options.depth(frame);
     let leaf_points = options.leaf_points;
     let (part, ordered) = match options.algorithm {
         BuildAlgorithm::Codes if D as u32 * depth <= u64::BITS => {
-            codes::build::<C, u64, D>(points, &frame, depth, leaf_points, stats)
+            codes::build::<C, u64, D>(points, frame, depth, leaf_points, stats)
         }
-        BuildAlgorithm::Codes => codes::build::<C, u128, D>(points, &frame, depth, leaf_points, stats),
+        BuildAlgorithm::Codes => codes::build::<C, u128, D>(points, frame, depth, leaf_points, stats),
         #[cfg(feature = "research")]
         BuildAlgorithm::Levels(_) => {
-            stats.phase("levels", || levels::build(points, &frame, depth, leaf_points, 0))
+            stats.phase("levels", || levels::build(points, frame, depth, leaf_points, 0))
         }
     }?;
-    Ok(HostTree::new(&frame, options, part, ordered))
+    Ok(HostTree::new(frame, options, part, ordered))
 }
 
 /// Returns an upper bound of the temporary bytes of a build of `num_points` points and `num_nodes` nodes.

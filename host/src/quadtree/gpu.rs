@@ -33,6 +33,8 @@ use index::{Cells, bucket_index};
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::thread::coord::Coord;
+#[cfg(feature = "terrain")]
+use kauri_kernels::thread::words::Bits128;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
@@ -65,10 +67,21 @@ impl<C: Coord> GpuTree<C> {
         coords: &Buffer<C>,
         options: &QuadtreeOptions,
     ) -> Result<Self> {
-        let (num_points, mut level_begins) = (coords.len() / D, vec![0, 1]);
         let frame = frame::<C, D>(stream, workspace, coords.slice(), options)?;
+        Self::build_in(stream, workspace, coords, &frame, options)
+    }
+
+    /// Builds the tree over points that are in a frame.
+    fn build_in<const D: usize>(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        frame: &Frame<D>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let (num_points, mut level_begins) = (coords.len() / D, vec![0, 1]);
         let Part { nodes: roots, corners } = Part::<D>::of_root(num_points);
-        let mut build = Build::new(stream, coords, (&roots, &corners), &frame, options)?;
+        let mut build = Build::new(stream, coords, (&roots, &corners), frame, options)?;
         // SAFETY: the buffers are owned or borrowed here, and wait for the device before they are freed.
         let in_order = unsafe {
             if build.depth == 0 || num_points <= options.leaf_points as usize {
@@ -131,6 +144,19 @@ impl<C: Coord> GpuTree<C> {
         Ok(Self { built_on: Some(stream.clone()), ..tree })
     }
 
+    /// Builds the tree over points that are in a frame, as [`build_on`](Self::build_on) does.
+    #[cfg(feature = "terrain")]
+    pub(crate) fn build_in_on<const D: usize>(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &Buffer<C>,
+        frame: &Frame<D>,
+        options: &QuadtreeOptions,
+    ) -> Result<Self> {
+        let tree = Self::build_in(stream, workspace, coords, frame, options)?;
+        Ok(Self { built_on: Some(stream.clone()), ..tree })
+    }
+
     /// Creates a stream that waits for the build.
     fn stream(&self) -> Result<Stream> {
         let stream = Stream::new(self.gpu())?;
@@ -151,6 +177,28 @@ impl<C: Coord> GpuTree<C> {
     fn gpu(&self) -> &Gpu {
         self.ids.gpu()
     }
+
+    /// Returns the arrays of the tree.
+    #[cfg(feature = "terrain")]
+    pub(crate) fn arrays(&self) -> TreeArrays<'_, C> {
+        TreeArrays {
+            frame: self.frame.slice(),
+            nodes: self.nodes.bits(),
+            cells: self.cells.slice(),
+            coords: self.coords.slice(),
+            ids: self.ids.slice(),
+        }
+    }
+}
+
+/// The arrays of a tree in device memory; the fields of [`GpuTree`] describe them.
+#[cfg(feature = "terrain")]
+pub(crate) struct TreeArrays<'a, C> {
+    pub(crate) frame: Slice<'a, u64>,
+    pub(crate) nodes: Slice<'a, Bits128>,
+    pub(crate) cells: Slice<'a, u32>,
+    pub(crate) coords: Slice<'a, C>,
+    pub(crate) ids: Slice<'a, u32>,
 }
 
 impl<C: Coord> GpuTree<C> {

@@ -51,8 +51,16 @@ mod stored;
 mod to_file;
 mod tree;
 
+#[cfg(feature = "terrain")]
+pub(crate) use backend::DeviceTree;
+#[cfg(feature = "terrain")]
+pub(crate) use cpu::build_in as build_on_cpu;
 pub use device_leaves::DeviceLeaves;
 pub use dims::CartesianPoint;
+#[cfg(feature = "terrain")]
+pub(crate) use frame::frame_of_bounds;
+#[cfg(feature = "terrain")]
+pub(crate) use gpu::GpuTree;
 pub use kauri_kernels::quadtree::frame::MAX_LEVELS as MAX_DEPTH;
 pub use kauri_kernels::quadtree::node::Node;
 pub use kauri_kernels::quadtree::queries::NO_NODE;

@@ -1,5 +1,6 @@
 //! What each device does for an elevation model. Arguments are already validated.
 
+use super::method::Spline;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::{Error, Result};
 use kauri_kernels::terrain::cells::Cells;
@@ -37,6 +38,12 @@ pub(super) enum CellMethod {
         max_edge2: i64,
     },
     NaturalNeighbor,
+    /// A spline of a cloud of this many points between these corners.
+    Spline {
+        options: Spline,
+        corners: [[i32; 2]; 2],
+        num_points: usize,
+    },
 }
 
 impl CellMethod {

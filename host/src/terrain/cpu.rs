@@ -1,6 +1,7 @@
 //! Elevation models on the CPU, with the searches of the kernels.
 
 use super::backend::{Backend, CellMethod};
+use super::spline::{self, Cloud, SplineRaster};
 use crate::error::Result;
 use crate::memory;
 use crate::parallel::{self, Ranges, TASK_ITEMS};
@@ -77,6 +78,16 @@ impl CpuPoints {
 impl Backend for CpuPoints {
     fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>> {
         let tree = self.tree(method.is_of_distinct_positions())?;
+        if let CellMethod::Spline { options, corners, num_points } = *method {
+            let cloud = Cloud { corners, num_points, known: self.known };
+            let heights =
+                parallel::collect(tree.values.len(), TASK_ITEMS, POINTS, |i| value_height(tree.values[i]))?;
+            return spline::raster(
+                &tree.positions,
+                &heights,
+                &SplineRaster { cells: *cells, options, cloud },
+            );
+        }
         let view = View { known: self.known, ..tree.view() };
         parallel::collect(cells.len(), TASK_CELLS, "cells of a raster", |i| {
             // SAFETY: the slots of the view are those of the tree.
@@ -85,7 +96,7 @@ impl Backend for CpuPoints {
     }
 }
 
-/// Returns the height at a position in steps.
+/// Returns the height at a position in steps, by a method that searches.
 ///
 /// # Safety
 /// As [`Points::search`].
@@ -107,6 +118,7 @@ pub(super) unsafe fn height<P: Points>(
             }
             CellMethod::Tin { max_edge2 } => linear(points, position, max_edge2),
             CellMethod::NaturalNeighbor => natural_neighbor(points, position),
+            CellMethod::Spline { .. } => Err(Missing::Unresolved),
         }
     }
 }

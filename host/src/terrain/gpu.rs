@@ -1,6 +1,7 @@
 //! Elevation models on a GPU.
 
 use super::backend::{Backend, CellMethod};
+use super::spline::{self, Cloud, SplineRaster};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
 use crate::once::Once;
@@ -166,6 +167,15 @@ impl Backend for GpuPoints {
         self.codes.check_device(stream)?;
         let mut values = Buffer::uninitialized(&self.gpu, cells.len(), "cells of a raster")?;
         let tree = self.tree(stream, workspace, method.is_of_distinct_positions())?;
+        if let CellMethod::Spline { options, corners, num_points } = *method {
+            let mut positions = Buffer::uninitialized(&self.gpu, 2 * tree.heights.len(), POINTS)?;
+            // SAFETY: the index has as many coordinates, which are followed by padding.
+            unsafe { stream.copy(positions.slice_mut(), tree.index.coords())? };
+            let cloud = Cloud { corners, num_points, known: self.known };
+            let task = SplineRaster { cells: *cells, options, cloud };
+            spline::raster_on(stream, workspace, &positions, &tree.heights, &task, &mut values)?;
+            return Ok(values);
+        }
         let points = DevicePoints { known: self.known, ..tree.points() };
         let task = Task { points, cells: *cells, values: values.slice_mut() };
         let threads = cells.num_threads();
@@ -184,6 +194,8 @@ impl Backend for GpuPoints {
                 CellMethod::NaturalNeighbor => {
                     stream.launch_items::<terrain_natural_neighbor>(threads, (task,))
                 }
+                // Done above.
+                CellMethod::Spline { .. } => Ok(()),
                 CellMethod::WeightedNearest { k, radius2, power } => {
                     let args = (task, k, radius2, power);
                     match k {

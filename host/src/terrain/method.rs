@@ -9,7 +9,7 @@
 /// | [`Idw`](Self::Idw) | the average of the nearest heights, weighted by inverse distance | no point within the radius |
 /// | [`Tin`](Self::Tin) | linear interpolation in the Delaunay triangle of its center | outside of the triangulation, or an edge is too long |
 /// | [`NaturalNeighbor`](Self::NaturalNeighbor) | the average of the natural neighbors, weighted by stolen area (Sibson 1981) | outside of the triangulation |
-/// | [`Spline`](Self::Spline) | a regularized spline with tension (Mitasova, Mitas 1993) in each leaf of a quadtree | none |
+/// | [`Spline`](Self::Spline) | a regularized spline with tension (Mitasova, Mitas 1993) in each leaf of a quadtree | no point in the leaf of its center and in the adjacent leaves |
 ///
 /// Points at one position count as one point with the least of their heights, except in statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -68,15 +68,22 @@ pub enum Statistic {
     },
 }
 
-/// Options of [`Method::Spline`].
+/// Options of [`Method::Spline`]. Tension and smoothing have the units of `v.surf.rst` of GRASS GIS with its default options.
+///
+/// The surface of a leaf is computed from the points of the leaf and of its adjacent leaves: at most 12 times `leaf_points`, the nearest
+/// if there are more. Without smoothing, a constant is reproduced, and a plane with an error that falls as leaves have more points: 2 %
+/// of its rise between neighbors of a lattice for leaves of 20 points, 0.2 % for 80. The time is proportional to the number of points, and
+/// grows with the square of `leaf_points` at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Spline {
-    /// Tension: with a greater one the surface is more like a membrane, with a smaller one more like a plate.
+    /// Tension: with a greater one the surface is more like a membrane, with a smaller one more like a plate. It applies to distances in
+    /// units of the side of a square that has 300 points on average.
     pub tension: f64,
-    /// Smoothing; 0 interpolates the points exactly.
+    /// Smoothing. With 0 the surface passes through the points, except those that are so close to others that their heights cannot be told
+    /// apart.
     pub smoothing: f64,
-    /// Maximum number of points of a leaf.
+    /// Maximum number of points of a leaf, 1 to 100.
     pub leaf_points: u32,
 }
 

@@ -281,8 +281,11 @@ impl Terrain {
             }
             Method::Tin { max_edge } => CellMethod::Tin { max_edge2: frame.steps2("edge", max_edge)? },
             Method::NaturalNeighbor => CellMethod::NaturalNeighbor,
-            Method::Spline(_) => {
-                return Err(Error::OutOfRange { what: "spline", value: 0, least: 1, most: 1 });
+            Method::Spline(options) => {
+                options.check()?;
+                let corners =
+                    self.corners.unwrap_or_default().map(|corner| frame.of_points().position(corner));
+                CellMethod::Spline { options, corners, num_points: self.num_points }
             }
         })
     }

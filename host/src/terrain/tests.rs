@@ -114,7 +114,7 @@ fn values(device: &Device, points: &[[i32; 3]], grid: &RasterGrid, method: &Meth
     raster.values().iter().map(|value| value.to_bits()).collect()
 }
 
-const METHODS: [Method; 11] = [
+const METHODS: [Method; 12] = [
     Method::Statistic { statistic: Statistic::Min, radius: 0.7 },
     Method::Statistic { statistic: Statistic::Max, radius: 0.7 },
     Method::Statistic { statistic: Statistic::Mean, radius: 0.7 },
@@ -126,6 +126,7 @@ const METHODS: [Method; 11] = [
     Method::Idw { k: 5, radius: 0.5, power: 1 },
     Method::Tin { max_edge: 2.0 },
     Method::NaturalNeighbor,
+    Method::Spline(Spline { tension: 40.0, smoothing: 0.1, leaf_points: 10 }),
 ];
 
 #[test]

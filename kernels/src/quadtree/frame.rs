@@ -246,7 +246,7 @@ impl<const D: usize> Frame<D> {
     /// # Safety
     /// The words encode a frame of `D` dimensions.
     #[inline(always)]
-    pub(super) unsafe fn load(words: Slice<'_, u64>) -> Self {
+    pub(crate) unsafe fn load(words: Slice<'_, u64>) -> Self {
         let (mut shift, mut per_length, mut origin) = ([0.0; D], [0.0; D], [0; D]);
         for axis in 0..D {
             shift[axis] = f64::from_bits(words.load(1 + 3 * axis));

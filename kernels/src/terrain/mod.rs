@@ -6,10 +6,12 @@
 pub mod apex;
 pub mod cells;
 pub mod disk;
+pub mod ground;
 pub mod natural;
 pub mod nearest_k;
 pub mod order;
 pub mod rasters;
+pub mod spline;
 pub mod star;
 pub mod tree;
 pub mod triangles;

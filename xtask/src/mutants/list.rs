@@ -20,6 +20,7 @@ pub(super) struct Kernel {
     pub(super) tests: &'static [&'static str],
 }
 
+const GROUND: Kernel = Kernel { file: "kernels/src/terrain/ground.rs", tests: &["ground::"] };
 const HISTOGRAM: Kernel =
     Kernel { file: "kernels/src/primitives/radix_sort/histogram.rs", tests: &["radix_sort::"] };
 const ONESWEEP: Kernel =
@@ -1006,5 +1007,23 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: SORT_BASED,
         from: "end & 1 != 0 || (j < num_left) == is_left",
         to: "(j < num_left) == is_left",
+    },
+    Mutant {
+        what: "ground filter: windows are widened by cells of the next row",
+        kernel: GROUND,
+        from: "let after = if step < len - at { step } else { len - 1 - at };",
+        to: "let after = step.min(self.len() as u32 - 1 - i as u32);",
+    },
+    Mutant {
+        what: "ground filter: a cell without a height is the greatest of a window",
+        kernel: GROUND,
+        from: "if a == NO_HEIGHT || (b != NO_HEIGHT && b > a) { b } else { a }",
+        to: "a.max(b)",
+    },
+    Mutant {
+        what: "ground filter: the last point of a cell gives its height",
+        kernel: GROUND,
+        from: "heights.atomic_min(cell, height, Ordering::Relaxed, Scope::Device);",
+        to: "heights.atomic_exchange(cell, height, Ordering::Relaxed, Scope::Device);",
     },
 ];

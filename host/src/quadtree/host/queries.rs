@@ -40,7 +40,7 @@ impl<C: Coord> HostTree<C> {
     }
 
     /// Returns the leaves adjacent to a node, in depth-first order.
-    fn leaves_adjacent_to<const D: usize>(&self, levels: u32, target: u32) -> Vec<u32> {
+    pub(crate) fn leaves_adjacent_to<const D: usize>(&self, levels: u32, target: u32) -> Vec<u32> {
         let (nodes, corners) = (&self.nodes[..], self.cells.as_chunks::<D>().0);
         // The first unit of a cell on each axis, and the one after the last.
         let units = |node: u32| {

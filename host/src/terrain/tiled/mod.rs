@@ -77,32 +77,38 @@ impl TiledPoints {
             }
             CellMethod::WeightedNearest { radius2, .. } => near.min((radius2 as f64).sqrt() + 2.0),
             CellMethod::Tin { .. } | CellMethod::NaturalNeighbor => near,
+            // The leaves around a leaf may be of any size; more points follow if these are not enough.
+            CellMethod::Spline { .. } => 0.5 * near,
         }
     }
 
-    /// Writes the values of a window of `cells`, whose first value is at `values[0]`; rows are `stride` values apart.
+    /// Writes the values of a window of `cells`, whose first value is at `values[0]`; rows are `stride` values apart. The points up to `margin`
+    /// steps of positions around it are read first.
     fn fill(
         &self,
         cells: &Cells,
         method: &CellMethod,
         forest: &Forest<'_>,
-        values: &mut [f32],
-        stride: usize,
+        margin: f64,
+        (values, stride): (&mut [f32], usize),
     ) -> Result<()> {
         // The corners in positions, then in steps of the lattice, both outward.
         let [west, north] = cells.center_of([0, 0]);
         let [east, south] = cells.center_of([cells.columns - 1, cells.rows - 1]);
-        let margin = self.margin(method).min(f64::from(i32::MAX)) as i64;
-        let low = [west, south].map(|position| i64::from(position) - margin);
-        let high = [east, north].map(|position| i64::from(position) + margin);
-        let ([low, high], known) = self.frame.outward([low, high], self.points.side);
+        let distance = margin.min(f64::from(i32::MAX)) as i64;
+        let low = [west, south].map(|position| i64::from(position) - distance);
+        let high = [east, north].map(|position| i64::from(position) + distance);
+        let ([low, high], mut known) = self.frame.outward([low, high], self.points.side);
         let (blocks, num_points) = self.points.blocks_between([low, high]);
+        if blocks.len() == self.points.blocks.len() {
+            known = Known::ALL;
+        }
         if num_points > self.max_points && cells.len() > MIN_CELLS {
             let [first, second] = halves(cells);
             let at = (second.first_row - cells.first_row) as usize * stride
                 + (second.first_column - cells.first_column) as usize;
-            self.fill(&first, method, forest, values, stride)?;
-            return self.fill(&second, method, forest, &mut values[at..], stride);
+            self.fill(&first, method, forest, margin, (values, stride))?;
+            return self.fill(&second, method, forest, margin, (&mut values[at..], stride));
         }
         let mut points = self.points.read(&blocks)?;
         if method.is_of_triangles() {
@@ -112,6 +118,10 @@ impl TiledPoints {
         drop(points);
         let unresolved: Vec<usize> =
             (0..window.len()).filter(|&i| window[i].to_bits() == UNRESOLVED).collect();
+        if matches!(method, CellMethod::Spline { .. }) && !unresolved.is_empty() {
+            drop(window);
+            return self.fill(cells, method, forest, 4.0 * margin, (values, stride));
+        }
         // SAFETY: the slots of the forest are its own.
         let resolved = parallel::map(unresolved.len(), 1, |i| unsafe {
             cells.value(height(&forest, cells.center(unresolved[i]), method))
@@ -156,7 +166,8 @@ impl Backend for TiledPoints {
         let mut values = memory::filled(cells.len(), f32::NAN, "cells of a raster")?;
         let distinct = method.is_of_distinct_positions();
         let forest = Forest::new(&self.points, self.frame.of_points(), distinct, self.max_points);
-        self.fill(cells, method, &forest, &mut values, cells.columns as usize)?;
+        let stride = cells.columns as usize;
+        self.fill(cells, method, &forest, self.margin(method), (&mut values, stride))?;
         Ok(values)
     }
 }
