@@ -103,6 +103,9 @@ pub const LOOK_BACK_WINDOW: usize = 4;
 /// Threads of a block of the searches in terrain.
 pub const TERRAIN_THREADS: usize = 128;
 
+/// The minimum of blocks of weighted averages in a radius. Without it ptxas aims higher and spills.
+pub const TERRAIN_MIN_BLOCKS: usize = 8;
+
 /// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 

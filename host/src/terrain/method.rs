@@ -92,3 +92,16 @@ impl Default for Spline {
         Self { tension: 40.0, smoothing: 0.1, leaf_points: 20 }
     }
 }
+
+impl Spline {
+    setters! {
+        /// Sets the tension.
+        tension: f64;
+
+        /// Sets the smoothing.
+        smoothing: f64;
+
+        /// Sets the maximum number of points of a leaf.
+        leaf_points: u32;
+    }
+}

@@ -7,7 +7,7 @@ use super::order::height_value;
 use super::star::own_triangles;
 use super::tree::{DevicePoints, Missing, NO_SLOT};
 use super::triangles::linear;
-use crate::policy::{PER_ITEM_THREADS, TERRAIN_THREADS};
+use crate::policy::{PER_ITEM_THREADS, TERRAIN_MIN_BLOCKS, TERRAIN_THREADS};
 use crate::thread::items::own_item;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
@@ -43,7 +43,7 @@ pub unsafe fn terrain_statistic(task: Task<'_>, radius2: i64, statistic: u32) {
 }
 
 /// Writes the average of the points within a radius of the center of each cell, weighted by inverse distance; a thread per cell.
-#[kernel(family = "terrain", block = TERRAIN_THREADS, hot)]
+#[kernel(family = "terrain", block = TERRAIN_THREADS, min_blocks = TERRAIN_MIN_BLOCKS, hot)]
 pub unsafe fn terrain_weighted(task: Task<'_>, radius2: i64, power: u32) {
     task.write(|center| weighted_disk(&task.points, center, radius2, power));
 }

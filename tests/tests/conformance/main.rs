@@ -47,6 +47,7 @@ mod results;
 mod sah;
 mod save;
 mod stored_integers;
+mod terrain;
 mod time_bounds;
 
 use kauri::kdtree::{BuildAlgorithm, SplitRule};

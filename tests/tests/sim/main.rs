@@ -25,6 +25,7 @@ mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
+mod terrain;
 mod top_k;
 
 use kauri_test::{bits, noise, on_each_schedule, on_each_schedule_in_turn, uninitialized, upload};

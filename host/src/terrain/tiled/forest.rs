@@ -6,6 +6,7 @@ use crate::terrain::cpu::{CpuPoints, CpuTree, around};
 use kauri_kernels::terrain::order::Frame;
 use kauri_kernels::terrain::tree::{Alone, Corners, Points, Search};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// The trees of blocks, below a tree of the blocks' bounding boxes.
@@ -20,6 +21,8 @@ pub(super) struct Forest<'a> {
     max_points: usize,
     /// The first error of a block, whose points were left out.
     error: Mutex<Option<Error>>,
+    /// After an error searches find nothing, so that they end.
+    has_failed: AtomicBool,
 }
 
 impl<'a> Forest<'a> {
@@ -35,7 +38,16 @@ impl<'a> Forest<'a> {
             boxes[node] = children[0].is_some().then(|| around(children.into_iter().flatten()));
         }
         let loaded = RwLock::new((HashMap::new(), 0));
-        Self { points, frame, is_distinct, boxes, loaded, max_points, error: Mutex::new(None) }
+        Self {
+            points,
+            frame,
+            is_distinct,
+            boxes,
+            loaded,
+            max_points,
+            error: Mutex::new(None),
+            has_failed: AtomicBool::new(false),
+        }
     }
 
     /// Returns the first error of the searches so far.
@@ -65,6 +77,7 @@ impl<'a> Forest<'a> {
                 Some(tree)
             }
             Err(error) => {
+                self.has_failed.store(true, Ordering::Relaxed);
                 self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
                 None
             }
@@ -142,6 +155,9 @@ impl Points for &Forest<'_> {
     }
 
     unsafe fn search<S: Search>(&self, _: Option<u32>, search: &mut S) {
+        if self.has_failed.load(Ordering::Relaxed) {
+            return;
+        }
         let is_within = self.boxes[1].is_some_and(|corners| search.key(corners) <= search.bound());
         if is_within {
             // SAFETY: passed on to the caller.
