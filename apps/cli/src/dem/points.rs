@@ -109,7 +109,7 @@ impl Layer {
 /// Numbers of points of files that were read.
 pub(super) struct PointsRead {
     pub(super) num_points: u64,
-    /// Those that the filter of the files accepts, of each class.
+    /// Points that the filter of the files accepts, by class.
     of_class: [u64; NUM_CLASSES],
 }
 

@@ -18,7 +18,7 @@ use kauri::{Device, Error};
 
 /// Points of the scan on a GPU and on the CPU.
 const GPU_POINTS: u32 = 10_000_000;
-const CPU_POINTS: u32 = 1_000_000;
+const CPU_POINTS: u32 = 400_000;
 /// Files of the scan. A thread writes a file.
 const FILES: u64 = 16;
 /// Seconds between two pulses.
@@ -29,14 +29,14 @@ pub(crate) struct TerrainDemo {
     /// Device to run on, as for `kauri dem`
     #[arg(long)]
     device: Option<String>,
-    /// Number of points of the scan [default: 10,000,000 if there is a GPU, otherwise 1,000,000]
+    /// Number of points of the scan [default: 10,000,000 if there is a GPU, otherwise 400,000]
     #[arg(long, value_name = "N")]
     points: Option<u32>,
     /// Average number of points per square meter
     #[arg(long, value_name = "POINTS", default_value_t = 2.0, value_parser = density)]
     per_square_meter: f64,
     /// Seed of the generated scan
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Side of a cell in meters
     #[arg(long, value_name = "METERS", default_value_t = 1.0)]
