@@ -25,6 +25,7 @@ mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
+mod spline;
 mod terrain;
 mod top_k;
 

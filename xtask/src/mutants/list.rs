@@ -21,6 +21,9 @@ pub(super) struct Kernel {
 }
 
 const GROUND: Kernel = Kernel { file: "kernels/src/terrain/ground.rs", tests: &["ground::"] };
+const SPLINE_SOLVE: Kernel = Kernel { file: "kernels/src/terrain/spline/solve.rs", tests: &["spline::"] };
+const SPLINE_EVALUATE: Kernel =
+    Kernel { file: "kernels/src/terrain/spline/evaluate.rs", tests: &["spline::"] };
 const HISTOGRAM: Kernel =
     Kernel { file: "kernels/src/primitives/radix_sort/histogram.rs", tests: &["radix_sort::"] };
 const ONESWEEP: Kernel =
@@ -1025,5 +1028,29 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: GROUND,
         from: "heights.atomic_min(cell, height, Ordering::Relaxed, Scope::Device);",
         to: "heights.atomic_exchange(cell, height, Ordering::Relaxed, Scope::Device);",
+    },
+    Mutant {
+        what: "splines: no barrier between the columns of a panel",
+        kernel: SPLINE_SOLVE,
+        from: "                self.factor_column(num_points, first, column, least_pivot);\n                thread::sync_threads();",
+        to: "                self.factor_column(num_points, first, column, least_pivot);",
+    },
+    Mutant {
+        what: "splines: no barrier between the steps of the back substitution",
+        kernel: SPLINE_SOLVE,
+        from: "            row -= 1;\n            thread::sync_threads();",
+        to: "            row -= 1;",
+    },
+    Mutant {
+        what: "splines: of too many points, those of the first leaves are kept",
+        kernel: SPLINE_SOLVE,
+        from: "u64::new(distance_from_cell(&frame, self.position(point), first, side), index)",
+        to: "u64::new(distance_from_cell(&frame, self.position(point), first, side) & 0, index)",
+    },
+    Mutant {
+        what: "splines: the first cell of a leaf is evaluated by the spline of the leaf before",
+        kernel: SPLINE_EVALUATE,
+        from: "offsets.load(leaf) <= number",
+        to: "offsets.load(leaf) < number",
     },
 ];
