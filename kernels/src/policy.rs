@@ -106,6 +106,9 @@ pub const TERRAIN_THREADS: usize = 128;
 /// The minimum of blocks of weighted averages in a radius. Without it ptxas aims higher and spills.
 pub const TERRAIN_MIN_BLOCKS: usize = 8;
 
+/// The minimum of blocks of searches for triangles. With more of them some architectures spill.
+pub const TERRAIN_TRIANGLES_MIN_BLOCKS: usize = 3;
+
 /// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 

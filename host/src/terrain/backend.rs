@@ -1,4 +1,4 @@
-//! What each device does for an elevation model. Arguments are already validated.
+//! The operations of each device for an elevation model. Arguments are already validated.
 
 use super::method::Spline;
 use crate::device::{Buffer, Stream, Workspace};

@@ -1,4 +1,4 @@
-//! Natural neighbor interpolation (Sibson 1981, *A brief description of natural neighbour interpolation*).
+//! Natural neighbor interpolation (Sibson 1981).
 //!
 //! Inserted into the triangulation, a position takes its Voronoi cell from the cells of its natural neighbors. The weight of a neighbor
 //! is the area taken from it. That region is bounded by the side that the new cell shares with the neighbor's, and by the circumcenters of

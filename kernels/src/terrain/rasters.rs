@@ -7,7 +7,7 @@ use super::order::height_value;
 use super::star::own_triangles;
 use super::tree::{DevicePoints, Missing, NO_SLOT};
 use super::triangles::linear;
-use crate::policy::{PER_ITEM_THREADS, TERRAIN_MIN_BLOCKS, TERRAIN_THREADS};
+use crate::policy::{PER_ITEM_THREADS, TERRAIN_MIN_BLOCKS, TERRAIN_THREADS, TERRAIN_TRIANGLES_MIN_BLOCKS};
 use crate::thread::items::own_item;
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::prelude::*;
@@ -56,20 +56,20 @@ pub unsafe fn terrain_nearest<const K: usize>(task: Task<'_>, k: u32, radius2: i
 }
 
 /// Writes the height of the Delaunay triangle at the center of each cell; a thread per cell.
-#[kernel(family = "terrain", block = TERRAIN_THREADS, hot)]
+#[kernel(family = "terrain", block = TERRAIN_THREADS, min_blocks = TERRAIN_TRIANGLES_MIN_BLOCKS, hot)]
 pub unsafe fn terrain_tin(task: Task<'_>, max_edge2: i64) {
     task.write(|center| linear(&task.points, center, max_edge2));
 }
 
 /// Writes the natural neighbor interpolation at the center of each cell; a thread per cell.
-#[kernel(family = "terrain", block = TERRAIN_THREADS, hot)]
+#[kernel(family = "terrain", block = TERRAIN_THREADS, min_blocks = TERRAIN_TRIANGLES_MIN_BLOCKS, hot)]
 pub unsafe fn terrain_natural_neighbor(task: Task<'_>) {
     task.write(|center| natural_neighbor(&task.points, center));
 }
 
 /// Appends the triangles of the Delaunay triangulation in any order, those of each point in theirs; a thread per point. A triangle is
 /// that point, which has the least slot of its corners, and the other two, the second in the high bits.
-#[kernel(family = "terrain", block = TERRAIN_THREADS, hot)]
+#[kernel(family = "terrain", block = TERRAIN_THREADS, min_blocks = TERRAIN_TRIANGLES_MIN_BLOCKS, hot)]
 pub unsafe fn terrain_triangles(
     points: DevicePoints<'_>,
     owners: SliceMut<u32>,

@@ -221,7 +221,7 @@ impl PointTree for Index<'_, i32> {
     }
 }
 
-/// What a search looks for.
+/// A search: the bound within which it looks, and what it has found.
 pub trait Search {
     /// The order of boxes and the bound, such as a squared distance.
     type Key: Copy + PartialOrd;
