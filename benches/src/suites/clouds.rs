@@ -42,12 +42,12 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn failed(path: &Path, error: &las::Error) -> Error {
+pub(super) fn failed(path: &Path, error: &las::Error) -> Error {
     Error::Io { path: path.into(), source: std::io::Error::other(error.to_string()) }
 }
 
 /// Writes a scan.
-fn write(scan: &Lidar, path: &Path, format: u8) -> las::Result<()> {
+pub(super) fn write(scan: &Lidar, path: &Path, format: u8) -> las::Result<()> {
     let (lattice, mut builder) = (scan.lattice(), Builder::from((1, 4)));
     builder.point_format = Format::new(format)?;
     builder.point_format.is_compressed = path.extension().is_some_and(|ending| ending == "laz");
