@@ -99,7 +99,7 @@ impl TerrainFrame {
         for (axis, ends) in ends.into_iter().enumerate() {
             for (index, end) in (0..).zip(ends) {
                 let limit = f64::from(MAX_COORDINATE - 1);
-                if !(end.abs() <= limit) {
+                if end.is_nan() || end.abs() > limit {
                     let in_units = scale[axis] / f64::from(STEPS);
                     let (value, limit) = (end * in_units, limit * in_units);
                     return Err(Error::CoordinateTooLarge {

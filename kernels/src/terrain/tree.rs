@@ -264,7 +264,8 @@ pub unsafe fn search_tree<L: Lanes, T: PointTree, S: Search>(tree: &T, start: Op
             let (enters_left, enters_right) = (L::any(wants_left), L::any(wants_right));
             is_entered = enters_left | enters_right;
             if is_entered {
-                let right_first = L::more(wants_right && !(left <= right), wants_left && !(right < left));
+                let prefers_right = wants_right && (!wants_left || right < left);
+                let right_first = L::more(prefers_right, wants_left && !prefers_right);
                 if enters_left & enters_right {
                     pending |= 1 << level;
                 }
