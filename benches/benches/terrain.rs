@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use kauri::Device;
 use kauri::lidar::{Lidar, LidarClass};
 use kauri::terrain::{Method, RasterGrid, Terrain, delaunay_2d};
-use spade::{DelaunayTriangulation, HasPosition, Point2, Triangulation};
+use spade::{DelaunayTriangulation, FloatTriangulation, HasPosition, Point2, Triangulation};
 use std::hint::black_box;
 
 /// A vertex of `spade`.
