@@ -8,7 +8,7 @@ use kauri::{Device, Lattice};
 fn points(n: usize, side: u64, heights: u64) -> Vec<[i32; 3]> {
     let random = noise(3 * n, 5);
     let point = |i: usize| {
-        let side = if i % 2 == 0 { side } else { side / 8 + 1 };
+        let side = if i.is_multiple_of(2) { side } else { side / 8 + 1 };
         [(3 * i, side), (3 * i + 1, side), (3 * i + 2, heights)].map(|(i, below)| (random[i] % below) as i32)
     };
     (0..n).map(point).collect()
