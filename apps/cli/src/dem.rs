@@ -16,10 +16,10 @@ use super::memory::vec_with_capacity;
 use super::names::{PICTURE, RASTER, has_extension, with_extension};
 use super::progress::Steps;
 use super::{CliError, Result, Streams};
+use ground::GroundOptions;
 use kauri::io::{CloudFiles, GeoTiffOptions, write_ascii_grid, write_geotiff, write_hillshade_png};
 use kauri::terrain::{HillshadeOptions, Method, Raster, RasterGrid, Terrain, TerrainOptions};
 use kauri::{Device, Error, PointSource};
-use ground::GroundOptions;
 use method::MethodOptions;
 use points::{Layer, LayerPoints, Model, PointsRead};
 use summary::Summary;
@@ -135,7 +135,9 @@ impl Dem {
         check_method(&files, &self.method.method(self.resolution))?;
         if let Some(filter) = self.ground.filter() {
             if matches!(self.model, Model::Dsm | Model::All) {
-                return Err(CliError::Arguments("--ground-filter is for --model dtm or chm, which have a terrain"));
+                return Err(CliError::Arguments(
+                    "--ground-filter is for --model dtm or chm, which have a terrain",
+                ));
             }
             // Without points it only checks the options.
             filter.run(&Device::cpu(), &[], &files.lattice())?;

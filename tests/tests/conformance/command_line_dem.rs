@@ -159,7 +159,7 @@ fn several_files_and_other_methods() {
     }
     let (_, classes) = run("--class 5 --method max --radius 1.5");
     assert!(classes.cells([0.0, 16.0], 2.0).all(|(at, value)| value.is_nan() == (at[0] < 7.0)));
-    for method in ["nearest", "idw", "idw-radius", "mean", "min", "natural", "stdev"] {
+    for method in ["nearest", "idw", "idw-radius", "mean", "min", "natural", "spline", "stdev"] {
         let (text, raster) = run(&format!("--method {method}"));
         assert!(text.contains(&format!("DTM by {method}: 10 x 8")), "{text}");
         // The ground is from 96 to 110 high.
@@ -173,13 +173,15 @@ fn ground_without_classes() {
     let case = case();
     // A point each meter, and houses of 6 by 6.
     let all = (0..40).flat_map(|x| (0..40).map(move |y| [f64::from(x), f64::from(y)]));
-    let is_house = |[x, y]: [f64; 2]| (6.0..=12.0).contains(&(x % 20.0)) && (6.0..=12.0).contains(&(y % 20.0));
+    let is_house =
+        |[x, y]: [f64; 2]| (6.0..=12.0).contains(&(x % 20.0)) && (6.0..=12.0).contains(&(y % 20.0));
     let scan: Vec<Return> = all.map(|at| (at, if is_house(at) { 8.0 } else { 0.0 }, 1, 1)).collect();
     write(&case.path("scan.laz"), Some(UTM), &scan);
     let err = case.refused("dem @/scan.laz --out @/a.tif --device cpu");
     assert!(err.contains("no points of class 2 for the DTM: the points have classes 1 (unassigned"), "{err}");
     let range = |options: &str| {
-        let text = case.answer(&format!("dem @/scan.laz --out @/a.tif --device cpu --ground-filter {options}"));
+        let text =
+            case.answer(&format!("dem @/scan.laz --out @/a.tif --device cpu --ground-filter {options}"));
         text.lines().find(|line| line.starts_with("values")).unwrap().to_owned()
     };
     assert_eq!(range("--max-window-size 20"), "values from 0.00 to 0.00");
@@ -310,7 +312,8 @@ fn warnings() {
 #[test]
 fn the_demo_of_a_generated_scan() {
     let case = case();
-    let arguments = "--points 2000 --per-square-meter 0.2 --resolution 4 --device cpu --out @/a.tif --hillshade @/a.png";
+    let arguments =
+        "--points 2000 --per-square-meter 0.2 --resolution 4 --device cpu --out @/a.tif --hillshade @/a.png";
     let text = case.answer(&format!("demo terrain {arguments}"));
     assert!(text.starts_with("kauri dem ") && text.contains("DTM by tin: 25 x 25 cells of 4"), "{text}");
     assert_eq!(Raster::read(&case.path("a.tif")).values.len(), 625);
