@@ -1,5 +1,6 @@
 //! `kauri dem`: elevation models of point clouds.
 
+mod ground;
 mod method;
 mod plan;
 mod points;
@@ -15,9 +16,10 @@ use super::memory::vec_with_capacity;
 use super::names::{PICTURE, RASTER, has_extension, with_extension};
 use super::progress::Steps;
 use super::{CliError, Result, Streams};
+use ground::GroundOptions;
 use kauri::io::{CloudFiles, GeoTiffOptions, write_ascii_grid, write_geotiff, write_hillshade_png};
 use kauri::terrain::{HillshadeOptions, Method, Raster, RasterGrid, Terrain, TerrainOptions};
-use kauri::{Device, Error};
+use kauri::{Device, Error, PointSource};
 use method::MethodOptions;
 use points::{Layer, LayerPoints, Model, PointsRead};
 use summary::Summary;
@@ -49,6 +51,8 @@ pub(super) struct Dem {
     /// those of the ground
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     class: Vec<u8>,
+    #[command(flatten)]
+    ground: GroundOptions,
     /// Area of the raster [default: the area that the files declare, or that of the points if they are not within it]
     #[arg(long, value_name = "XMIN,YMIN,XMAX,YMAX", allow_hyphen_values = true)]
     bounds: Option<Bounds>,
@@ -129,6 +133,15 @@ impl Dem {
         let area = self.bounds.map_or_else(|| points::declared_area(&files), |bounds| bounds.0);
         let grid = points::covering(area, &files.lattice(), self.resolution)?;
         check_method(&files, &self.method.method(self.resolution))?;
+        if let Some(filter) = self.ground.filter() {
+            if matches!(self.model, Model::Dsm | Model::All) {
+                return Err(CliError::Arguments(
+                    "--ground-filter is for --model dtm or chm, which have a terrain",
+                ));
+            }
+            // Without points it only checks the options.
+            filter.run(&Device::cpu(), &[], &files.lattice())?;
+        }
         let num_cells = grid.len() * self.model.layers().len();
         let device = device.for_work(Work::of_raster(files.num_points() as usize, num_cells), streams.err)?;
         if self.plan {
@@ -214,13 +227,22 @@ impl Run<'_> {
     /// Reads the points of a layer.
     fn read(&mut self, name: &'static str) -> Result<Terrain> {
         let (files, device, steps) = (&self.files, &self.device, self.steps);
-        let (layer, mut read) = (Layer::new(name, self.dem.model, &self.dem.class), PointsRead::new());
+        let filter = self.dem.ground.filter();
+        let layer = Layer::new(name, self.dem.model, &self.dem.class, filter.is_some());
+        let (filter, mut read) = (filter.filter(|_| layer.is_ground()), PointsRead::new());
         let total = files.num_points() as usize;
         let terrain = self.summary.read.time(|| {
             steps.advancing(&format!("read {name}"), "points", total, |advance| {
-                let source = LayerPoints { files, layer: &layer, read: &mut read };
-                let options = TerrainOptions::default();
-                Ok(Terrain::read(device, source, &files.lattice(), &options, &mut reporting(advance))?)
+                let (lattice, mut progress) = (files.lattice(), reporting(advance));
+                let mut source = LayerPoints { files, layer: &layer, read: &mut read };
+                let Some(filter) = filter else {
+                    let options = TerrainOptions::default();
+                    return Ok(Terrain::read(device, source, &lattice, &options, &mut progress)?);
+                };
+                let mut points = source.read_all(&mut progress)?;
+                let mut are_ground = filter.run(device, &points, &lattice)?.into_iter();
+                points.retain(|_| are_ground.next() == Some(true));
+                Ok(Terrain::new(device, &points, &lattice)?)
             })
         })?;
         self.summary.read.count += read.num_points as usize;

@@ -41,7 +41,7 @@ impl CliError {
 }
 
 /// Names of parameters in errors of the library, and the options that set them.
-const OPTIONS: [(&str, &str); 13] = [
+const OPTIONS: [(&str, &str); 15] = [
     ("width of a picture", "--size"),
     ("height of a picture", "--size"),
     ("samples of a pixel", "--samples"),
@@ -55,6 +55,8 @@ const OPTIONS: [(&str, &str); 13] = [
     ("azimuth of the light in degrees", "--azimuth"),
     ("altitude of the light in degrees", "--altitude"),
     ("factor of heights", "--z-factor"),
+    ("size of windows", "--max-window-size"),
+    ("slope", "--slope"),
 ];
 
 /// The items of the error of a raster that is too large.

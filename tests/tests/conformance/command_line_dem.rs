@@ -159,13 +159,35 @@ fn several_files_and_other_methods() {
     }
     let (_, classes) = run("--class 5 --method max --radius 1.5");
     assert!(classes.cells([0.0, 16.0], 2.0).all(|(at, value)| value.is_nan() == (at[0] < 7.0)));
-    for method in ["nearest", "idw", "idw-radius", "mean", "min", "natural", "stdev"] {
+    for method in ["nearest", "idw", "idw-radius", "mean", "min", "natural", "spline", "stdev"] {
         let (text, raster) = run(&format!("--method {method}"));
         assert!(text.contains(&format!("DTM by {method}: 10 x 8")), "{text}");
         // The ground is from 96 to 110 high.
         let range = if method == "stdev" { 0.1..10.0 } else { 96.0..110.0 };
         assert!(raster.values.iter().all(|value| range.contains(value)), "{method}: {:?}", raster.values);
     }
+}
+
+#[test]
+fn ground_without_classes() {
+    let case = case();
+    // A point each meter, and houses of 6 by 6.
+    let all = (0..40).flat_map(|x| (0..40).map(move |y| [f64::from(x), f64::from(y)]));
+    let is_house =
+        |[x, y]: [f64; 2]| (6.0..=12.0).contains(&(x % 20.0)) && (6.0..=12.0).contains(&(y % 20.0));
+    let scan: Vec<Return> = all.map(|at| (at, if is_house(at) { 8.0 } else { 0.0 }, 1, 1)).collect();
+    write(&case.path("scan.laz"), Some(UTM), &scan);
+    let err = case.refused("dem @/scan.laz --out @/a.tif --device cpu");
+    assert!(err.contains("no points of class 2 for the DTM: the points have classes 1 (unassigned"), "{err}");
+    let range = |options: &str| {
+        let text =
+            case.answer(&format!("dem @/scan.laz --out @/a.tif --device cpu --ground-filter {options}"));
+        text.lines().find(|line| line.starts_with("values")).unwrap().to_owned()
+    };
+    assert_eq!(range("--max-window-size 20"), "values from 0.00 to 0.00");
+    assert_eq!(range("--model chm"), "values from 0.00 to 8.00");
+    let err = case.refused("dem @/scan.laz --out @/a.tif --device cpu --ground-filter --slope -1");
+    assert!(err.contains("--slope: slope -1"), "{err}");
 }
 
 #[test]
@@ -255,6 +277,8 @@ fn refused_options_and_files() {
             "--altitude: altitude of the light in degrees 91",
         ),
         ("@/a.laz --out @/o.tif --altitude 40", "--hillshade"),
+        ("@/a.laz --out @/o.tif --slope 1", "--ground-filter"),
+        ("@/a.laz --out @/o.tif --model dsm --ground-filter", "--ground-filter is for --model dtm or chm"),
         ("@/a.laz --out @/o.jpg", "the name must end in .tif or .tiff or .asc"),
         ("@/a.laz --out @/missing/o.tif", "missing/o.tif: No such file"),
         (
@@ -283,4 +307,16 @@ fn warnings() {
     assert!(no_system.starts_with("warning: the files name no reference system"), "{err}");
     assert!(no_value.starts_with("warning: no cell has a value; no triangle contains"), "{err}");
     assert_eq!(err.lines().count(), 2);
+}
+
+#[test]
+fn the_demo_of_a_generated_scan() {
+    let case = case();
+    let arguments =
+        "--points 2000 --per-square-meter 0.2 --resolution 4 --device cpu --out @/a.tif --hillshade @/a.png";
+    let text = case.answer(&format!("demo terrain {arguments}"));
+    assert!(text.starts_with("kauri dem ") && text.contains("DTM by tin: 25 x 25 cells of 4"), "{text}");
+    assert_eq!(Raster::read(&case.path("a.tif")).values.len(), 625);
+    let refused = case.refused("demo terrain --per-square-meter 0 --out @/b.tif");
+    assert!(refused.contains("expected a number above 0"), "{refused}");
 }

@@ -68,20 +68,25 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Returns the layer of a model with this name. If there are `classes`, they replace those of the model; in a CHM, those of its DTM.
-    pub(super) fn new(name: &'static str, model: Model, classes: &[u8]) -> Self {
+    /// Returns the layer of a model with this name. If there are `classes`, they replace those of the model; in a CHM, those of its DTM. A
+    /// ground filter chooses from points of all classes.
+    pub(super) fn new(name: &'static str, model: Model, classes: &[u8], is_filtered: bool) -> Self {
         let is_ground = name == "DTM";
         let is_chosen = !classes.is_empty() && (is_ground || model != Model::Chm);
         let keeps = |class: u8| match (is_chosen, is_ground) {
             (true, _) => classes.contains(&class),
-            (false, true) => class == GROUND,
-            (false, false) => !NOISE.contains(&class),
+            (false, true) if !is_filtered => class == GROUND,
+            (false, _) => !NOISE.contains(&class),
         };
         Self {
             name,
             classes: std::array::from_fn(|class| keeps(class as u8)),
             only_first_returns: name == "DSM",
         }
+    }
+
+    pub(super) fn is_ground(&self) -> bool {
+        self.name == "DTM"
     }
 
     /// Returns true for a point that belongs to the raster.
@@ -93,7 +98,8 @@ impl Layer {
     pub(super) fn without_points(&self, read: &PointsRead) -> CliError {
         let kept: Vec<String> =
             (0..NUM_CLASSES).filter(|&class| self.classes[class]).map(|class| class.to_string()).collect();
-        let classes = if kept.len() > MOST_SHOWN { "that are not noise".into() } else { kept.join(", ") };
+        let classes = if kept.len() > MOST_SHOWN { "that are no noise".into() } else { kept.join(", ") };
+        let word = if kept.len() == 1 { "class" } else { "classes" };
         let kind = if self.only_first_returns { "first returns" } else { "points" };
         let found = read.classes();
         let advice = if found.is_empty() {
@@ -102,7 +108,7 @@ impl Layer {
         } else {
             format!("the points have classes {found}; choose with --class")
         };
-        CliError::Points(format!("no {kind} of classes {classes} for the {}: {advice}", self.name))
+        CliError::Points(format!("no {kind} of {word} {classes} for the {}: {advice}", self.name))
     }
 }
 
@@ -205,7 +211,7 @@ mod tests {
     #[test]
     fn points_of_models() {
         let kept = |name: &'static str, model: Model, classes: &[u8]| {
-            let layer = Layer::new(name, model, classes);
+            let layer = Layer::new(name, model, classes, false);
             let all = [(2, 1), (2, 2), (5, 1), (5, 2), (7, 1), (18, 1), (9, 0)];
             all.map(|(class, number)| layer.keeps(class, number))
         };
