@@ -22,15 +22,20 @@ fn spline(smoothing: f64, leaf_points: u32) -> Method {
 fn rasters() {
     let lattice = Lattice { scale: [0.01; 3], offset: [0.0; 3] };
     let lines: Vec<[i32; 3]> = (0..100).map(|i| [i % 50 * 20, i / 50 * 700, i * i]).collect();
+    // Leaves with few points beside a strip with many leaves, whose points are more than a system takes.
+    let mut strip = points(200, 1024, 400);
+    strip.iter_mut().for_each(|point| point[0] = 924 + point[0] % 100);
+    strip.extend([[0, 0, 5], [2047, 2047, 9], [1500, 300, 3]]);
     let cases = [
         (points(120, 1000, 500), spline(0.1, 6)),
         (points(200, 2000, 300), spline(0.0, 3)),
         (points(150, 1500, 800), spline(0.1, 1)),
+        (strip, spline(0.1, 1)),
         (points(40, 30, 100), spline(0.5, 40)),
         (lines, spline(0.0, 8)),
         (points(1, 10, 10), spline(0.1, 20)),
     ];
-    let grid = RasterGrid::covering([[-1.0, -1.0], [12.0, 11.0]], 1.0).unwrap();
+    let grid = RasterGrid::covering([[-1.0, -1.0], [20.0, 11.0]], 1.0).unwrap();
     on_each_schedule_in_turn(cases.len(), |gpu, _, i| {
         let (points, method) = &cases[i];
         let [expected, found] = [Device::cpu(), Device::from_gpu(gpu.clone())].map(|device| {

@@ -287,13 +287,23 @@ fn devices_agree() {
         let heights = positions.iter().map(|&position| noise(position)).collect();
         (positions, heights)
     };
+    // Leaves with few points beside a strip with many leaves, whose points are more than the capacity.
+    let strip = {
+        let (mut positions, _) = uniform(200, 1024, 6, noise);
+        positions.iter_mut().for_each(|[x, _]| *x = 924 + *x % 100);
+        positions.extend([[0, 0], [2047, 2047], [1500, 300]]);
+        positions.sort_unstable();
+        positions.dedup();
+        let heights = positions.iter().map(|&position| noise(position)).collect();
+        (positions, heights)
+    };
     let cases: [(&str, Points, Cells, Spline, u64); 7] = [
         ("no points", (vec![], vec![]), cells(3, 2, 1), spline(0.1, 20), 0),
         ("a point", (vec![[5, 5]], vec![9]), cells(3, 2, 1), spline(0.1, 20), 1 << 20),
         ("uniform", uniform(80, 1000, 1, noise), cells(11, 12, 90), spline(0.1, 6), 1 << 20),
         ("lattice", lattice(12, 10, hills), cells(20, 20, 6), spline(0.0, 5), 60_000),
-        ("clusters", clusters.clone(), cells(9, 9, 1200), spline(0.0, 20), 0),
-        ("capacity", clusters, cells(7, 7, 1500), spline(0.1, 1), 30_000),
+        ("clusters", clusters, cells(9, 9, 1200), spline(0.0, 20), 0),
+        ("capacity", strip, cells(12, 10, 180), spline(0.1, 1), 30_000),
         (
             "a line",
             ((0..30).map(|i| [7 * i, 3]).collect(), (0..30).collect()),
