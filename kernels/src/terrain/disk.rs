@@ -34,7 +34,7 @@ struct Disk<'a, P> {
     sum2: u128,
 }
 
-/// Returns a [`statistic`] of the points within a radius of a position, borders included, in steps.
+/// Returns a [`statistic`](mod@statistic) of the points within a radius of a position, borders included, in steps.
 ///
 /// # Safety
 /// As [`Points::search`].
