@@ -6,7 +6,7 @@
 use super::hull::hull;
 use crate::error::{Error, Result};
 use crate::memory::{self, file_part::FilePart};
-use crate::parallel::{self, Ranges};
+use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::primitives::cpu::bounds::bounds;
 use kauri_kernels::terrain::order::code;
 use rayon::prelude::*;
@@ -96,24 +96,24 @@ impl PointStore {
 
     /// Sorts the pending points, and moves them to a run.
     fn finish_run(&mut self) -> Result<()> {
-        let mut points = std::mem::take(&mut self.pending);
-        if points.is_empty() {
+        let pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
             return Ok(());
         }
-        let prefix = |point: &[i32; 3], shift: u32| code([point[0], point[1]]) >> shift;
-        points.par_sort_unstable_by_key(|point| prefix(point, 0));
-        let shift = *self.shift.get_or_insert_with(|| {
-            let num_blocks = |shift| points.chunk_by(|a, b| prefix(a, shift) == prefix(b, shift)).count();
-            (0..u64::BITS)
-                .step_by(2)
-                .find(|&shift| points.len() / num_blocks(shift) >= BLOCK_POINTS)
-                .unwrap_or(62)
-        });
+        let mut coded = parallel::collect(pending.len(), TASK_ITEMS, POINTS, |i| {
+            let [x, y, _] = pending[i];
+            (code([x, y]), pending[i])
+        })?;
+        drop(pending);
+        coded.par_sort_unstable();
+        let shift = *self.shift.get_or_insert_with(|| shift_of_blocks(coded.iter().map(|point| point.0)));
         let (run, mut begin) = (self.runs.len() as u32, 0);
-        for points in points.chunk_by(|a, b| prefix(a, shift) == prefix(b, shift)) {
+        let points: Vec<[i32; 3]> = parallel::collect(coded.len(), TASK_ITEMS, POINTS, |i| coded[i].1)?;
+        for block in coded.chunk_by(|a, b| a.0 >> shift == b.0 >> shift) {
+            let points = &points[begin as usize..][..block.len()];
             let len = points.len() as u32;
             let [low, high] = bounds(points).map(|[x, y, _]| [x, y]);
-            let block = self.blocks.entry(prefix(&points[0], shift)).or_insert_with(|| Block {
+            let block = self.blocks.entry(block[0].0 >> shift).or_insert_with(|| Block {
                 begin: 0,
                 len: 0,
                 corners: [low, high],
@@ -125,6 +125,7 @@ impl PointStore {
             block.pieces.push(Piece { run, begin, len });
             begin += len;
         }
+        drop(coded);
         self.num_points += points.len();
         self.hull.extend(hull(&points));
         self.hull = hull(&self.hull);
@@ -172,6 +173,18 @@ impl PointStore {
         let side = 1 << (shift.unwrap_or(0) / 2);
         Ok(StoredPoints { folder, file, runs, blocks, num_points, hull, side })
     }
+}
+
+/// Returns the least even number of low bits without which sorted codes are in runs of [`BLOCK_POINTS`] codes on average.
+fn shift_of_blocks(codes: impl ExactSizeIterator<Item = u64> + Clone) -> u32 {
+    let most = (codes.len() / BLOCK_POINTS).max(1);
+    // How many pairs of neighbors differ in a bit, and in none above.
+    let mut differing = [0; u64::BITS as usize + 1];
+    for (code, next) in codes.clone().zip(codes.skip(1)) {
+        differing[(u64::BITS - (code ^ next).leading_zeros()) as usize] += 1;
+    }
+    let num_runs = |shift: u32| 1 + differing[shift as usize + 1..].iter().sum::<usize>();
+    (0..u64::BITS).step_by(2).find(|&shift| num_runs(shift) <= most).unwrap_or(u64::BITS - 2)
 }
 
 /// Points in blocks, all of which are known.
