@@ -146,8 +146,10 @@ fn inverse_distance_is_its_definition() {
             };
             let mut sorted: Vec<(f64, f64)> = points.iter().map(to).collect();
             sorted.sort_unstable_by(|a, b| a.partial_cmp(b).unwrap());
-            let expected = average(&sorted[..12], 3);
-            assert!((f64::from(all.value(column, row)) - expected).abs() < 1e-5, "{column} {row}");
+            let (value, expected) = (f64::from(all.value(column, row)), average(&sorted[..12], 3));
+            // Which of two equally far points is the last one does not follow from their heights.
+            let is_tie = sorted[12].0 - sorted[11].0 < 1e-9;
+            assert!(is_tie || (value - expected).abs() < 1e-5, "{column} {row}: {value} {expected}");
             let within: Vec<_> =
                 sorted.iter().copied().take_while(|&(distance, _)| distance <= 1.5).collect();
             let value = f64::from(near.value(column, row));
@@ -309,7 +311,9 @@ fn survives(gpu: &Gpu, plan: FaultPlan) -> bool {
             assert!(got == run(gpu).unwrap(), "{plan:?}");
             true
         }
-        Err(Error::OutOfMemory { .. } | Error::Driver { name: "INJECTED", .. }) => false,
+        Err(
+            Error::OutOfMemory { .. } | Error::ResultTooLarge { .. } | Error::Driver { name: "INJECTED", .. },
+        ) => false,
         Err(error) => panic!("{plan:?}: {error}"),
     }
 }
