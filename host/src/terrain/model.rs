@@ -54,7 +54,8 @@ impl Terrain {
     /// Sorts points, given as integers on a lattice, on a device. If the lattice has another step along x than along y, the positions are
     /// rounded to the smaller step.
     ///
-    /// Memory of the device: 36 bytes a point while points are sorted, then 12, and up to 28 while a raster is computed.
+    /// Memory of the device: 48 bytes a point while points are sorted, then 12, and about 22 more from the first raster on; splines take up to
+    /// 1 GiB more.
     ///
     /// # Errors
     /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::CoordinateTooLarge`] if points are more than 2^28 steps apart along x or y;

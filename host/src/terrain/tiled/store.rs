@@ -1,7 +1,8 @@
 //! Points in blocks, in host memory or in a temporary file.
 //!
-//! Points arrive in any order. A run of them is sorted by block and appended. A block is a square of the lattice that is aligned along the Hilbert curve,
-//! so the blocks one after another have the points along the Hilbert curve. Its points are read from all runs that have some.
+//! Points arrive in any order. A run of them is sorted by block and appended. A block is a square of the lattice that is aligned to its side, a
+//! power of two, so the blocks one after another have the points along the Hilbert curve. The points of a block are read from all runs
+//! that have some.
 
 use super::hull::hull;
 use crate::error::{Error, Result};
