@@ -9,7 +9,7 @@ use kauri::device::{Buffer, Stream, Workspace};
 use kauri::io::{CloudFiles, CloudFilter, GeoTiffOptions, write_geotiff};
 use kauri::lidar::{Lidar, LidarClass};
 use kauri::terrain::{Method, RasterGrid, Spline, Statistic, Terrain, TerrainOptions, delaunay_2d_on};
-use kauri::{Error, Result};
+use kauri::{Device, Error, Result};
 use rayon::prelude::*;
 use std::ops::ControlFlow;
 
@@ -144,6 +144,8 @@ fn go_on(_: kauri::Step) -> ControlFlow<()> {
 fn in_windows(settings: &Settings, report: &mut Report) -> Result<()> {
     // A run of the largest sizes takes minutes.
     let effort = Effort { warm_up: 0, ..settings.effort };
+    let limited = settings.device.gpu().map(|gpu| Device::from_gpu(gpu.with_memory_limit(MEMORY[1])));
+    let device = limited.unwrap_or(Device::cpu());
     for &n in &settings.sizes {
         let scan = Lidar::new(n as u64, settings.seed);
         let row = |work: &str| Row {
@@ -155,12 +157,11 @@ fn in_windows(settings: &Settings, report: &mut Report) -> Result<()> {
         };
         let timing = effort.wall(|| chunks(&scan).try_for_each(|chunk| chunk.map(|_| ())))?;
         report.push(Row { timing: Some(timing), ..row("generate the points") });
-        let options = TerrainOptions::default().host_bytes(MEMORY[0] / 2).device_bytes(MEMORY[1]);
+        let options = TerrainOptions::default().host_bytes(MEMORY[0] / 2).device_bytes(MEMORY[1] / 8 * 7);
         let gib = |bytes: u64| format!("{:.2} GiB of host memory", bytes as f64 / (1_u64 << 30) as f64);
         let (mut terrain, mut host_bytes) = (None, 0);
         let timing = effort.wall(|| {
-            let read =
-                || Terrain::read(&settings.device, chunks(&scan), &scan.lattice(), &options, &mut go_on);
+            let read = || Terrain::read(&device, chunks(&scan), &scan.lattice(), &options, &mut go_on);
             let (read, bytes) = peak_of_memory(read);
             (terrain, host_bytes) = (Some(read?), bytes);
             Ok(())
