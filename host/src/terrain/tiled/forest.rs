@@ -2,12 +2,12 @@
 
 use super::store::StoredPoints;
 use crate::error::{Error, Result};
+use crate::once::Once;
 use crate::terrain::cpu::{CpuPoints, CpuTree, around};
 use kauri_kernels::terrain::order::Frame;
 use kauri_kernels::terrain::tree::{Alone, Corners, Points, Search};
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The trees of blocks, below a tree of the blocks' bounding boxes.
 pub(super) struct Forest<'a> {
@@ -16,18 +16,17 @@ pub(super) struct Forest<'a> {
     is_distinct: bool,
     /// The boxes of a complete binary tree over the blocks, the root at index 1; `None` without blocks.
     boxes: Vec<Option<Corners>>,
-    /// The trees in memory, and the number of their points.
-    loaded: RwLock<(HashMap<usize, Arc<CpuTree>>, usize)>,
-    max_points: usize,
-    /// The first error of a block, whose points were left out.
-    error: Mutex<Option<Error>>,
-    /// After an error searches find nothing, so that they end.
-    has_failed: AtomicBool,
+    /// The trees of the blocks that have been needed.
+    trees: Vec<Once<CpuTree>>,
+    /// The number of points in them.
+    num_loaded: AtomicUsize,
+    /// The first error of a block, whose points were left out. After it searches find nothing, so that they end.
+    error: OnceLock<Error>,
 }
 
 impl<'a> Forest<'a> {
-    /// Creates a forest that keeps up to about `max_points` points in memory.
-    pub(super) fn new(points: &'a StoredPoints, frame: Frame, is_distinct: bool, max_points: usize) -> Self {
+    /// Creates a forest without trees.
+    pub(super) fn new(points: &'a StoredPoints, frame: Frame, is_distinct: bool) -> Self {
         let num_leaves = points.blocks.len().next_power_of_two();
         let mut boxes = vec![None; 2 * num_leaves];
         for (block, to) in points.blocks.iter().zip(&mut boxes[num_leaves..]) {
@@ -37,48 +36,33 @@ impl<'a> Forest<'a> {
             let children = [boxes[2 * node], boxes[2 * node + 1]];
             boxes[node] = children[0].is_some().then(|| around(children.into_iter().flatten()));
         }
-        let loaded = RwLock::new((HashMap::new(), 0));
+        let trees = points.blocks.iter().map(|_| Once::new()).collect();
         Self {
             points,
             frame,
             is_distinct,
             boxes,
-            loaded,
-            max_points,
-            error: Mutex::new(None),
-            has_failed: AtomicBool::new(false),
+            trees,
+            num_loaded: AtomicUsize::new(0),
+            error: OnceLock::new(),
         }
     }
 
-    /// Returns the first error of the searches so far.
-    pub(super) fn check(&self) -> Result<()> {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    /// Returns the number of points in memory, or the first error of the searches so far.
+    pub(super) fn num_loaded(&mut self) -> Result<usize> {
+        self.error.take().map_or(Ok(*self.num_loaded.get_mut()), Err)
     }
 
-    /// Returns the tree of a block; `None` after an error, which [`check`](Self::check) returns.
-    fn tree(&self, block: usize) -> Option<Arc<CpuTree>> {
-        let loaded = self.loaded.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tree) = loaded.0.get(&block) {
-            return Some(tree.clone());
-        }
-        drop(loaded);
-        let read = || CpuPoints::new(&self.points.read_block(block)?, self.frame)?.tree(self.is_distinct);
-        match read() {
-            Ok(tree) => {
-                let tree = Arc::new(tree);
-                let len = self.points.blocks[block].len as usize;
-                let mut loaded = self.loaded.write().unwrap_or_else(PoisonError::into_inner);
-                if loaded.1 + len > self.max_points {
-                    *loaded = (HashMap::new(), 0);
-                }
-                if loaded.0.insert(block, tree.clone()).is_none() {
-                    loaded.1 += len;
-                }
-                Some(tree)
-            }
+    /// Returns the tree of a block; `None` after an error.
+    fn tree(&self, block: usize) -> Option<&CpuTree> {
+        let read = || {
+            self.num_loaded.fetch_add(self.points.blocks[block].len as usize, Ordering::Relaxed);
+            CpuPoints::new(&self.points.read_block(block)?, self.frame)?.tree(self.is_distinct)
+        };
+        match self.trees[block].get_or_try_init(read) {
+            Ok(tree) => Some(tree),
             Err(error) => {
-                self.has_failed.store(true, Ordering::Relaxed);
-                self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                let _ = self.error.set(error);
                 None
             }
         }
@@ -155,7 +139,7 @@ impl Points for &Forest<'_> {
     }
 
     unsafe fn search<S: Search>(&self, _: Option<u32>, search: &mut S) {
-        if self.has_failed.load(Ordering::Relaxed) {
+        if self.error.get().is_some() {
             return;
         }
         let is_within = self.boxes[1].is_some_and(|corners| search.key(corners) <= search.bound());

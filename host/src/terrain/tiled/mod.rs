@@ -31,6 +31,8 @@ pub(super) use store::PointStore;
 const BYTES_PER_POINT: u64 = 100;
 /// The margin around a window in average distances of points, for methods without a radius.
 const MARGIN: f64 = 32.0;
+/// Cells that are computed from a forest before its memory is compared with the limit.
+const FOREST_CELLS: usize = 1 << 16;
 /// Cells of the smallest window.
 const MIN_CELLS: usize = 1 << 12;
 
@@ -88,7 +90,6 @@ impl TiledPoints {
         &self,
         cells: &Cells,
         method: &CellMethod,
-        forest: &Forest<'_>,
         margin: f64,
         (values, stride): (&mut [f32], usize),
     ) -> Result<()> {
@@ -107,8 +108,8 @@ impl TiledPoints {
             let [first, second] = halves(cells);
             let at = (second.first_row - cells.first_row) as usize * stride
                 + (second.first_column - cells.first_column) as usize;
-            self.fill(&first, method, forest, margin, (values, stride))?;
-            return self.fill(&second, method, forest, margin, (&mut values[at..], stride));
+            self.fill(&first, method, margin, (values, stride))?;
+            return self.fill(&second, method, margin, (&mut values[at..], stride));
         }
         let mut points = self.points.read(&blocks)?;
         if method.is_of_triangles() {
@@ -120,16 +121,24 @@ impl TiledPoints {
             (0..window.len()).filter(|&i| window[i].to_bits() == UNRESOLVED).collect();
         if matches!(method, CellMethod::Spline { .. }) && !unresolved.is_empty() {
             drop(window);
-            return self.fill(cells, method, forest, 4.0 * margin, (values, stride));
+            return self.fill(cells, method, 4.0 * margin, (values, stride));
         }
-        // SAFETY: the slots of the forest are its own.
-        let resolved = parallel::map(unresolved.len(), 1, |i| unsafe {
-            cells.value(height(&forest, cells.center(unresolved[i]), method))
-        });
-        forest.check()?;
-        for (i, value) in unresolved.into_iter().zip(resolved) {
-            window[i] = value;
+        let (frame, is_distinct) = (self.frame.of_points(), method.is_of_distinct_positions());
+        let mut forest = Forest::new(&self.points, frame, is_distinct);
+        for some in unresolved.chunks(FOREST_CELLS) {
+            if forest.num_loaded()? > self.max_points {
+                forest = Forest::new(&self.points, frame, is_distinct);
+            }
+            let some_forest = &forest;
+            // SAFETY: the slots of the forest are its own.
+            let resolved = parallel::map(some.len(), 1, |i| unsafe {
+                cells.value(height(&some_forest, cells.center(some[i]), method))
+            });
+            for (&i, value) in some.iter().zip(resolved) {
+                window[i] = value;
+            }
         }
+        forest.num_loaded()?;
         let columns = cells.columns as usize;
         for (from, to) in window.chunks(columns).zip(values.chunks_mut(stride)) {
             to[..columns].copy_from_slice(from);
@@ -164,10 +173,8 @@ impl TiledPoints {
 impl Backend for TiledPoints {
     fn raster(&self, cells: &Cells, method: &CellMethod) -> Result<Vec<f32>> {
         let mut values = memory::filled(cells.len(), f32::NAN, "cells of a raster")?;
-        let distinct = method.is_of_distinct_positions();
-        let forest = Forest::new(&self.points, self.frame.of_points(), distinct, self.max_points);
         let stride = cells.columns as usize;
-        self.fill(cells, method, &forest, self.margin(method), (&mut values, stride))?;
+        self.fill(cells, method, self.margin(method), (&mut values, stride))?;
         Ok(values)
     }
 }
