@@ -47,8 +47,8 @@ pub(super) struct Dem {
     model: Model,
     #[command(flatten)]
     method: MethodOptions,
-    /// Classes of the points, separated by commas, instead of those of the model: 2 is ground, 6 buildings, 9 water. For --model chm they are
-    /// those of the ground
+    /// Classes of the points, separated by commas: 2 is ground, 6 buildings, 9 water. With --model chm, classes of the ground [default: the classes
+    /// of the model]
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     class: Vec<u8>,
     #[command(flatten)]

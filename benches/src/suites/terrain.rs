@@ -69,7 +69,13 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             Ok(terrain)
         })?;
         push("sort".to_owned(), points.len(), timing, workspace.bytes());
-        for (name, method) in METHODS {
+        let splines = SPLINE_LEAF_POINTS.into_iter().filter(|_| n <= MOST_FOR_SPLINES).map(|leaf_points| {
+            let method = Method::Spline(Spline::default().leaf_points(leaf_points));
+            (format!("spline, {leaf_points} points a leaf"), method)
+        });
+        for (name, method) in
+            METHODS.map(|(name, method)| (name.to_owned(), method)).into_iter().chain(splines)
+        {
             let timing = settings.effort.wall(|| {
                 let terrain = Terrain::new_on(&stream, &mut workspace, &on_device, &lattice)?;
                 let raster = terrain.raster_on(&stream, &mut workspace, &grid, &method)?;
@@ -77,17 +83,6 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                 Ok(raster)
             })?;
             push(format!("raster of 1 m, {name}"), grid.len(), timing, workspace.bytes());
-        }
-        for leaf_points in SPLINE_LEAF_POINTS.into_iter().filter(|_| n <= MOST_FOR_SPLINES) {
-            let method = Method::Spline(Spline::default().leaf_points(leaf_points));
-            let timing = settings.effort.wall(|| {
-                let terrain = Terrain::new_on(&stream, &mut workspace, &on_device, &lattice)?;
-                let raster = terrain.raster_on(&stream, &mut workspace, &grid, &method)?;
-                stream.synchronize()?;
-                Ok(raster)
-            })?;
-            let work = format!("raster of 1 m, spline, {leaf_points} points a leaf");
-            push(work, points.len(), timing, workspace.bytes());
         }
         drop(on_device);
         let positions: Vec<[i32; 2]> = points.par_iter().map(|&[x, y, _]| [x, y]).collect();

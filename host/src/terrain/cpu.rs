@@ -90,7 +90,7 @@ impl Backend for CpuPoints {
         }
         let view = View { known: self.known, ..tree.view() };
         parallel::collect(cells.len(), TASK_CELLS, "cells of a raster", |i| {
-            // SAFETY: the slots of the view are those of the tree.
+            // SAFETY: the view has the slots of the tree.
             cells.value(unsafe { height(&view, cells.center(i), method) })
         })
     }

@@ -175,8 +175,8 @@ impl Terrain {
     /// A position that is not on the lattice of half the points' steps is moved to it: the centers of cells, by up to a quarter of a step.
     ///
     /// # Errors
-    /// [`Error::InvalidLength`] for a radius or a length of edges that is negative or NaN; [`Error::OutOfRange`] for `k` or a power that is
-    /// not in its range; [`Error::CoordinateTooLarge`] for a raster that is 2^28 steps away from the points; [`Error::OutOfMemory`]; errors
+    /// [`Error::InvalidLength`] for a radius, a length of edges, a tension or a smoothing that is negative or NaN; [`Error::OutOfRange`] for `k`,
+    /// a power or the points of a leaf that are not in their ranges; [`Error::CoordinateTooLarge`] for a raster that is 2^28 steps away from the points; [`Error::OutOfMemory`]; errors
     /// of the device.
     pub fn raster(&self, grid: &RasterGrid, method: &Method) -> Result<Raster> {
         let (cells, method) = self.checked(grid, method)?;
@@ -224,7 +224,7 @@ impl Terrain {
     /// distinct positions.
     ///
     /// # Errors
-    /// [`Error::NotOnGpu`] for points on the CPU; [`Error::WrongDevice`]; the errors of [`raster`](Self::raster).
+    /// [`Error::NotOnGpu`] for points on the CPU and for those of [`read`](Self::read); [`Error::WrongDevice`]; the errors of [`raster`](Self::raster).
     pub fn raster_on(
         &self,
         stream: &Stream,
@@ -258,19 +258,20 @@ impl Terrain {
     fn cell_method(&self, method: &Method) -> Result<CellMethod> {
         let (frame, check_power) = (&self.frame, |power| check_range("power", power, 1, MAX_POWER.into()));
         Ok(match *method {
-            Method::Statistic { statistic: Statistic::Idw { power }, radius } => {
-                check_power(power)?;
-                CellMethod::WeightedDisk { radius2: frame.steps2("radius", radius)?, power }
-            }
             Method::Statistic { statistic, radius } => {
-                let statistic = match statistic {
-                    Statistic::Min => statistic::MIN,
-                    Statistic::Max => statistic::MAX,
-                    Statistic::Mean | Statistic::Idw { .. } => statistic::MEAN,
-                    Statistic::Count => statistic::COUNT,
-                    Statistic::StandardDeviation => statistic::STANDARD_DEVIATION,
-                };
-                CellMethod::Statistic { statistic, radius2: frame.steps2("radius", radius)? }
+                let radius2 = frame.steps2("radius", radius)?;
+                let of = |statistic| CellMethod::Statistic { statistic, radius2 };
+                match statistic {
+                    Statistic::Min => of(statistic::MIN),
+                    Statistic::Max => of(statistic::MAX),
+                    Statistic::Mean => of(statistic::MEAN),
+                    Statistic::Count => of(statistic::COUNT),
+                    Statistic::StandardDeviation => of(statistic::STANDARD_DEVIATION),
+                    Statistic::Idw { power } => {
+                        check_power(power)?;
+                        CellMethod::WeightedDisk { radius2, power }
+                    }
+                }
             }
             Method::Nearest { radius } => {
                 CellMethod::WeightedNearest { k: 1, radius2: frame.steps2("radius", radius)?, power: 1 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use kauri::terrain::{Method, Spline, Statistic};
 
-/// How the value of a cell is computed. The names are those of PDAL and lidR.
+/// The method of interpolation, named as in PDAL and lidR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum MethodName {
     /// Linear interpolation in the Delaunay triangulation (TIN)

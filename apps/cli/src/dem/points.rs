@@ -68,8 +68,8 @@ pub(super) struct Layer {
 }
 
 impl Layer {
-    /// Returns the layer of a model with this name. If there are `classes`, they replace those of the model; in a CHM, those of its DTM. A
-    /// ground filter chooses from points of all classes.
+    /// Returns the layer of a model with this name. `classes`, if there are any, replace the classes of the model; in a CHM they replace the
+    /// classes of its DTM. A ground filter chooses from points of all classes.
     pub(super) fn new(name: &'static str, model: Model, classes: &[u8], is_filtered: bool) -> Self {
         let is_ground = name == "DTM";
         let is_chosen = !classes.is_empty() && (is_ground || model != Model::Chm);

@@ -19,9 +19,9 @@ use tiff::{TiffError, TiffResult};
 
 /// Tiles that each thread compresses at a time.
 const TILES_PER_THREAD: usize = 4;
-/// More than the bytes that Deflate adds to a tile that cannot be compressed, and those of its offset and its length.
+/// Upper limit of the bytes that a tile takes beyond its values: what Deflate adds if it cannot compress them, the offset and the length.
 const TILE_OVERHEAD: u64 = 1024;
-/// More than the bytes of all tags, except for the offsets and lengths of tiles: their texts have at most 2^16 bytes.
+/// Upper limit of the bytes of all tags without the offsets and lengths of tiles: texts have at most 2^16 bytes.
 const TAG_BYTES: u64 = 1 << 18;
 
 /// Options of a GeoTIFF file.

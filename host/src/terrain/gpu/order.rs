@@ -53,7 +53,7 @@ impl GpuPoints {
         let mut values = Buffer::uninitialized(gpu, n, POINTS)?;
         let mut sorted_codes = Buffer::uninitialized(gpu, n, POINTS)?;
         let mut sorted_values = Buffer::uninitialized(gpu, n, POINTS)?;
-        // SAFETY: a point is `N` integers, and there are as many codes and values as points; buffers wait for the device before they are freed.
+        // SAFETY: a point is `N` integers, each point has a code and a value, and buffers wait for the device before they are freed.
         unsafe {
             let coordinates = Slice::from_raw_parts(points.slice().as_ptr().cast::<i32>(), N * n);
             let args = (coordinates, codes.slice_mut(), values.slice_mut());
