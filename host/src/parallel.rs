@@ -4,6 +4,12 @@
 //! both coordinate types. These functions compile the scheduling once: it calls a task through `dyn`, and the loop inside a task is
 //! compiled for its items. A loop of one task runs on the calling thread, and starts no pool.
 
+#[cfg(feature = "las")]
+mod in_order;
+
+#[cfg(feature = "las")]
+pub(crate) use in_order::in_order;
+
 use crate::error::Result;
 use crate::memory::{self, Parts};
 use crate::threads::lock;

@@ -24,8 +24,6 @@ use method::MethodOptions;
 use points::{Layer, LayerPoints, Model, PointsRead};
 use summary::Summary;
 
-/// Rasters of points beyond the bounds are asked for this many cells away from the border, so that heights at the border have all neighbors.
-const BUFFER_CELLS: f64 = 100.0;
 /// Cells of a band of a raster, after which progress is shown. Smaller bands take longer, because each has a margin of points.
 const BAND_CELLS: u32 = 1 << 24;
 /// Meters of a degree at the equator, with which a hillshade of degrees compares heights.
@@ -56,7 +54,8 @@ pub(super) struct Dem {
     /// Area of the raster [default: the area that the files declare, or that of the points if they are not within it]
     #[arg(long, value_name = "XMIN,YMIN,XMAX,YMAX", allow_hyphen_values = true)]
     bounds: Option<Bounds>,
-    /// Width of a margin around --bounds whose points are used too, so that neighboring rasters fit together [default: 100 cells]
+    /// Read only the points in --bounds and in a margin of this width around them; heights may then depend on the bounds [default: read all
+    /// points, so that neighboring rasters fit together]
     #[arg(long, value_name = "LENGTH", requires = "bounds")]
     buffer: Option<f64>,
     /// Value of cells without a value, in the file [default: nan, or -9999 for .asc]
@@ -184,8 +183,7 @@ impl Dem {
 
     /// Returns the area whose points are read, if not all of them.
     fn read_area(&self) -> Option<[[f64; 2]; 2]> {
-        let Bounds([low, high]) = self.bounds?;
-        let buffer = self.buffer.unwrap_or(BUFFER_CELLS * self.resolution);
+        let (Bounds([low, high]), buffer) = (self.bounds?, self.buffer?);
         Some([low.map(|at| at - buffer), high.map(|at| at + buffer)])
     }
 }

@@ -6,7 +6,7 @@ use super::{Settings, Suite, copy};
 use crate::measure::{Effort, Timing, peak_of_memory};
 use crate::report::{Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::io::{CloudFiles, CloudFilter, GeoTiffOptions, write_geotiff};
+use kauri::io::{Attributes, CloudFiles, CloudFilter, GeoTiffOptions, write_geotiff};
 use kauri::lidar::{Lidar, LidarClass};
 use kauri::terrain::{Method, RasterGrid, Spline, Statistic, Terrain, TerrainOptions, delaunay_2d_on};
 use kauri::{Device, Error, Result};
@@ -114,6 +114,8 @@ fn from_files(settings: &Settings, report: &mut Report) -> Result<()> {
         let read = || las::Reader::from_path(&path)?.read_all();
         let timing = settings.effort.wall(|| read().map_err(|error| failed(&path, &error)))?;
         report.push(Row { system: "las 0.11".to_owned(), timing: Some(timing), ..row("read") });
+        let timing = settings.effort.wall(|| CloudFiles::open(&[&path])?.read(&Attributes::default()))?;
+        report.push(Row { timing: Some(timing), ..row("read") });
         let grid = RasterGrid::covering(scan.bounds(), RESOLUTION)?;
         for (name, method) in METHODS.into_iter().take(2) {
             let timing = settings.effort.wall(|| {

@@ -8,7 +8,7 @@ use super::grid::RasterGrid;
 use super::method::{Method, Statistic};
 use super::options::TerrainOptions;
 use super::raster::Raster;
-use super::tiled::{PointStore, TiledPoints};
+use super::tiled::{AllPoints, PointStore, TiledPoints};
 use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result, check_count, check_range};
 use crate::memory;
@@ -79,8 +79,9 @@ impl Terrain {
         Ok(terrain)
     }
 
-    /// Reads the points of a source, which may be more than the memory of the device or of the host holds. They are stored in blocks, in a
-    /// temporary file if they exceed [`TerrainOptions::host_bytes`]; rasters are computed in windows, and equal those of [`new`](Self::new).
+    /// Reads the points of a source, which may be more than the memory of the device or of the host holds. More than
+    /// [`TerrainOptions::device_bytes`] has room for are stored in blocks, in a temporary file if they exceed
+    /// [`TerrainOptions::host_bytes`]; then rasters are computed in windows, and equal those of [`new`](Self::new).
     /// `progress` hears of the phase "points".
     ///
     /// ```
@@ -115,7 +116,9 @@ impl Terrain {
             (None, Some(gpu)) => gpu.free_memory()? / 2,
             (None, None) => host_bytes / 2,
         };
-        let (mut frame, mut store) = (None, PointStore::new(host_bytes, &folder));
+        let max_points = TiledPoints::max_points(device_bytes);
+        let max_whole = max_points.min((host_bytes / size_of::<[i32; 3]>() as u64) as usize);
+        let (mut frame, mut store) = (None, PointStore::new(host_bytes, max_whole, &folder));
         read_chunks(&mut source, progress, &mut |chunk, _| {
             let moved = square.map(|square| moved(chunk, lattice, &square)).transpose()?;
             let chunk = moved.as_deref().unwrap_or(chunk);
@@ -125,7 +128,10 @@ impl Terrain {
             store.append(chunk)
         })?;
         let frame = frame.unwrap_or_else(|| TerrainFrame::around(*lattice, [0; 3]));
-        let points = TiledPoints::new(device, frame, store, device_bytes)?;
+        let points = match store.finish()? {
+            AllPoints::Whole(points) => return Self::new(device, &points, &frame.lattice),
+            AllPoints::Blocks(points) => TiledPoints::new(device, frame, points, max_points),
+        };
         Ok(Self {
             frame,
             num_points: points.num_points(),
@@ -224,7 +230,7 @@ impl Terrain {
     /// distinct positions.
     ///
     /// # Errors
-    /// [`Error::NotOnGpu`] for points on the CPU and for those of [`read`](Self::read); [`Error::WrongDevice`]; the errors of [`raster`](Self::raster).
+    /// [`Error::NotOnGpu`] for points on the CPU and for those that [`read`](Self::read) has stored in blocks; [`Error::WrongDevice`]; the errors of [`raster`](Self::raster).
     pub fn raster_on(
         &self,
         stream: &Stream,

@@ -211,7 +211,14 @@ fn areas_and_formats() {
     let (head, values) = text.split_once("NODATA_value -9999\n").unwrap();
     assert_eq!(head, "ncols 3\nnrows 2\nxllcorner 450012\nyllcorner 4400020\ncellsize 4\n");
     assert_eq!(values.split_whitespace().count(), 6);
-    // Without a buffer, cells at the border have fewer points around them.
+    // Heights do not depend on the bounds.
+    run("--resolution 1 --method idw --out @/part.tif");
+    case.answer("dem @/scan.las --device cpu --resolution 1 --method idw --out @/whole.tif");
+    let [part, whole] = ["part.tif", "whole.tif"].map(|name| Raster::read(&case.path(name)));
+    assert_eq!([part.columns, part.rows, whole.columns, whole.rows], [8, 4, 20, 16]);
+    let of_whole = (10..14).flat_map(|row| &whole.values[20 * row + 4..][..8]);
+    assert!(part.values.iter().eq(of_whole));
+    // With a buffer, cells at the border have fewer points around them.
     let text = run("--resolution 1 --buffer 0 --out @/part.tif");
     assert!(text.contains("DTM: 15 of "), "{text}");
 }

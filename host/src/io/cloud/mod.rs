@@ -17,20 +17,18 @@ pub use source::CloudPoints;
 use crate::error::{Error, FileLocation, Result, check_count};
 use crate::io::system::ReferenceSystem;
 use crate::memory;
-use crate::parallel::joined;
+use crate::parallel::{self, joined};
 use crate::point::{Lattice, MAX_POINTS};
+use crate::threads::lock;
 use chunks::{Buffers, Chunk};
 use octree::Node;
-use rayon::prelude::*;
 use records::Record;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 
-/// Chunks that each thread reads before their points are delivered.
+/// Chunks of each thread that are read ahead of the one whose points are delivered.
 const CHUNKS_PER_THREAD: usize = 2;
-/// Chunks that each thread reads before the free memory is compared with the memory for all points so far.
-const CHUNKS_BETWEEN_CHECKS: usize = 16;
 
 /// One or several files as one point cloud: LAS 1.0 to 1.4, LAZ, COPC. Needs the feature `las`.
 ///
@@ -149,23 +147,16 @@ impl CloudFiles {
     /// # Errors
     /// The errors of [`for_each_chunk`](Self::for_each_chunk); [`Error::TooManyItems`] beyond 2^32 - 2 points; [`Error::OutOfMemory`].
     pub fn read(&self, attributes: &Attributes) -> Result<PointCloud> {
-        self.check(attributes)?;
-        let mut chosen = Vec::new();
-        for file in &self.files {
-            chosen.extend(self.chosen(file)?.into_iter().map(|chunk| (file, chunk)));
-        }
         let (mut points, mut values, mut num_points, mut bytes) = (Vec::new(), Vec::new(), 0, 0);
-        for some in chosen.chunks(CHUNKS_BETWEEN_CHECKS * rayon::current_num_threads()) {
-            for chunk in self.read_chunks(some, attributes) {
-                let chunk = chunk?;
-                num_points += chunk.points.len() as u64;
-                bytes += size_of_val(&*chunk.points) as u64 + chunk.attributes.bytes();
-                points.push(chunk.points);
-                values.push(chunk.attributes);
-            }
+        self.for_each_chunk(attributes, |chunk| {
+            num_points += chunk.points.len() as u64;
+            bytes += size_of_val(&*chunk.points) as u64 + chunk.attributes.bytes();
             check_count("points", num_points, MAX_POINTS)?;
             memory::check(bytes, "points of a cloud")?;
-        }
+            points.push(chunk.points);
+            values.push(chunk.attributes);
+            Ok(ControlFlow::Continue(()))
+        })?;
         Ok(PointCloud {
             points: joined(points, "points of a cloud")?,
             attributes: AttributeValues::joined(values)?,
@@ -175,7 +166,7 @@ impl CloudFiles {
     }
 
     /// Calls `visit` with the points in order, some at a time, until it breaks. The cloud may be larger than memory: a few chunks of each CPU
-    /// thread are in memory at a time.
+    /// thread are in memory at a time. The other threads read on while `visit` runs.
     ///
     /// # Errors
     /// The errors of `visit`; [`Error::InvalidFile`], with the number of the point, for points that cannot be decompressed or are out of the
@@ -187,17 +178,20 @@ impl CloudFiles {
         mut visit: impl FnMut(CloudChunk) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         self.check(attributes)?;
+        let mut chosen = Vec::new();
         for file in &self.files {
-            let chosen: Vec<_> = self.chosen(file)?.into_iter().map(|chunk| (file, chunk)).collect();
-            for some in chosen.chunks(CHUNKS_PER_THREAD * rayon::current_num_threads()) {
-                for chunk in self.read_chunks(some, attributes) {
-                    if visit(chunk?)?.is_break() {
-                        return Ok(());
-                    }
-                }
-            }
+            chosen.extend(self.chosen(file)?.into_iter().map(|chunk| (file, chunk)));
         }
-        Ok(())
+        let unused: Mutex<Vec<Buffers>> = Mutex::default();
+        let read = |i: usize| {
+            let (file, chunk) = chosen[i];
+            let mut buffers = lock(&unused).pop().unwrap_or_default();
+            let read = self.read_chunk(file, chunk, attributes, &mut buffers);
+            lock(&unused).push(buffers);
+            read
+        };
+        let ahead = CHUNKS_PER_THREAD * rayon::current_num_threads();
+        parallel::in_order(chosen.len(), ahead, read, |chunk| visit(chunk?))
     }
 
     /// Checks that all files have these attributes.
@@ -239,25 +233,6 @@ impl CloudFiles {
     fn num_chosen_points(&self) -> Result<u64> {
         let of_file = |file| Ok(self.chosen(file)?.iter().map(|chunk| chunk.num_points).sum::<u64>());
         self.files.iter().map(of_file).sum()
-    }
-
-    /// Reads chunks on all threads. After the first error there may be others or empty chunks.
-    fn read_chunks(
-        &self,
-        chunks: &[(&CloudFile, &Chunk)],
-        attributes: &Attributes,
-    ) -> Vec<Result<CloudChunk>> {
-        let first_failed = AtomicUsize::new(usize::MAX);
-        let read = |buffers: &mut Buffers, (i, &(file, chunk)): (usize, &(&CloudFile, &Chunk))| {
-            if i > first_failed.load(Ordering::Relaxed) {
-                return Ok(CloudChunk::default());
-            }
-            let read = self.read_chunk(file, chunk, attributes, buffers);
-            read.inspect_err(|_| {
-                first_failed.fetch_min(i, Ordering::Relaxed);
-            })
-        };
-        chunks.par_iter().enumerate().map_init(Buffers::default, read).collect()
     }
 
     fn read_chunk(

@@ -1,5 +1,6 @@
 //! The convex hull of points.
 
+use crate::parallel::TASK_ITEMS;
 use rayon::prelude::*;
 
 /// Directions in which extreme points are sought.
@@ -9,11 +10,8 @@ const DIRECTIONS: [[i64; 2]; 8] = [[1, 0], [1, 1], [0, 1], [-1, 1], [-1, 0], [-1
 ///
 /// Most points are inside of the polygon of the extreme points in eight directions and are left out first (Akl, Toussaint 1978).
 pub(super) fn hull(points: &[[i32; 3]]) -> Vec<[i32; 3]> {
-    let extreme = |[x, y]: [i64; 2]| {
-        let key = |point: &&[i32; 3]| (x * i64::from(point[0]) + y * i64::from(point[1]), **point);
-        points.par_iter().max_by_key(key).copied()
-    };
-    let octagon: Vec<[i32; 3]> = DIRECTIONS.into_iter().filter_map(extreme).collect();
+    let of_parts: Vec<[i32; 3]> = points.par_chunks(TASK_ITEMS).flat_map_iter(extreme).collect();
+    let octagon: Vec<[i32; 3]> = extreme(&of_parts).collect();
     let edges = octagon.iter().zip(octagon.iter().cycle().skip(1));
     let edges: Vec<_> = edges.filter(|(from, to)| from[..2] != to[..2]).collect();
     let is_inside = |point: &[i32; 3]| edges.iter().all(|(from, to)| turn(**from, **to, *point) > 0);
@@ -26,6 +24,14 @@ pub(super) fn hull(points: &[[i32; 3]]) -> Vec<[i32; 3]> {
     corners.sort_unstable();
     corners.dedup();
     corners
+}
+
+/// Returns the extreme point in each direction.
+fn extreme(points: &[[i32; 3]]) -> impl Iterator<Item = [i32; 3]> + '_ {
+    DIRECTIONS.into_iter().filter_map(|[x, y]| {
+        let key = |point: &&[i32; 3]| (x * i64::from(point[0]) + y * i64::from(point[1]), **point);
+        points.iter().max_by_key(key).copied()
+    })
 }
 
 /// Returns the corners of one half of the hull of sorted points.

@@ -25,7 +25,7 @@ use kauri_kernels::terrain::cells::{Cells, UNRESOLVED};
 use kauri_kernels::terrain::tree::Known;
 use store::StoredPoints;
 
-pub(super) use store::PointStore;
+pub(super) use store::{AllPoints, PointStore};
 
 /// Bytes of a point in the memory of the device that computes a window, at most: 12 of the input, 24 of sorted codes and values, 13 of the sort,
 /// 8 of distinct codes, 28 of runs of equal codes, and about 15 of the tree.
@@ -47,15 +47,14 @@ pub(super) struct TiledPoints {
 }
 
 impl TiledPoints {
-    /// Creates the backend of points. The device may take `device_bytes` bytes.
-    pub(super) fn new(
-        device: &Device,
-        frame: TerrainFrame,
-        store: PointStore,
-        device_bytes: u64,
-    ) -> Result<Self> {
-        let max_points = usize::try_from(device_bytes / BYTES_PER_POINT).unwrap_or(usize::MAX).max(1);
-        Ok(Self { device: device.clone(), frame, points: store.finish()?, max_points })
+    /// Creates the backend of points, of which the device takes up to `max_points` at a time.
+    pub(super) fn new(device: &Device, frame: TerrainFrame, points: StoredPoints, max_points: usize) -> Self {
+        Self { device: device.clone(), frame, points, max_points }
+    }
+
+    /// Returns the number of points that a device can take at a time in `device_bytes` bytes.
+    pub(super) fn max_points(device_bytes: u64) -> usize {
+        usize::try_from(device_bytes / BYTES_PER_POINT).unwrap_or(usize::MAX).max(1)
     }
 
     /// Returns the least and the greatest x and y of the points; `None` without points.

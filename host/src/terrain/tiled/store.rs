@@ -60,14 +60,23 @@ pub(in crate::terrain) struct PointStore {
     /// The blocks by the bits above.
     blocks: BTreeMap<u64, Block>,
     num_points: usize,
-    /// The points of the next run.
+    /// The points of the next run. If all points are here, `max_whole` at most.
     pending: Vec<[i32; 3]>,
+    max_whole: usize,
     hull: Vec<[i32; 3]>,
 }
 
+/// All points of a store.
+pub(in crate::terrain) enum AllPoints {
+    /// In the order of their arrival.
+    Whole(Vec<[i32; 3]>),
+    Blocks(StoredPoints),
+}
+
 impl PointStore {
-    /// Creates an empty store that takes up to `host_bytes` bytes, and more in a temporary file in `folder`.
-    pub(in crate::terrain) fn new(host_bytes: u64, folder: &Path) -> Self {
+    /// Creates an empty store that takes up to `host_bytes` bytes, and more in a temporary file in `folder`. Up to `max_whole` points are not
+    /// put into blocks.
+    pub(in crate::terrain) fn new(host_bytes: u64, max_whole: usize, folder: &Path) -> Self {
         Self {
             host_bytes,
             folder: folder.into(),
@@ -77,36 +86,42 @@ impl PointStore {
             blocks: BTreeMap::new(),
             num_points: 0,
             pending: Vec::new(),
+            max_whole,
             hull: Vec::new(),
         }
     }
 
     /// Adds points.
-    pub(in crate::terrain) fn append(&mut self, mut points: &[[i32; 3]]) -> Result<()> {
-        while !points.is_empty() {
-            let len = points.len().min(RUN_POINTS - self.pending.len());
-            memory::reserve_more(&mut self.pending, len, POINTS)?;
-            self.pending.extend_from_slice(&points[..len]);
-            points = &points[len..];
-            if self.pending.len() == RUN_POINTS {
-                self.finish_run()?;
-            }
+    pub(in crate::terrain) fn append(&mut self, points: &[[i32; 3]]) -> Result<()> {
+        memory::reserve_more(&mut self.pending, points.len(), POINTS)?;
+        self.pending.extend_from_slice(points);
+        if self.is_whole() || self.pending.len() < RUN_POINTS {
+            return Ok(());
         }
+        let pending = std::mem::take(&mut self.pending);
+        let (runs, rest) = pending.as_chunks::<RUN_POINTS>();
+        runs.iter().try_for_each(|run| self.push_run(run))?;
+        self.pending = memory::collect(rest.iter().copied(), POINTS)?;
         Ok(())
     }
 
-    /// Sorts the pending points, and moves them to a run.
-    fn finish_run(&mut self) -> Result<()> {
-        let pending = std::mem::take(&mut self.pending);
-        if pending.is_empty() {
+    /// True if no points are in blocks yet, and those so far need not be.
+    fn is_whole(&self) -> bool {
+        self.runs.is_empty() && self.pending.len() <= self.max_whole
+    }
+
+    /// Sorts points into blocks, and appends them as a run.
+    fn push_run(&mut self, points: &[[i32; 3]]) -> Result<()> {
+        if points.is_empty() {
             return Ok(());
         }
-        let mut coded = parallel::collect(pending.len(), TASK_ITEMS, POINTS, |i| {
-            let [x, y, _] = pending[i];
-            (code([x, y]), pending[i])
+        let mut coded = parallel::collect(points.len(), TASK_ITEMS, POINTS, |i| {
+            let [x, y, _] = points[i];
+            (code([x, y]), points[i])
         })?;
-        drop(pending);
-        coded.par_sort_unstable();
+        // The order within a block does not matter once there are blocks.
+        let known = self.shift.unwrap_or(0);
+        coded.par_sort_unstable_by_key(|point| point.0 >> known);
         let shift = *self.shift.get_or_insert_with(|| shift_of_blocks(coded.iter().map(|point| point.0)));
         let (run, mut begin) = (self.runs.len() as u32, 0);
         let points: Vec<[i32; 3]> = parallel::collect(coded.len(), TASK_ITEMS, POINTS, |i| coded[i].1)?;
@@ -161,9 +176,14 @@ impl PointStore {
         Ok(())
     }
 
-    /// Ends the input. Returns the blocks in order.
-    pub(super) fn finish(mut self) -> Result<StoredPoints> {
-        self.finish_run()?;
+    /// Ends the input. Returns the points as they are, or the blocks in order.
+    pub(in crate::terrain) fn finish(mut self) -> Result<AllPoints> {
+        let (is_whole, pending) = (self.is_whole(), std::mem::take(&mut self.pending));
+        if is_whole {
+            return Ok(AllPoints::Whole(pending));
+        }
+        self.push_run(&pending)?;
+        drop(pending);
         let Self { folder, file, runs, shift, blocks, num_points, hull, .. } = self;
         let mut begin = 0;
         let mut blocks: Vec<Block> = blocks.into_values().collect();
@@ -172,7 +192,7 @@ impl PointStore {
             begin += block.len;
         }
         let side = 1 << (shift.unwrap_or(0) / 2);
-        Ok(StoredPoints { folder, file, runs, blocks, num_points, hull, side })
+        Ok(AllPoints::Blocks(StoredPoints { folder, file, runs, blocks, num_points, hull, side }))
     }
 }
 
@@ -189,7 +209,7 @@ fn shift_of_blocks(codes: impl ExactSizeIterator<Item = u64> + Clone) -> u32 {
 }
 
 /// Points in blocks, all of which are known.
-pub(super) struct StoredPoints {
+pub(in crate::terrain) struct StoredPoints {
     folder: PathBuf,
     file: Option<File>,
     runs: Vec<Run>,
