@@ -9,11 +9,12 @@ use kauri_kernels::query::buckets::BucketLayout;
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::terrain::cells::Cells;
 use kauri_kernels::terrain::disk::{statistic, weighted_disk};
+use kauri_kernels::terrain::known::Known;
 use kauri_kernels::terrain::natural::natural_neighbor;
 use kauri_kernels::terrain::nearest_k::weighted_nearest;
 use kauri_kernels::terrain::order::{Frame, code, decoded, height_value, value_height};
 use kauri_kernels::terrain::star::own_triangles;
-use kauri_kernels::terrain::tree::{Alone, Corners, Known, Missing, PointTree, Points, Search, search_tree};
+use kauri_kernels::terrain::tree::{Alone, Corners, Missing, PointTree, Points, Search, search_tree};
 use kauri_kernels::terrain::triangles::linear;
 use rayon::prelude::*;
 
@@ -206,7 +207,7 @@ impl Points for View<'_> {
         unsafe { search_tree::<Alone, _, _>(self, start, search) };
     }
 
-    fn covers(&self, corners: [[f64; 2]; 2]) -> bool {
-        self.known.covers(corners)
+    fn known(&self) -> &Known {
+        &self.known
     }
 }

@@ -7,8 +7,8 @@ use super::grid::RasterGrid;
 use crate::error::{Error, Result};
 use crate::point::Lattice;
 use kauri_kernels::terrain::cells::{Cells, MAX_COORDINATE};
+use kauri_kernels::terrain::known::Rectangle;
 use kauri_kernels::terrain::order::Frame;
-use kauri_kernels::terrain::tree::Known;
 
 /// Positions of kernels in a step of a lattice.
 const STEPS: i32 = 2;
@@ -54,7 +54,7 @@ impl TerrainFrame {
 
     /// Returns the corners of the blocks of `side` steps of the lattice around two positions, in steps of the lattice, and the positions
     /// between these corners.
-    pub(super) fn outward(&self, [low, high]: [[i64; 2]; 2], side: i64) -> ([[i64; 2]; 2], Known) {
+    pub(super) fn outward(&self, [low, high]: [[i64; 2]; 2], side: i64) -> ([[i64; 2]; 2], Rectangle) {
         let steps = i64::from(STEPS);
         // Blocks begin at multiples of their side above the least integer.
         let block = |axis: usize, position: i64| {
@@ -64,13 +64,8 @@ impl TerrainFrame {
         let lows = [0, 1].map(|axis| corner(block(axis, low[axis])));
         let highs = [0, 1].map(|axis| corner(block(axis, high[axis] + steps - 1) + 1) - 1);
         let position = |axis: usize, corner: i64| ((corner - i64::from(self.low[axis])) * steps) as f64;
-        let known = Known {
-            low_x: position(0, lows[0]),
-            low_y: position(1, lows[1]),
-            high_x: position(0, highs[0]),
-            high_y: position(1, highs[1]),
-        };
-        ([lows, highs], known)
+        let positions = [lows, highs].map(|[x, y]| [position(0, x), position(1, y)]);
+        ([lows, highs], Rectangle::new(positions))
     }
 
     /// Returns the square of a length in steps of positions, rounded down; at most the greatest `i64`.

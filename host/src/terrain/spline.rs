@@ -12,8 +12,8 @@ use crate::quadtree::{QuadtreeOptions, frame_of_bounds};
 use crate::terrain::Spline;
 use kauri_kernels::quadtree::frame::Frame;
 use kauri_kernels::terrain::cells::Cells;
+use kauri_kernels::terrain::known::Known;
 use kauri_kernels::terrain::spline::{Extent, MAX_LEAF_POINTS, Shape};
-use kauri_kernels::terrain::tree::Known;
 
 /// The cloud that the points are a part of, or all of.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ pub mod apex;
 pub mod cells;
 pub mod disk;
 pub mod ground;
+pub mod known;
 pub mod natural;
 pub mod nearest_k;
 pub mod order;

@@ -128,7 +128,7 @@ pub struct Extent {
     /// The greatest y of all points.
     pub high_y: i32,
     /// The part of the plane in which all points are known.
-    pub known: crate::terrain::tree::Known,
+    pub known: crate::terrain::known::Known,
 }
 
 impl Extent {

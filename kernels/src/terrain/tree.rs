@@ -7,6 +7,7 @@
 //! A search starts at the root, or at the bucket of a point and climbs from there: the siblings on the path are pending from the beginning.
 //! A bit of the level marks a pending sibling. Its box is compared with the bounds when its turn comes, because bounds shrink meanwhile.
 
+use super::known::Known;
 use crate::block::tile::load_16;
 use crate::query::buckets::{BucketLayout, Index};
 use crate::warp::shuffle::shuffle_idx;
@@ -95,16 +96,15 @@ pub trait Points: Copy {
     /// # Safety
     /// There is a slot `start`; all lanes call it.
     unsafe fn search<S: Search>(&self, start: Option<u32>, search: &mut S);
-    /// True if these are all points of the cloud between two corners.
-    fn covers(&self, corners: [[f64; 2]; 2]) -> bool;
+    /// Returns where these are all points of the cloud.
+    fn known(&self) -> &Known;
 
     /// Returns [`Missing::Unresolved`] unless these are all points of the cloud in a disk.
     #[inline(always)]
     fn check_disk(&self, center: [f64; 2], radius: f64) -> Result<(), Missing> {
         // More than the rounding errors.
         let radius = radius * (1.0 + SLACK) + 1.0;
-        let corners = [center.map(|middle| middle - radius), center.map(|middle| middle + radius)];
-        if self.covers(corners) { Ok(()) } else { Err(Missing::Unresolved) }
+        if self.known().covers_disk(center, radius) { Ok(()) } else { Err(Missing::Unresolved) }
     }
 }
 
@@ -143,37 +143,8 @@ pub struct DevicePoints<'a> {
     pub index: crate::query::buckets::Index<'a, i32>,
     /// The height of each position.
     pub heights: Slice<'a, i32>,
-    /// Between these corners there are no other points of the cloud: low x, low y, high x, high y.
-    pub known: crate::terrain::tree::Known,
-}
-
-/// The part of the plane in which all points are known.
-#[derive(Clone, Copy, Debug, PartialEq, KernelArgs)]
-pub struct Known {
-    /// The least x.
-    pub low_x: f64,
-    /// The least y.
-    pub low_y: f64,
-    /// The greatest x.
-    pub high_x: f64,
-    /// The greatest y.
-    pub high_y: f64,
-}
-
-impl Known {
-    /// The whole plane.
-    pub const ALL: Self = Self {
-        low_x: f64::NEG_INFINITY,
-        low_y: f64::NEG_INFINITY,
-        high_x: f64::INFINITY,
-        high_y: f64::INFINITY,
-    };
-
-    /// True if all points between two corners are known.
-    #[inline(always)]
-    pub fn covers(&self, [low, high]: [[f64; 2]; 2]) -> bool {
-        self.low_x <= low[0] && self.low_y <= low[1] && high[0] <= self.high_x && high[1] <= self.high_y
-    }
+    /// Where these are all points of the cloud.
+    pub known: crate::terrain::known::Known,
 }
 
 impl Points for DevicePoints<'_> {
@@ -195,8 +166,8 @@ impl Points for DevicePoints<'_> {
     }
 
     #[inline(always)]
-    fn covers(&self, corners: [[f64; 2]; 2]) -> bool {
-        self.known.covers(corners)
+    fn known(&self) -> &Known {
+        &self.known
     }
 }
 

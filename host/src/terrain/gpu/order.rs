@@ -13,8 +13,9 @@ use crate::primitives::{search, segmented, unique};
 use crate::query::gpu::{BucketIndex, node_slots};
 use cuda_std::mem::Slice;
 use kauri_kernels::query::buckets::levels;
+use kauri_kernels::terrain::known::Known;
 use kauri_kernels::terrain::order::{Frame, terrain_codes, terrain_positions};
-use kauri_kernels::terrain::tree::{DevicePoints, Known};
+use kauri_kernels::terrain::tree::DevicePoints;
 
 /// Returns the corners of the bounding box of points, of which there is at least one. Waits for the device.
 pub(in crate::terrain) fn bounds_on<const N: usize>(

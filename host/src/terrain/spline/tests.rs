@@ -6,6 +6,7 @@ use crate::device::SimOptions;
 use crate::primitives::cpu::bounds::bounds;
 use crate::random::Random;
 use kauri_kernels::terrain::cells::UNRESOLVED;
+use kauri_kernels::terrain::known::Rectangle;
 use kauri_kernels::terrain::spline::capacity;
 
 type Points = (Vec<[i32; 2]>, Vec<i32>);
@@ -265,7 +266,8 @@ fn parts_of_a_cloud() {
             .map(|(&position, &height)| (position, height))
             .unzip();
         let [low, high] = [low, high].map(|corner| corner.map(f64::from));
-        let known = Known { low_x: low[0], low_y: low[1], high_x: high[0], high_y: high[1] };
+        let rectangle = Rectangle::new([low, high]);
+        let known = Known { part: rectangle, ..Known::ALL };
         let task = task(&cells, &options, Cloud { known, ..all });
         let found = bits(&super::raster(&part.0, &part.1, &task).unwrap());
         let resolved = found.iter().zip(&expected).filter(|(found, _)| **found != UNRESOLVED);

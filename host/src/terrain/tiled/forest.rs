@@ -4,6 +4,7 @@ use super::store::StoredPoints;
 use crate::error::{Error, Result};
 use crate::once::Once;
 use crate::terrain::cpu::{CpuPoints, CpuTree, around};
+use kauri_kernels::terrain::known::Known;
 use kauri_kernels::terrain::order::Frame;
 use kauri_kernels::terrain::tree::{Alone, Corners, Points, Search};
 use std::sync::OnceLock;
@@ -87,13 +88,15 @@ impl<'a> Forest<'a> {
             }
             return;
         }
-        let mut children =
-            [2 * node, 2 * node + 1].map(|child| (child, self.boxes[child].map(|b| search.key(b))));
-        if children[1].1 < children[0].1 && children[1].1.is_some() {
+        let mut children = [2 * node, 2 * node + 1].map(|child| (child, self.boxes[child]));
+        if let [Some(first), Some(second)] = children.map(|(_, corners)| corners)
+            && search.key(second) < search.key(first)
+        {
             children.swap(0, 1);
         }
-        for (child, key) in children {
-            if key.is_some_and(|key| key <= search.bound()) {
+        for (child, corners) in children {
+            // The keys of a search for a third corner depend on the points that it has visited.
+            if corners.is_some_and(|corners| search.key(corners) <= search.bound()) {
                 // SAFETY: passed on to the caller.
                 unsafe { self.search_node(child, search) };
             }
@@ -149,7 +152,48 @@ impl Points for &Forest<'_> {
         }
     }
 
-    fn covers(&self, _: [[f64; 2]; 2]) -> bool {
-        true
+    fn known(&self) -> &Known {
+        &Known::ALL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::{AllPoints, PointStore};
+    use super::*;
+    use crate::random::Random;
+    use crate::terrain::backend::CellMethod;
+    use crate::terrain::cpu::height;
+
+    /// At each position, also between two clusters of points and outside of all.
+    #[test]
+    fn a_forest_is_the_tree_of_all_points() {
+        let mut random = Random::of(5, 0);
+        let mut point = |low: i32, side: u64| [(); 3].map(|()| low + random.below(side) as i32);
+        let points: Vec<[i32; 3]> =
+            (0..4000).map(|i| if i % 2 == 0 { point(0, 900) } else { point(3000, 2000) }).collect();
+        let mut store = PointStore::new(u64::MAX, 0, std::path::Path::new(""));
+        store.append(&points).unwrap();
+        let AllPoints::Blocks(stored) = store.finish().unwrap() else { panic!("points without blocks") };
+        assert!(stored.blocks.len() > 20, "{}", stored.blocks.len());
+        let frame = Frame { low_x: -1000, low_y: -1000, steps: 2 };
+        let whole = CpuPoints::new(&points, frame).unwrap();
+        for method in [
+            CellMethod::Tin { max_edge2: i64::MAX },
+            CellMethod::NaturalNeighbor,
+            CellMethod::WeightedNearest { k: 5, radius2: i64::MAX, power: 2 },
+            CellMethod::WeightedDisk { radius2: 100_000, power: 1 },
+        ] {
+            let is_distinct = method.is_of_distinct_positions();
+            let forest = Forest::new(&stored, frame, is_distinct);
+            let tree = whole.tree(is_distinct).unwrap();
+            for at in 0..60 * 60 {
+                let center = [1500 + at % 60 * 200, 1500 + at / 60 * 200];
+                // SAFETY: slots are those of the trees.
+                let [found, expected] =
+                    unsafe { [height(&&forest, center, &method), height(&tree.view(), center, &method)] };
+                assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits), "{method:?} at {center:?}");
+            }
+        }
     }
 }

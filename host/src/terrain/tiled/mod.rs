@@ -22,7 +22,7 @@ use crate::parallel;
 use crate::primitives::cpu::bounds::bounds;
 use forest::Forest;
 use kauri_kernels::terrain::cells::{Cells, UNRESOLVED};
-use kauri_kernels::terrain::tree::Known;
+use kauri_kernels::terrain::known::{Known, Rectangle};
 use store::StoredPoints;
 
 pub(super) use store::{AllPoints, PointStore};
@@ -63,6 +63,12 @@ impl TiledPoints {
         (!corners.is_empty()).then(|| bounds(&corners))
     }
 
+    /// Returns the bounding box of the points, of which there is at least one, in positions.
+    fn bounding_box(&self) -> Rectangle {
+        let corners = self.corners().unwrap_or_default();
+        Rectangle::new(corners.map(|corner| self.frame.of_points().position(corner).map(f64::from)))
+    }
+
     /// Returns the number of points.
     pub(super) fn num_points(&self) -> usize {
         self.points.num_points
@@ -99,11 +105,13 @@ impl TiledPoints {
         let distance = margin.min(f64::from(i32::MAX)) as i64;
         let low = [west, south].map(|position| i64::from(position) - distance);
         let high = [east, north].map(|position| i64::from(position) + distance);
-        let ([low, high], mut known) = self.frame.outward([low, high], self.points.side);
+        let ([low, high], part) = self.frame.outward([low, high], self.points.side);
         let (blocks, num_points) = self.points.blocks_between([low, high]);
-        if blocks.len() == self.points.blocks.len() {
-            known = Known::ALL;
-        }
+        let known = if blocks.len() == self.points.blocks.len() {
+            Known::ALL
+        } else {
+            Known { part, cloud: self.bounding_box() }
+        };
         if num_points > self.max_points && cells.len() > MIN_CELLS {
             let [first, second] = halves(cells);
             let at = (second.first_row - cells.first_row) as usize * stride

@@ -9,16 +9,19 @@ use crate::error::{Error, Result};
 use crate::memory::{self, file_part::FilePart};
 use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::primitives::cpu::bounds::bounds;
-use kauri_kernels::terrain::order::code;
+use kauri_kernels::terrain::order::{code, z_code};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// Points of a run.
 const RUN_POINTS: usize = 1 << 24;
-/// Average number of points of a block in the first run.
-const BLOCK_POINTS: usize = 1 << 14;
+/// Average number of points of a block in the first run: a part of those that a window may have, so that few points are read around it.
+const BLOCK_POINTS: RangeInclusive<usize> = 64..=1 << 14;
+/// Blocks of a window.
+const BLOCKS_PER_WINDOW: usize = 256;
 /// The label of memory for points.
 const POINTS: &str = "points of a terrain";
 
@@ -63,6 +66,7 @@ pub(in crate::terrain) struct PointStore {
     /// The points of the next run. If all points are here, `max_whole` at most.
     pending: Vec<[i32; 3]>,
     max_whole: usize,
+    block_points: usize,
     hull: Vec<[i32; 3]>,
 }
 
@@ -87,6 +91,7 @@ impl PointStore {
             num_points: 0,
             pending: Vec::new(),
             max_whole,
+            block_points: (max_whole / BLOCKS_PER_WINDOW).clamp(*BLOCK_POINTS.start(), *BLOCK_POINTS.end()),
             hull: Vec::new(),
         }
     }
@@ -117,19 +122,20 @@ impl PointStore {
         }
         let mut coded = parallel::collect(points.len(), TASK_ITEMS, POINTS, |i| {
             let [x, y, _] = points[i];
-            (code([x, y]), points[i])
+            (z_code([x, y]), points[i])
         })?;
         // The order within a block does not matter once there are blocks.
         let known = self.shift.unwrap_or(0);
         coded.par_sort_unstable_by_key(|point| point.0 >> known);
-        let shift = *self.shift.get_or_insert_with(|| shift_of_blocks(coded.iter().map(|point| point.0)));
+        let codes = coded.iter().map(|point| point.0);
+        let shift = *self.shift.get_or_insert_with(|| shift_of_blocks(codes, self.block_points));
         let (run, mut begin) = (self.runs.len() as u32, 0);
         let points: Vec<[i32; 3]> = parallel::collect(coded.len(), TASK_ITEMS, POINTS, |i| coded[i].1)?;
         for block in coded.chunk_by(|a, b| a.0 >> shift == b.0 >> shift) {
             let points = &points[begin as usize..][..block.len()];
             let len = points.len() as u32;
             let [low, high] = bounds(points).map(|[x, y, _]| [x, y]);
-            let block = self.blocks.entry(block[0].0 >> shift).or_insert_with(|| Block {
+            let block = self.blocks.entry(code([low[0], low[1]]) >> shift).or_insert_with(|| Block {
                 begin: 0,
                 len: 0,
                 corners: [low, high],
@@ -196,9 +202,9 @@ impl PointStore {
     }
 }
 
-/// Returns the least even number of low bits without which sorted codes are in runs of [`BLOCK_POINTS`] codes on average.
-fn shift_of_blocks(codes: impl ExactSizeIterator<Item = u64> + Clone) -> u32 {
-    let most = (codes.len() / BLOCK_POINTS).max(1);
+/// Returns the least even number of low bits without which sorted codes are in runs of `block_points` codes on average.
+fn shift_of_blocks(codes: impl ExactSizeIterator<Item = u64> + Clone, block_points: usize) -> u32 {
+    let most = (codes.len() / block_points).max(1);
     // How many pairs of neighbors differ in a bit, and in none above.
     let mut differing = [0; u64::BITS as usize + 1];
     for (code, next) in codes.clone().zip(codes.skip(1)) {
