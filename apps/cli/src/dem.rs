@@ -245,7 +245,13 @@ impl Run<'_> {
         })?;
         self.summary.read.count += read.num_points as usize;
         self.summary.kept.push((name, terrain.num_points(), read.num_points));
-        if terrain.num_points() == 0 { Err(layer.without_points(&read)) } else { Ok(terrain) }
+        let is_outside = |bounds: Bounds| terrain.bounds().is_some_and(|area| !points::touch(area, bounds.0));
+        if self.dem.bounds.is_some_and(is_outside) {
+            read = PointsRead::new();
+        } else if terrain.num_points() > 0 {
+            return Ok(terrain);
+        }
+        Err(layer.without_points(&read))
     }
 
     /// Computes the raster of a layer.

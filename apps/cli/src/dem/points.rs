@@ -180,6 +180,11 @@ pub(super) fn union(a: [[f64; 2]; 2], b: [[f64; 2]; 2]) -> [[f64; 2]; 2] {
     [[0, 1].map(|axis| a[0][axis].min(b[0][axis])), [0, 1].map(|axis| a[1][axis].max(b[1][axis]))]
 }
 
+/// True if two areas have a common point.
+pub(super) fn touch(a: [[f64; 2]; 2], b: [[f64; 2]; 2]) -> bool {
+    (0..2).all(|axis| a[0][axis] <= b[1][axis] && b[0][axis] <= a[1][axis])
+}
+
 /// Returns the cells that cover an area of points on a lattice. Half a step less at each border does not leave out points, and rounded
 /// positions do not add cells.
 pub(super) fn covering(area: [[f64; 2]; 2], lattice: &Lattice, resolution: f64) -> kauri::Result<RasterGrid> {
