@@ -15,7 +15,7 @@ use kauri_kernels::terrain::nearest_k::weighted_nearest;
 use kauri_kernels::terrain::order::{Frame, code, decoded, height_value, value_height};
 use kauri_kernels::terrain::star::own_triangles;
 use kauri_kernels::terrain::tree::{Alone, Corners, Missing, PointTree, Points, Search, search_tree};
-use kauri_kernels::terrain::triangles::linear;
+use kauri_kernels::terrain::triangles::{Triangle, contains, linear_in, locate};
 use rayon::prelude::*;
 
 /// Cells of a task, and points of a task that triangulates.
@@ -89,37 +89,70 @@ impl Backend for CpuPoints {
                 &SplineRaster { cells: *cells, options, cloud },
             );
         }
+        let mut values = memory::filled(cells.len(), f32::NAN, "cells of a raster")?;
         let view = View { known: self.known, ..tree.view() };
-        parallel::collect(cells.len(), TASK_CELLS, "cells of a raster", |i| {
-            // SAFETY: the view has the slots of the tree.
-            cells.value(unsafe { height(&view, cells.center(i), method) })
-        })
+        // SAFETY: the view has the slots of the tree.
+        unsafe { write_values(&view, cells, method, |i| i, &mut values) };
+        Ok(values)
     }
 }
 
-/// Returns the height at a position in steps, by a method that searches.
+/// Computes the value of cell `cell(i)` for each value `i`, by a method that searches.
 ///
 /// # Safety
 /// As [`Points::search`].
-pub(super) unsafe fn height<P: Points>(
+pub(super) unsafe fn write_values<P: Points + Sync>(
     points: &P,
-    position: [i32; 2],
+    cells: &Cells,
     method: &CellMethod,
-) -> Result<f64, Missing> {
-    let position = Some(position);
-    // SAFETY: passed on to the caller.
-    unsafe {
-        match *method {
-            CellMethod::Statistic { statistic: number, radius2 } => {
-                statistic(points, position, radius2, number)
+    cell: impl Fn(usize) -> usize + Sync,
+    values: &mut [f32],
+) {
+    parallel::for_chunks(values, TASK_CELLS, |number, values| {
+        let mut heights = Heights { points, method, last: None };
+        for (i, value) in (number * TASK_CELLS..).zip(values) {
+            // SAFETY: passed on to the caller.
+            *value = cells.value(unsafe { heights.at(cells.center(cell(i))) });
+        }
+    });
+}
+
+/// The heights of positions, most of which are near the one before.
+struct Heights<'a, P> {
+    points: &'a P,
+    method: &'a CellMethod,
+    /// The triangle of the last position.
+    last: Option<Triangle>,
+}
+
+impl<P: Points> Heights<'_, P> {
+    /// Returns the height at a position in steps, by a method that searches.
+    ///
+    /// # Safety
+    /// As [`Points::search`].
+    unsafe fn at(&mut self, position: [i32; 2]) -> Result<f64, Missing> {
+        let (points, some) = (self.points, Some(position));
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match *self.method {
+                CellMethod::Statistic { statistic: number, radius2 } => {
+                    statistic(points, some, radius2, number)
+                }
+                CellMethod::WeightedDisk { radius2, power } => weighted_disk(points, some, radius2, power),
+                CellMethod::WeightedNearest { k, radius2, power } => {
+                    weighted_nearest::<_, MAX_NEAREST>(points, some, k as usize, radius2, power)
+                }
+                CellMethod::Tin { max_edge2 } => {
+                    let triangle = match self.last {
+                        Some(last) if contains(last, position) => last,
+                        _ => locate(points, some)?,
+                    };
+                    self.last = Some(triangle);
+                    linear_in(points, triangle, position, max_edge2)
+                }
+                CellMethod::NaturalNeighbor => natural_neighbor(points, some),
+                CellMethod::Spline { .. } => Err(Missing::Unresolved),
             }
-            CellMethod::WeightedDisk { radius2, power } => weighted_disk(points, position, radius2, power),
-            CellMethod::WeightedNearest { k, radius2, power } => {
-                weighted_nearest::<_, MAX_NEAREST>(points, position, k as usize, radius2, power)
-            }
-            CellMethod::Tin { max_edge2 } => linear(points, position, max_edge2),
-            CellMethod::NaturalNeighbor => natural_neighbor(points, position),
-            CellMethod::Spline { .. } => Err(Missing::Unresolved),
         }
     }
 }

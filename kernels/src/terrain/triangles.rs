@@ -79,6 +79,11 @@ pub unsafe fn locate<P: Points>(points: &P, position: Option<[i32; 2]>) -> Resul
     triangle
 }
 
+/// True if a triangle contains a position.
+pub fn contains([a, b, c]: Triangle, position: [i32; 2]) -> bool {
+    ![(a, b), (b, c), (c, a)].iter().any(|&(from, to)| is_right(from, to, position))
+}
+
 /// Rotates a triangle so that its first vertex has the least slot.
 #[inline(always)]
 pub fn from_least([a, b, c]: Triangle) -> Triangle {
@@ -118,9 +123,23 @@ pub unsafe fn linear<P: Points>(
     max_edge2: i64,
 ) -> Result<f64, Missing> {
     let triangle = locate(points, position)?;
+    linear_in(points, triangle, position.unwrap_or_default(), max_edge2)
+}
+
+/// Returns the height of a triangle at a position in it, or [`Missing::NoValue`] if an edge is longer than the root of `max_edge2`.
+///
+/// # Safety
+/// The triangle is one of these points.
+#[inline(always)]
+pub unsafe fn linear_in<P: Points>(
+    points: &P,
+    triangle: Triangle,
+    position: [i32; 2],
+    max_edge2: i64,
+) -> Result<f64, Missing> {
     if !edges_are_within(triangle, max_edge2) {
         return Err(Missing::NoValue);
     }
     let heights = triangle.map(|corner| points.height(corner.slot));
-    Ok(interpolate(triangle, heights, position.unwrap_or_default()))
+    Ok(interpolate(triangle, heights, position))
 }

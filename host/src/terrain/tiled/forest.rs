@@ -162,8 +162,9 @@ mod tests {
     use super::super::store::{AllPoints, PointStore};
     use super::*;
     use crate::random::Random;
-    use crate::terrain::backend::CellMethod;
-    use crate::terrain::cpu::height;
+    use crate::terrain::backend::{Backend, CellMethod};
+    use crate::terrain::cpu::write_values;
+    use kauri_kernels::terrain::cells::Cells;
 
     /// At each position, also between two clusters of points and outside of all.
     #[test]
@@ -178,22 +179,30 @@ mod tests {
         assert!(stored.blocks.len() > 20, "{}", stored.blocks.len());
         let frame = Frame { low_x: -1000, low_y: -1000, steps: 2 };
         let whole = CpuPoints::new(&points, frame).unwrap();
+        let cells = Cells {
+            x: 1500.0,
+            y: 13_500.0,
+            step: 200.0,
+            first_column: 0,
+            first_row: 0,
+            columns: 60,
+            rows: 60,
+            height_offset: 0.0,
+            height_scale: 1.0,
+        };
         for method in [
             CellMethod::Tin { max_edge2: i64::MAX },
             CellMethod::NaturalNeighbor,
             CellMethod::WeightedNearest { k: 5, radius2: i64::MAX, power: 2 },
             CellMethod::WeightedDisk { radius2: 100_000, power: 1 },
         ] {
-            let is_distinct = method.is_of_distinct_positions();
-            let forest = Forest::new(&stored, frame, is_distinct);
-            let tree = whole.tree(is_distinct).unwrap();
-            for at in 0..60 * 60 {
-                let center = [1500 + at % 60 * 200, 1500 + at / 60 * 200];
-                // SAFETY: slots are those of the trees.
-                let [found, expected] =
-                    unsafe { [height(&&forest, center, &method), height(&tree.view(), center, &method)] };
-                assert_eq!(found.map(f64::to_bits), expected.map(f64::to_bits), "{method:?} at {center:?}");
-            }
+            let forest = Forest::new(&stored, frame, method.is_of_distinct_positions());
+            let mut values = vec![0.0; cells.len()];
+            // SAFETY: slots are those of the forest.
+            unsafe { write_values(&&forest, &cells, &method, |i| i, &mut values) };
+            let expected = whole.raster(&cells, &method).unwrap();
+            let differing = values.iter().zip(&expected).filter(|(a, b)| a.to_bits() != b.to_bits());
+            assert_eq!(differing.count(), 0, "{method:?}");
         }
     }
 }

@@ -12,13 +12,12 @@ mod hull;
 mod store;
 
 use super::backend::{Backend, CellMethod};
-use super::cpu::{CpuPoints, height};
+use super::cpu::{CpuPoints, write_values};
 use super::frame::TerrainFrame;
 use super::gpu::GpuPoints;
 use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::Result;
 use crate::memory;
-use crate::parallel;
 use crate::primitives::cpu::bounds::bounds;
 use forest::Forest;
 use kauri_kernels::terrain::cells::{Cells, UNRESOLVED};
@@ -156,12 +155,10 @@ impl TiledPoints {
             if forest.num_loaded()? > self.max_points {
                 forest = new_forest();
             }
-            let points = &forest;
+            let mut values = memory::filled(some.len(), f32::NAN, "cells of a raster")?;
             // SAFETY: the slots of the forest are its own.
-            let resolved = parallel::map(some.len(), 1, |i| unsafe {
-                cells.value(height(&points, cells.center(some[i]), method))
-            });
-            for (&i, value) in some.iter().zip(resolved) {
+            unsafe { write_values(&&forest, cells, method, |i| some[i], &mut values) };
+            for (&i, value) in some.iter().zip(values) {
                 window[i] = value;
             }
         }
