@@ -32,7 +32,7 @@ pub const NOTES: &[Note] = &[Note::new(
 
 /// The suites: everything, device memory only, results in batches, the rules that choose a traversal, two published
 /// experiments, and builds on several GPUs.
-pub const SUITES: [(&str, Suite); 7] = [
+pub const SUITES: [(&str, Suite); 8] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
         settings.sizes.iter().try_for_each(|&n| points::<f32, 3>(settings, n, report))
@@ -40,6 +40,7 @@ pub const SUITES: [(&str, Suite); 7] = [
     ("kdtree-device", run_on_device),
     ("kdtree-batches", batches::run),
     ("kdtree-rules", rules::run),
+    ("kdtree-coherent", rules::coherent),
     ("kdtree-robinson", robinson::run),
     ("kdtree-multi-gpu", multi_gpu::run),
     ("kdtree-wald", wald::run),

@@ -6,19 +6,60 @@ use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Result};
+use rayon::prelude::*;
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Ok(()) };
     for levels in 4..=11 {
-        compare::<3>(settings, gpu, 1 << levels, 1 << 20, &[1, 8, 32, 100], &traversals(), report)?;
+        let queries = queries(settings, 1 << 20);
+        compare::<3>(settings, gpu, 1 << levels, &queries, &[1, 8, 32, 100], &traversals(), report)?;
     }
     for num_points in [10_000, 100_000, 1_000_000, 10_000_000] {
         for num_queries in [1_000, 10_000, 100_000, 1_000_000] {
-            compare::<2>(settings, gpu, num_points, num_queries, &[1, 8], &orders(), report)?;
-            compare::<3>(settings, gpu, num_points, num_queries, &[1, 8, 32], &orders(), report)?;
+            compare::<2>(
+                settings,
+                gpu,
+                num_points,
+                &queries(settings, num_queries),
+                &[1, 8],
+                &orders(),
+                report,
+            )?;
+            compare::<3>(
+                settings,
+                gpu,
+                num_points,
+                &queries(settings, num_queries),
+                &[1, 8, 32],
+                &orders(),
+                report,
+            )?;
         }
     }
     Ok(())
+}
+
+/// Measures queries along the Z-order curve, as many as points.
+pub(super) fn coherent(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Ok(()) };
+    for &n in &settings.sizes {
+        compare::<2>(settings, gpu, n, &along_curve(queries(settings, n)), &[1, 8], &orders(), report)?;
+        compare::<3>(settings, gpu, n, &along_curve(queries(settings, n)), &[1, 8, 32], &orders(), report)?;
+    }
+    Ok(())
+}
+
+fn queries<const D: usize>(settings: &Settings, len: usize) -> Vec<[f32; D]> {
+    points::uniform(len, settings.seed + 1)
+}
+
+/// Sorts points of the unit cube by the interleaved bits of their coordinates.
+fn along_curve<const D: usize>(mut points: Vec<[f32; D]>) -> Vec<[f32; D]> {
+    points.par_sort_by_cached_key(|point| {
+        let cells = point.map(|coordinate| (coordinate * (1 << 20) as f32) as u64);
+        (0..20).rev().flat_map(|bit| cells.map(|cell| cell >> bit & 1)).fold(0, |code, bit| code << 1 | bit)
+    });
+    points
 }
 
 /// A variant: its name and its options.
@@ -38,13 +79,13 @@ fn compare<const D: usize>(
     settings: &Settings,
     gpu: &Gpu,
     num_points: usize,
-    num_queries: usize,
+    queries: &[[f32; D]],
     ks: &[usize],
     variants: &[Variant<D>],
     report: &mut Report,
 ) -> Result<()> {
     let points = points::uniform::<f32, D>(num_points, settings.seed);
-    let queries = points::uniform::<f32, D>(num_queries, settings.seed + 1);
+    let num_queries = queries.len();
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let coords = Buffer::from_slice(&stream, points.as_flattened(), "points")?;
     let queries = Buffer::from_slice(&stream, queries.as_flattened(), "queries")?;

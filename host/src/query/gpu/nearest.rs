@@ -6,7 +6,7 @@ use crate::point::with_kernel_dims;
 use crate::primitives::planned::carve;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
-use crate::query::gpu::order::QueryOrderPlan;
+use crate::query::gpu::order::{Arrangement, QueryOrderPlan};
 use kauri_kernels::query::buckets::Index;
 use kauri_kernels::query::nearest::{
     Nearest, ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
@@ -34,8 +34,14 @@ impl<C: Coord> BucketIndex<C> {
             return unsafe { super::by_nodes::launch(stream, self, options, queries, rows) };
         }
         let k = rows.k as usize;
-        let are_ordered = queries.are_in_order || options.is_in_order(self.num_points(), k);
-        let plan = |layout: &mut _| QueryOrderPlan::plan(layout, self, queries, are_ordered);
+        let arrangement = if queries.are_in_order || options.is_brute_force(self.num_points(), k) {
+            Arrangement::Given
+        } else if options.validated.coherent {
+            Arrangement::Located
+        } else {
+            Arrangement::Sorted
+        };
+        let plan = |layout: &mut _| QueryOrderPlan::plan(layout, self, queries, arrangement);
         let (order_plan, temp) = carve(stream, workspace, "k-d tree queries", plan)?;
         // SAFETY: passed on to the caller.
         unsafe {

@@ -8,42 +8,62 @@ use crate::primitives::permute::gather_on;
 use crate::primitives::radix_sort::PairSort;
 use crate::query::gpu::device_options::QueryView;
 use crate::query::gpu::{BucketIndex, Locator};
-use cuda_std::mem::Slice;
+use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::buckets::query_buckets;
 use kauri_kernels::thread::coord::Coord;
 
+/// How queries are arranged for a kernel.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Arrangement {
+    /// As they are.
+    Given,
+    /// As they are, with their start buckets: neighbors are near each other already.
+    Located,
+    /// Sorted by start bucket.
+    Sorted,
+}
+
 /// The order in which kernels process queries.
 #[derive(Clone, Copy)]
 pub(crate) struct QueryOrder<'a> {
-    /// The start buckets and numbers of the queries, sorted; `None` if queries are processed as they are.
+    /// The start buckets and numbers of the queries, in the processing order; `None` if no start buckets are known and that is the given one.
     pub(crate) order: Option<Source<'a, u32, u32>>,
     /// The id of the point that each query excludes, in the processing order; empty if none does.
     pub(crate) excluded: Slice<'a, u32>,
 }
 
+/// Memory for start buckets and numbers, and for their sort if they are sorted.
+enum OrderPlan {
+    Located([Region<u32>; 2]),
+    Sorted(PairSort<u32, u32>),
+}
+
 /// Plan and scratch memory of a [`QueryOrder`].
 #[derive(Default)]
 pub(crate) struct QueryOrderPlan {
-    /// The sort by start bucket, if it pays.
-    order: Option<PairSort<u32, u32>>,
+    /// The start buckets, if they pay.
+    order: Option<OrderPlan>,
     /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
     excluded: Option<[Region<u32>; 2]>,
 }
 
 impl QueryOrderPlan {
-    /// Plans the order of queries, which are sorted unless they `are_ordered`.
+    /// Plans the order of queries.
     pub(crate) fn plan<C: Coord>(
         layout: &mut Layout,
         tree: &BucketIndex<C>,
         queries: QueryView<'_, C>,
-        are_ordered: bool,
+        arrangement: Arrangement,
     ) -> Self {
         let num_queries = queries.len(tree.dims);
         // Query numbers are 32-bit.
         let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
-        let is_sorted = !are_ordered && is_worth_it && tree.levels() > 0;
-        let order = is_sorted.then(|| PairSort::plan(layout, num_queries));
+        let is_located = arrangement != Arrangement::Given && is_worth_it && tree.levels() > 0;
+        let order = is_located.then(|| match arrangement {
+            Arrangement::Sorted => OrderPlan::Sorted(PairSort::plan(layout, num_queries)),
+            _ => OrderPlan::Located([layout.reserve(num_queries), layout.reserve(num_queries)]),
+        });
         let excluded = queries.first_excluded.map(|_| {
             let sorted = if order.is_some() { num_queries } else { 0 };
             [layout.reserve(num_queries), layout.reserve(sorted)]
@@ -51,7 +71,7 @@ impl QueryOrderPlan {
         Self { order, excluded }
     }
 
-    /// Sorts the queries of the plan.
+    /// Locates the queries of the plan, and sorts them.
     ///
     /// # Safety
     /// Nothing else uses the queries until the stream has done the work.
@@ -63,8 +83,8 @@ impl QueryOrderPlan {
     ) -> Result<QueryOrder<'a>> {
         // SAFETY: passed on to the caller; the ids are the plan's own.
         unsafe {
-            let sort = |sort| sort_queries(sort, temp, tree, queries.coords);
-            let order = self.order.as_ref().map(sort).transpose()?;
+            let arrange = |order| arranged(order, temp, tree, queries.coords);
+            let order = self.order.as_ref().map(arrange).transpose()?;
             let excluded = match (queries.first_excluded, self.excluded) {
                 (Some(first), Some(regions)) => {
                     let [ids, sorted] = regions.map(|region| temp.view(region));
@@ -84,26 +104,39 @@ impl QueryOrderPlan {
     }
 }
 
-/// Returns the start buckets and the numbers of queries, sorted.
+/// Returns the start buckets and the numbers of queries, in the processing order.
 ///
 /// # Safety
-/// Nothing else uses the queries and the memory of the sort until the stream has done the work.
-unsafe fn sort_queries<'a, C: Coord>(
-    sort: &PairSort<u32, u32>,
+/// Nothing else uses the queries and the memory of the plan until the stream has done the work.
+unsafe fn arranged<'a, C: Coord>(
+    plan: &OrderPlan,
     temp: &Temp<'a>,
     tree: &BucketIndex<C>,
     queries: Slice<'_, C>,
 ) -> Result<Source<'a, u32, u32>> {
     let levels = tree.levels();
-    // SAFETY: passed on to the caller.
-    unsafe {
-        let (keys, values) = sort.run(temp, levels, |buckets, numbers| match &tree.locator {
-            Locator::Other(other) => other.query_buckets(&temp.stream, queries, buckets, numbers),
-            Locator::Planes(splits) => {
-                let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);
-                temp.stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)
+    let locate = |buckets: SliceMut<'_, u32>, numbers: SliceMut<'_, u32>| {
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match &tree.locator {
+                Locator::Other(other) => other.query_buckets(&temp.stream, queries, buckets, numbers),
+                Locator::Planes(splits) => {
+                    let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);
+                    temp.stream.launch_items::<query_buckets<C>>(numbers.len() as u64, args)
+                }
             }
-        })?;
-        Ok(Source { keys, values })
+        }
+    };
+    match plan {
+        &OrderPlan::Located(regions) => {
+            let [buckets, numbers] = regions.map(|region| temp.view(region));
+            locate(buckets, numbers)?;
+            Ok(Source { keys: buckets.read_only(), values: numbers.read_only() })
+        }
+        OrderPlan::Sorted(sort) => {
+            // SAFETY: passed on to the caller.
+            let (keys, values) = unsafe { sort.run(temp, levels, locate) }?;
+            Ok(Source { keys, values })
+        }
     }
 }

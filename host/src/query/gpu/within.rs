@@ -8,7 +8,7 @@ use crate::primitives::pairs::empty_view;
 use crate::query::backend::DeviceRows;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
-use crate::query::gpu::order::{QueryOrder, QueryOrderPlan};
+use crate::query::gpu::order::{Arrangement, QueryOrder, QueryOrderPlan};
 use crate::query::item_bytes;
 use crate::query::on_device::{DeviceRangeQuery, DeviceWithin, num_found};
 use cuda_std::mem::{Slice, SliceMut};
@@ -140,9 +140,11 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         let (mut layout, num_rows) = (Layout::new(), self.num_rows());
         let order_plan = match self.regions {
             RegionViews::Within(queries) => {
-                let are_ordered =
+                let is_in_order =
                     queries.are_in_order || self.options.is_in_order(self.tree.num_points(), ALL);
-                QueryOrderPlan::plan(&mut layout, self.tree, queries, are_ordered)
+                // Points are visited in the order of the tree, from the root on.
+                let arrangement = if is_in_order { Arrangement::Given } else { Arrangement::Sorted };
+                QueryOrderPlan::plan(&mut layout, self.tree, queries, arrangement)
             }
             RegionViews::InBoxes(_) => QueryOrderPlan::default(),
         };
