@@ -54,7 +54,8 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// The results until one is 70, on a pool of so many threads, whose thread calls or not.
+    /// Visits the numbers up to 99 and answers `end` at 70, called by a thread of the pool or by another one. Returns the visited numbers, and
+    /// true without an error.
     fn visited(num_threads: usize, is_in_pool: bool, end: Result<ControlFlow<()>>) -> (Vec<usize>, bool) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap();
         let mut end = Some(end);

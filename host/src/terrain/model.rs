@@ -117,7 +117,8 @@ impl Terrain {
             (None, None) => host_bytes / 2,
         };
         let max_points = TiledPoints::max_points(device_bytes);
-        let max_whole = max_points.min((host_bytes / size_of::<[i32; 3]>() as u64) as usize);
+        // While points move into blocks, both are in memory.
+        let max_whole = max_points.min((host_bytes / (2 * size_of::<[i32; 3]>() as u64)) as usize);
         let (mut frame, mut store) = (None, PointStore::new(host_bytes, max_whole, &folder));
         read_chunks(&mut source, progress, &mut |chunk, _| {
             let moved = square.map(|square| moved(chunk, lattice, &square)).transpose()?;

@@ -3,8 +3,8 @@
 use cuda_std::KernelArgs;
 use cuda_std::float::sqrt_f64;
 
-/// The part of the plane in which all points of a cloud are known. All points of a disk are known if those of its part within the bounding box of the
-/// cloud are: the circles of thin triangles at the convex hull are large, and nearly all of them is outside.
+/// The part of the plane in which all points of a cloud are known. There are none outside of the bounding box of the cloud, so only the part of a
+/// disk that is in this box matters: the circles of thin triangles at the convex hull are large, and most of their area is outside.
 #[derive(Clone, Copy, Debug, PartialEq, KernelArgs)]
 pub struct Known {
     /// The rectangle in which all points are known.

@@ -34,7 +34,8 @@ pub fn code(point: [i32; 2]) -> u64 {
     Curve::Hilbert.code(cell(point), 2, u32::BITS)
 }
 
-/// Returns a code that is faster to compute. Points with the same high bits of [`code`] have the same high bits of this one, if their number is even.
+/// Returns the Z-order code of x and y, which is faster to compute than [`code`]. If the first `n` bits of one code agree for two points and `n` is
+/// even, those of the other code agree too: the points are in the same square.
 #[inline(always)]
 pub fn z_code(point: [i32; 2]) -> u64 {
     Curve::ZOrder.code(cell(point), 2, u32::BITS)

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Points of a run.
 const RUN_POINTS: usize = 1 << 24;
-/// Average number of points of a block in the first run: a part of those that a window may have, so that few points are read around it.
+/// Limits of the average number of points of a block in the first run. With small blocks, few points outside of a window's margin are read.
 const BLOCK_POINTS: RangeInclusive<usize> = 64..=1 << 14;
 /// Blocks of a window.
 const BLOCKS_PER_WINDOW: usize = 256;
