@@ -627,9 +627,11 @@ pub struct QueriesPolicy {
     /// The minimum of blocks: of kernels with few registers, of kernels of wider points, and of kernels of 8
     /// dimensions.
     pub min_blocks: [usize; 3],
-    /// The minimum of blocks of kernels with lists in registers. (With 3, lists of 32 take 42 ms where the table below
-    /// has 35.5.)
-    pub list_min_blocks: usize,
+    /// The minimum of blocks of the search for the nearest point: of kernels with few registers, of kernels of wider points, and of
+    /// kernels of 8 dimensions.
+    pub one_min_blocks: [usize; 3],
+    /// The minimum of blocks of kernels with lists in registers: of `f32` and `f64`.
+    pub list_min_blocks: [usize; 2],
     /// Lanes scan their buckets when fewer lanes than this are still searching for one.
     pub searching_from: u32,
     /// The most points that queries are compared with by brute force: per lane, and per warp for more neighbors than a
@@ -645,23 +647,32 @@ impl QueriesPolicy {
         self.min_blocks[if dims > 4 { 2 } else { (dims * coord_bytes > 16) as usize }]
     }
 
+    /// Returns the minimum of blocks of the search for the nearest point.
+    pub const fn one_min_blocks(&self, dims: usize, coord_bytes: usize) -> usize {
+        self.one_min_blocks[if dims > 4 { 2 } else { (dims * coord_bytes > 12) as usize }]
+    }
+
     /// Returns the minimum of blocks of kernels with queues of `num_items` items per lane.
     pub const fn queue_min_blocks(&self, dims: usize, coord_bytes: usize, num_items: usize) -> usize {
         self.min_blocks[if dims > 4 || coord_bytes * num_items > 32 { 2 } else { (coord_bytes > 4) as usize }]
     }
 }
 
-/// Tuning of the queries of bucket indexes. 10M uniform points and as many queries, `f32` x 3, in ms, by
-/// [`searching_from`](QueriesPolicy::searching_from) without start buckets, and as here with start buckets:
+/// Tuning of the queries of bucket indexes. 10M uniform points and as many queries, `f32` x 3, in ms: each lane on its own, by
+/// [`searching_from`](QueriesPolicy::searching_from) without start buckets and with them, and the lanes of a warp
+/// together (`query::traversal::together`), which start at the least subtree of `k` points or of twice or four times
+/// as many:
 ///
-/// | k | 20 | 12 | 6 | 1 | 6, with start buckets |
-/// |---|---|---|---|---|---|
-/// | 1 | 6.5 | 6.1 | 6.0 | 6.5 | 5.0 |
-/// | 8 | 15.0 | 13.6 | 13.1 | 14.4 | 12.7 |
-/// | 32 | 48 | 43 | 40 | 41 | 35.5 |
+/// | k | 20 | 12 | 6 | 1 | 6, with start buckets | together | twice | four times |
+/// |---|---|---|---|---|---|---|---|---|
+/// | 1 | 6.5 | 6.1 | 6.0 | 6.5 | 5.0 | 3.5 | 3.7 | 4.0 |
+/// | 8 | 15.0 | 13.6 | 13.1 | 14.4 | 12.7 | 9.8 | 10.0 | 10.1 |
+/// | 32 | 48 | 43 | 40 | 41 | 35.5 | 32.3 | 34.0 | 36.9 |
 ///
-/// Lanes that take another query when 16 of a warp are done take 5.1, 18.2 and 44 ms, because a query that changes
-/// needs registers.
+/// Lanes on their own that take another query when 16 of a warp are done take 5.1, 18.2 and 44 ms, because a query that
+/// changes needs registers. Nodes and buckets tested by the lanes against the box of all queries of a warp, and the points
+/// near that box compared with each query, take 4.0 and 11.0 ms for k = 1 and 8 (5.3 and 13.4 on the same H100 by lanes
+/// on their own), but 6.9 and 17.9 for clustered points (5.3 and 14.2).
 ///
 /// 1M queries by brute force and by buckets, in ms:
 ///
@@ -683,7 +694,8 @@ impl QueriesPolicy {
 pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 6, 4],
-    list_min_blocks: 4,
+    one_min_blocks: [8, 6, 3],
+    list_min_blocks: [4, 3],
     searching_from: 6,
     brute_force_up_to: [64, 512],
     ordered_from: 1 << 10,

@@ -30,8 +30,8 @@ pub const NOTES: &[Note] = &[Note::new(
      what is left is the traversal of few warps, each of which waits for its loads; not profiled at this size",
 )];
 
-/// The suites: everything, device memory only, results in batches, the rules that choose a traversal, two published
-/// experiments, and builds on several GPUs.
+/// The suites: everything, device memory only, results in batches, the rules that choose a traversal, skewed points, two
+/// published experiments, and builds on several GPUs.
 pub const SUITES: [(&str, Suite); 8] = [
     ("kdtree", |settings, report| {
         run_on_device(settings, report)?;
@@ -40,7 +40,7 @@ pub const SUITES: [(&str, Suite); 8] = [
     ("kdtree-device", run_on_device),
     ("kdtree-batches", batches::run),
     ("kdtree-rules", rules::run),
-    ("kdtree-coherent", rules::coherent),
+    ("kdtree-skew", run_skewed),
     ("kdtree-robinson", robinson::run),
     ("kdtree-multi-gpu", multi_gpu::run),
     ("kdtree-wald", wald::run),
@@ -77,6 +77,25 @@ fn run_on_device(settings: &Settings, report: &mut Report) -> Result<()> {
                 bench.within(false)
             })?;
         }
+    }
+    Ok(())
+}
+
+fn run_skewed(settings: &Settings, report: &mut Report) -> Result<()> {
+    let Some(gpu) = settings.device.gpu() else { return Ok(()) };
+    report.push(copy(gpu, settings.effort)?);
+    for &n in &settings.sizes {
+        for (how, make) in [("uniform", points::uniform as Make)].into_iter().chain(SKEWED) {
+            let mut input = Input::new(settings, n, how, make);
+            if how == "duplicated" {
+                // Queries that are at no point.
+                input.queries = points::uniform(n, settings.seed + 1);
+            }
+            on_input(settings, gpu, report, input, |bench| bench.skewed_rows())?;
+        }
+        on_input(settings, gpu, report, Input::<f32, 2>::uniform(settings, n), |bench| bench.skewed_rows())?;
+        on_input(settings, gpu, report, Input::<f32, 4>::uniform(settings, n), |bench| bench.skewed_rows())?;
+        on_input(settings, gpu, report, Input::<f64, 3>::uniform(settings, n), |bench| bench.skewed_rows())?;
     }
     Ok(())
 }

@@ -14,10 +14,13 @@ mod list;
 mod one;
 mod queue;
 
-use super::traversal::{THREADS, TraversalSmem, Visitor};
+use super::traversal::together::TogetherSmem;
+use super::traversal::{BucketTraversal, THREADS, TraversalSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::{Coord, Float};
+
 use crate::thread::ranked::Ranked;
+use crate::thread::region::Measure;
 use cuda_std::prelude::*;
 use heap::Heap;
 use list::List;
@@ -25,6 +28,9 @@ use one::One;
 use queue::Queue;
 
 pub use list::ListSmem;
+
+/// Warps of a block.
+const WARPS: usize = THREADS / 32;
 
 /// Result rows of `k` neighbors.
 #[derive(Clone, Copy, KernelArgs)]
@@ -59,13 +65,17 @@ impl<'a, C: Float> ResultRows<'a, C> {
 }
 
 /// Keeps the best points that a lane or a warp finds.
-trait KeepBest<C>: Visitor<C> {
-    /// Takes in the last points. All lanes of the warp call it.
-    #[inline(always)]
-    unsafe fn finish(&mut self) {}
+trait KeepBest<C: Coord, const D: usize> {
+    /// True if all lanes of a warp share one query.
+    const ONE_QUERY_PER_WARP: bool;
+    /// Finds the best points within `bound`. All lanes of the warp call it.
+    unsafe fn search(&mut self, bound: C::Distance, traversal: Traversal<'_, C, D>);
     /// Writes the best points to their row.
-    unsafe fn write(self, row: ResultRows<'_, C>);
+    unsafe fn write(self, row: ResultRows<'_, C::Distance>);
 }
+
+/// The traversal of a query point.
+type Traversal<'a, C, const D: usize> = BucketTraversal<'a, C, Measure<'a, <C as Coord>::Distance, D>, D>;
 
 /// The arguments of the kernels.
 #[derive(Clone, Copy, KernelArgs)]
@@ -81,7 +91,7 @@ pub struct Nearest<'a, C: Coord> {
 impl<'a, C: Coord> Nearest<'a, C> {
     /// Answers query `i` together with the warp's other queries; `keep_best` makes the lane's list from a bound and a row.
     #[inline(always)]
-    unsafe fn run<const D: usize, B: KeepBest<C::Distance>>(
+    unsafe fn run<const D: usize, B: KeepBest<C, D>>(
         &self,
         i: u64,
         smem: *mut TraversalSmem<C::Distance>,
@@ -101,8 +111,7 @@ impl<'a, C: Coord> Nearest<'a, C> {
             C::Distance::ZERO - C::Distance::INFINITY
         };
         let mut best = keep_best(bound, row);
-        traversal.run(&mut best);
-        best.finish();
+        best.search(bound, traversal);
         if is_active {
             best.write(row);
         }
@@ -115,18 +124,21 @@ fn worst<C: Float>(bound: C) -> C::Ranked {
     Ranked::new(bound.key(), u32::MAX)
 }
 
-/// Writes the nearest point of each query within the queries' bound; one lane per query.
-#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
+/// Writes the nearest point of each query within the queries' bound; one lane per query, which share their work.
+#[kernel(family = "query-nearest", block = THREADS, min_blocks = QUERIES.one_min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TogetherSmem<<C as Coord>::Distance, D, WARPS>, hot)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
-    nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |bound, _| One::new(bound));
+    nearest.run::<D, _>(thread::index_1d_u64(), core::ptr::null_mut(), |_, _| {
+        One::<C::Distance, D>::new(shared_mem())
+    });
 }
 
-/// Writes the `k` nearest points of each query, up to `K`; one lane per query. A lane collects up to `B` points before it merges them.
+/// Writes the `k` nearest points of each query, up to `K`; one lane per query, which share their work. Up to `B` points of a query are
+/// collected before they are merged.
 #[kernel(
-    family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
-    shared = ListSmem<<C as Coord>::Distance, B>, hot
+    family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks[size_of::<<C as Coord>::Distance>() / 8],
+    shared = ListSmem<<C as Coord>::Distance, D, B>, hot
 )]
 #[instances(C = [f32], D = [2, 3, 4], K = [8, 16], B = [8])]
 #[instances(C = [f32], D = [2, 3, 4], K = [32], B = [16])]
@@ -134,10 +146,8 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
     nearest: Nearest<'_, C>,
 ) {
-    let smem = shared_mem::<ListSmem<C::Distance, B>>();
-    let traversal = &raw mut (*smem).traversal;
-    nearest.run::<D, _>(thread::index_1d_u64(), traversal, |bound, row| {
-        List::<C::Distance, K, B>::new(bound, row.k(), smem)
+    nearest.run::<D, _>(thread::index_1d_u64(), core::ptr::null_mut(), |bound, row| {
+        List::<C::Distance, D, K, B>::new(bound, row.k(), shared_mem())
     });
 }
 

@@ -5,6 +5,8 @@
 //! pending node and no stack is needed. Lanes descend until most of them are at a bucket; then these lanes scan their buckets (after
 //! Aila, Laine 2009, *Understanding the Efficiency of Ray Traversal on GPUs*).
 
+pub mod together;
+
 use super::buckets::{BucketPoints, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
@@ -77,9 +79,14 @@ pub struct Filter<'a> {
 impl Filter<'_> {
     #[inline(always)]
     unsafe fn accepts(&self, id: u32) -> bool {
+        id != self.excluded && self.has(id)
+    }
+
+    /// True if `id` is a point that some query may find.
+    #[inline(always)]
+    unsafe fn has(&self, id: u32) -> bool {
         let word = id as usize / 32;
-        id != self.excluded
-            && id != NO_POINT
+        id != NO_POINT
             && (self.mask.is_empty()
                 || (word < self.mask.len() && self.mask.load(word) >> (id % 32) & 1 != 0))
     }

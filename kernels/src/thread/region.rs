@@ -84,6 +84,18 @@ impl<'a, C: Float, const D: usize> Measure<'a, C, D> {
         Self { query, dims: if Self::IS_GENERAL { dims } else { D }, norm, periods }
     }
 
+    /// Returns the query.
+    #[inline(always)]
+    pub(crate) fn query(&self) -> [C; D] {
+        self.query
+    }
+
+    /// The region of another query.
+    #[inline(always)]
+    pub(crate) fn with_query(&self, query: [C; D]) -> Self {
+        Self { query, ..*self }
+    }
+
     /// Returns true if the query is within `bound` of itself, which is false if a coordinate is NaN.
     #[inline(always)]
     pub(crate) unsafe fn is_within_itself(&self, bound: C) -> bool {

@@ -8,6 +8,7 @@ use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{DeviceIndex, DeviceQueries, PreparedQuery, QueryOptions, Traversal};
 use kauri::{Device, KdTree, KdTreeOptions, Result, SpatialIndex};
+use rayon::prelude::*;
 
 /// Number of queries whose results are compared with those of the CPU before the measurement.
 const CHECKED_QUERIES: usize = 1000;
@@ -111,6 +112,23 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         [8, 16, 32].into_iter().try_for_each(|k| self.own_nearest(k))
     }
 
+    /// Measures builds and neighbors, of queries in random order and of queries along a Z-order curve.
+    pub(super) fn skewed_rows(&mut self) -> Result<()> {
+        self.build("build", BuildAlgorithm::Selection)?;
+        for k in [1, 8, 32] {
+            self.nearest(&format!("nearest k={k}"), k, &QueryOptions::default())?;
+        }
+        [8, 32].into_iter().try_for_each(|k| self.own_nearest(k))?;
+        self.widest()?;
+        along_curve(&mut self.input.queries);
+        self.queries = Buffer::from_slice(&self.stream, self.input.queries.as_flattened(), "queries")?;
+        for k in [1, 8, 32] {
+            let options = QueryOptions::default().coherent();
+            self.nearest(&format!("nearest k={k}, along a curve"), k, &options)?;
+        }
+        Ok(())
+    }
+
     /// Measures a build and queries of a tree that splits on the widest axes.
     fn widest(&mut self) -> Result<()> {
         let options = KdTreeOptions::default().split(SplitRule::Widest);
@@ -200,4 +218,19 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
         self.push(&work, timing, self.tree.len(), Row { temp_bytes, ..Row::default() });
         Ok(())
     }
+}
+
+/// Sorts points by the interleaved bits of their coordinates in the bounding cube.
+fn along_curve<C: Number, const D: usize>(points: &mut [[C; D]]) {
+    let coordinates = || points.as_flattened().iter().map(|x| x.to_f64());
+    let (low, high) = (coordinates().fold(f64::MAX, f64::min), coordinates().fold(f64::MIN, f64::max));
+    let bits = 60 / D;
+    let scale = (1_u64 << bits) as f64 / (high - low).max(f64::MIN_POSITIVE);
+    points.par_sort_by_cached_key(|point| {
+        let cells = point.map(|x| ((x.to_f64() - low) * scale) as u64);
+        (0..bits)
+            .rev()
+            .flat_map(|bit| cells.map(|cell| cell >> bit & 1))
+            .fold(0_u64, |code, bit| code << 1 | bit)
+    });
 }

@@ -6,7 +6,6 @@ use crate::report::{Report, Row};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::query::{DeviceIndex, DeviceQueries, QueryOptions, Traversal};
 use kauri::{KdTree, KdTreeOptions, Result};
-use rayon::prelude::*;
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Ok(()) };
@@ -39,27 +38,8 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Measures queries along the Z-order curve, as many as points.
-pub(super) fn coherent(settings: &Settings, report: &mut Report) -> Result<()> {
-    let Some(gpu) = settings.device.gpu() else { return Ok(()) };
-    for &n in &settings.sizes {
-        compare::<2>(settings, gpu, n, &along_curve(queries(settings, n)), &[1, 8], &orders(), report)?;
-        compare::<3>(settings, gpu, n, &along_curve(queries(settings, n)), &[1, 8, 32], &orders(), report)?;
-    }
-    Ok(())
-}
-
 fn queries<const D: usize>(settings: &Settings, len: usize) -> Vec<[f32; D]> {
     points::uniform(len, settings.seed + 1)
-}
-
-/// Sorts points of the unit cube by the interleaved bits of their coordinates.
-fn along_curve<const D: usize>(mut points: Vec<[f32; D]>) -> Vec<[f32; D]> {
-    points.par_sort_by_cached_key(|point| {
-        let cells = point.map(|coordinate| (coordinate * (1 << 20) as f32) as u64);
-        (0..20).rev().flat_map(|bit| cells.map(|cell| cell >> bit & 1)).fold(0, |code, bit| code << 1 | bit)
-    });
-    points
 }
 
 /// A variant: its name and its options.

@@ -1,9 +1,9 @@
 //! Any number of nearest points, as a heap in the result row.
 
-use super::{KeepBest, ResultRows};
+use super::{KeepBest, ResultRows, Traversal};
 use crate::query::traversal::Visitor;
 use crate::thread::best_k::BestK;
-use crate::thread::coord::Float;
+use crate::thread::coord::{Coord, Float};
 
 /// The best points of a lane.
 pub(super) struct Heap<'a, C> {
@@ -45,9 +45,16 @@ impl<C: Float> Visitor<C> for Heap<'_, C> {
     }
 }
 
-impl<C: Float> KeepBest<C> for Heap<'_, C> {
+impl<C: Coord, const D: usize> KeepBest<C, D> for Heap<'_, C::Distance> {
+    const ONE_QUERY_PER_WARP: bool = false;
+
     #[inline(always)]
-    unsafe fn write(self, _: ResultRows<'_, C>) {
+    unsafe fn search(&mut self, _: C::Distance, traversal: Traversal<'_, C, D>) {
+        traversal.run(self);
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, _: ResultRows<'_, C::Distance>) {
         self.best.finish();
     }
 }

@@ -1,26 +1,32 @@
 //! The nearest point.
 
-use super::{KeepBest, ResultRows, worst};
-use crate::query::traversal::Visitor;
-use crate::thread::coord::Float;
+use super::{KeepBest, ResultRows, Traversal, WARPS};
+use crate::query::traversal::GROUP;
+use crate::query::traversal::together::{Bounds, KeepTogether, TogetherSmem};
+use crate::thread::coord::{Coord, Float};
 use crate::thread::ranked::Ranked;
+use cuda_std::prelude::*;
 
-/// The best point of a lane.
-pub(super) struct One<C: Float> {
-    best: C::Ranked,
+/// The best point of a run; in the end, the best point of the lane's query.
+pub(super) struct One<C: Float, const D: usize> {
     bound: C,
+    /// The largest id if there is none yet.
+    id: u32,
+    smem: *mut TogetherSmem<C, D, WARPS>,
 }
 
-impl<C: Float> One<C> {
+impl<C: Float, const D: usize> One<C, D> {
     #[inline(always)]
-    pub(super) fn new(bound: C) -> Self {
-        Self { best: worst(bound), bound }
+    pub(super) fn new(smem: *mut TogetherSmem<C, D, WARPS>) -> Self {
+        Self { bound: C::ZERO, id: u32::MAX, smem }
     }
 }
 
-impl<C: Float> Visitor<C> for One<C> {
-    const ONE_QUERY_PER_WARP: bool = false;
-    const NEAREST_FIRST: bool = true;
+impl<C: Float, const D: usize> KeepTogether<C> for One<C, D> {
+    #[inline(always)]
+    unsafe fn begin(&mut self, bounds: Bounds<'_, C>, of: u32) {
+        (self.bound, self.id) = bounds.get(of);
+    }
 
     #[inline(always)]
     fn bound(&self) -> C {
@@ -28,22 +34,32 @@ impl<C: Float> Visitor<C> for One<C> {
     }
 
     #[inline(always)]
-    unsafe fn worst_id(&self) -> u32 {
-        self.best.id()
+    unsafe fn offer(&mut self, _: Bounds<'_, C>, _: u32, distances: [C; GROUP], ids: [u32; GROUP]) {
+        for i in 0..GROUP {
+            let is_tie = (distances[i] == self.bound) & (ids[i] < self.id);
+            if (distances[i] < self.bound) | is_tie {
+                (self.bound, self.id) = (distances[i], ids[i]);
+            }
+        }
     }
 
     #[inline(always)]
-    unsafe fn offer(&mut self, is_accepted: bool, distance: C, id: u32) {
-        let item = C::Ranked::new(distance.key(), id);
-        if is_accepted && item.is_before(self.best) {
-            (self.best, self.bound) = (item, distance);
-        }
+    unsafe fn end(&mut self, bounds: Bounds<'_, C>, of: u32) {
+        bounds.lower(of, self.bound, self.id);
     }
 }
 
-impl<C: Float> KeepBest<C> for One<C> {
+impl<C: Coord, const D: usize> KeepBest<C, D> for One<C::Distance, D> {
+    const ONE_QUERY_PER_WARP: bool = false;
+
     #[inline(always)]
-    unsafe fn write(self, row: ResultRows<'_, C>) {
-        row.set(0, self.best);
+    unsafe fn search(&mut self, bound: C::Distance, traversal: Traversal<'_, C, D>) {
+        let bounds = traversal.search_together(bound, self, self.smem);
+        (self.bound, self.id) = bounds.get(warp::lane_id());
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, row: ResultRows<'_, C::Distance>) {
+        row.set(0, Ranked::new(self.bound.key(), self.id));
     }
 }

@@ -1,9 +1,9 @@
 //! Up to `32 * T` nearest points of one query in the registers of a warp (after Johnson, Douze, Jégou 2017, *Billion-scale
 //! similarity search with GPUs*, section 4.2).
 
-use super::{KeepBest, ResultRows, worst};
+use super::{KeepBest, ResultRows, Traversal, worst};
 use crate::query::traversal::Visitor;
-use crate::thread::coord::Float;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::network;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
@@ -70,9 +70,16 @@ impl<C: Float, const T: usize> Visitor<C> for Queue<C, T> {
     }
 }
 
-impl<C: Float, const T: usize> KeepBest<C> for Queue<C, T> {
+impl<C: Coord, const D: usize, const T: usize> KeepBest<C, D> for Queue<C::Distance, T> {
+    const ONE_QUERY_PER_WARP: bool = true;
+
     #[inline(always)]
-    unsafe fn write(self, row: ResultRows<'_, C>) {
+    unsafe fn search(&mut self, _: C::Distance, traversal: Traversal<'_, C, D>) {
+        traversal.run(self);
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, row: ResultRows<'_, C::Distance>) {
         for t in 0..T {
             let entry = (32 * t + warp::lane_id() as usize + row.k()).wrapping_sub(32 * T);
             if entry < row.k() {
