@@ -21,6 +21,7 @@ use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
 use crate::query::{item_bytes, result_rows};
+use kauri_kernels::query::visit::Visits;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
@@ -184,6 +185,17 @@ pub(crate) struct DeviceNearest<'a, C: Coord> {
     pub(crate) dist2: &'a mut Buffer<C::Distance>,
 }
 
+/// Launches a kernel that visits, with a number of blocks.
+pub(crate) type LaunchVisits<'a, C> = dyn FnMut(u64, Visits<'_, C>) -> Result<()> + 'a;
+
+/// A visit of the points around queries in device memory.
+pub(crate) struct DeviceVisit<'a, C: Coord> {
+    pub(crate) stream: &'a Stream,
+    pub(crate) workspace: &'a mut Workspace,
+    pub(crate) queries: DeviceQueries<'a, C>,
+    pub(crate) options: &'a DeviceOptions<C::Distance>,
+}
+
 /// A range query with input in device memory.
 pub(crate) struct DeviceRange<'a, C: Coord> {
     pub(crate) stream: &'a Stream,
@@ -208,6 +220,8 @@ pub(crate) trait DeviceQueryBackend<C: Coord>: Send + Sync {
     ) -> Result<DeviceOptions<C::Distance>>;
     /// Writes the `k` nearest points of each query.
     fn nearest_on(&self, query: DeviceNearest<'_, C>) -> Result<()>;
+    /// Launches a kernel of the caller that visits the points around each query.
+    fn visit_on(&self, visit: DeviceVisit<'_, C>, launch: &mut LaunchVisits<'_, C>) -> Result<()>;
     /// Counts the points of each row.
     fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()>;
     /// Finds the points of each row, up to the capacity of the arrays.

@@ -6,10 +6,11 @@
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::point::{Cartesian, DistanceOf, Point};
-use crate::query::backend::{DeviceNearest, DeviceQueryBackend, DeviceRange, DeviceRows};
+use crate::query::backend::{DeviceNearest, DeviceQueryBackend, DeviceRange, DeviceRows, DeviceVisit};
 use crate::query::index::SpatialIndex;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin, PreparedQuery};
 use crate::query::options::{QueryOptions, ValidatedOptions};
+use kauri_kernels::query::visit::Visits;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -68,6 +69,30 @@ pub trait DeviceIndex: SpatialIndex {
     ) -> Result<()> {
         let (backend, options) = (self.on_device()?.accepts(prepared)?, &prepared.options);
         backend.nearest_on(DeviceNearest { stream, workspace, queries, k, options, ids, dist2 })
+    }
+
+    /// Visits the points around every query in a kernel of your own, which `launch` launches: it gets the number of blocks and the first
+    /// argument of the kernel, and passes results and payloads as further ones. The kernel calls [`Visits::run`] with a
+    /// [`Visit`](kauri_kernels::query::visit::Visit); [`kauri_kernels::query::visit`] has an example.
+    ///
+    /// The radius of the prepared options is the first bound; masks, norms and periods hold, and with
+    /// [`DeviceQueries::SelfQuery`] excluded points are not visited. No ids are written, so there is no memory for them. Scratch
+    /// memory: 16 bytes per query, unless they are coherent or are the points of the tree.
+    ///
+    /// # Errors
+    /// [`Error::NotOnGpu`]; [`Error::OtherTree`] if the options were prepared for another tree; [`Error::Shape`] if the coordinates are
+    /// not whole points; [`Error::WrongDevice`]; [`Error::OutOfMemory`]; errors of `launch` and of the driver. Without queries nothing is
+    /// launched.
+    fn visit_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        queries: DeviceQueries<'_, CoordOf<Self>>,
+        prepared: &PreparedQuery<Self::Point>,
+        mut launch: impl FnMut(u64, Visits<'_, CoordOf<Self>>) -> Result<()>,
+    ) -> Result<()> {
+        let (backend, options) = (self.on_device()?.accepts(prepared)?, &prepared.options);
+        backend.visit_on(DeviceVisit { stream, workspace, queries, options }, &mut launch)
     }
 
     /// Counts the points within the radius of every query (inclusive), as [`SpatialIndex::count_within`] does, in device memory. `counts`

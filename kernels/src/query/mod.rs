@@ -8,6 +8,7 @@
 //! | [`traversal`] | the traversal of the boxes, by a lane or by a warp per query |
 //! | [`nearest`] | the kernels for the k nearest points |
 //! | [`within`] | the kernels for points within a distance and in boxes |
+//! | [`visit`] | visits: what kernels of your own do with the points around queries |
 //! | [`by_nodes`] | the k nearest points node by node, as published works have it (family `research-query`) |
 
 pub mod axes;
@@ -17,4 +18,5 @@ pub mod left_balanced;
 pub mod nearest;
 pub mod queries;
 pub mod traversal;
+pub mod visit;
 pub mod within;

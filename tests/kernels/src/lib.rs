@@ -10,4 +10,5 @@ pub mod large;
 pub mod launch;
 pub mod memory;
 pub mod ordering;
+pub mod visit;
 pub mod warp;

@@ -10,6 +10,7 @@ mod memory;
 mod ordering;
 mod parameters;
 mod sorting;
+mod visits;
 mod wald_rounds;
 mod warp;
 

@@ -8,8 +8,8 @@ use crate::parallel::Ranges;
 use crate::point::with_dims;
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::backend::{
-    DeviceNearest, DeviceQueryBackend, DeviceRange, DeviceRows, NearestQuery, NearestRows, QueryBackend,
-    RangeQuery, Regions, ValidatedQueries,
+    DeviceNearest, DeviceQueryBackend, DeviceRange, DeviceRows, DeviceVisit, LaunchVisits, NearestQuery,
+    NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries,
 };
 use crate::query::batches::{VisitNearest, VisitRange};
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
@@ -139,6 +139,17 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
         // freed.
         unsafe { self.launch_nearest(stream, workspace, options, QueryView::all(self, queries), rows) }
+    }
+
+    fn visit_on(&self, visit: DeviceVisit<'_, C>, launch: &mut LaunchVisits<'_, C>) -> Result<()> {
+        let DeviceVisit { stream, workspace, queries, options } = visit;
+        self.check(stream, options)?;
+        if self.num_queries(stream, queries)? == 0 {
+            return Ok(());
+        }
+        self.wait(stream)?;
+        // SAFETY: the borrow keeps the queries, and buffers wait for the device before they are freed.
+        unsafe { self.launch_visits(stream, workspace, options, QueryView::all(self, queries), launch) }
     }
 
     fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()> {

@@ -1,9 +1,10 @@
 //! Nearest queries: sorts the queries by start bucket and launches the kernel for `k`.
 
-use crate::device::{Stream, Workspace};
+use crate::device::{Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::point::with_kernel_dims;
 use crate::primitives::planned::carve;
+use crate::query::backend::LaunchVisits;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{Arrangement, QueryOrderPlan};
@@ -12,6 +13,7 @@ use kauri_kernels::query::nearest::{
     Nearest, ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
 };
 use kauri_kernels::query::queries::Queries;
+use kauri_kernels::query::visit::{THREADS, Visits};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
@@ -34,6 +36,26 @@ impl<C: Coord> BucketIndex<C> {
             return unsafe { super::by_nodes::launch(stream, self, options, queries, rows) };
         }
         let k = rows.k as usize;
+        // SAFETY: passed on to the caller.
+        unsafe {
+            let (order_plan, temp) = self.plan_order(stream, workspace, options, queries, k)?;
+            let order = order_plan.run(&temp, self, queries)?;
+            let queries = self.kernel_queries(options, queries, k, order);
+            with_kernel_dims!(options.kernel_dims(self.dims), D in [2, 3, 4] or MAX_DIMS => {
+                launch::<C, D>(stream, self.view(), queries, rows)
+            })
+        }
+    }
+
+    /// Plans the order in which threads take queries for `k` points each, and reserves its memory.
+    fn plan_order<'a>(
+        &self,
+        stream: &Stream,
+        workspace: &'a mut Workspace,
+        options: &DeviceOptions<C::Distance>,
+        queries: QueryView<'_, C>,
+        k: usize,
+    ) -> Result<(QueryOrderPlan, Temp<'a>)> {
         let arrangement = if queries.are_in_order || options.is_brute_force(self.num_points(), k) {
             Arrangement::Given
         } else if options.validated.coherent {
@@ -42,14 +64,30 @@ impl<C: Coord> BucketIndex<C> {
             Arrangement::Sorted
         };
         let plan = |layout: &mut _| QueryOrderPlan::plan(layout, self, queries, arrangement);
-        let (order_plan, temp) = carve(stream, workspace, "k-d tree queries", plan)?;
+        carve(stream, workspace, "k-d tree queries", plan)
+    }
+
+    /// Launches a kernel of the caller that visits the points around each query.
+    ///
+    /// # Safety
+    /// Nothing else uses the queries until the stream has done the work.
+    pub(super) unsafe fn launch_visits(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        options: &DeviceOptions<C::Distance>,
+        queries: QueryView<'_, C>,
+        launch: &mut LaunchVisits<'_, C>,
+    ) -> Result<()> {
+        let num_blocks = queries.len(self.dims).div_ceil(THREADS) as u64;
         // SAFETY: passed on to the caller.
         unsafe {
+            let (order_plan, temp) = self.plan_order(stream, workspace, options, queries, 1)?;
             let order = order_plan.run(&temp, self, queries)?;
-            let queries = self.kernel_queries(options, queries, k, order);
-            with_kernel_dims!(options.kernel_dims(self.dims), D in [2, 3, 4] or MAX_DIMS => {
-                launch::<C, D>(stream, self.view(), queries, rows)
-            })
+            launch(
+                num_blocks,
+                Visits { index: self.view(), queries: self.kernel_queries(options, queries, 1, order) },
+            )
         }
     }
 }
