@@ -14,7 +14,8 @@
 //! | `build_over` on 4 GPUs | | 118 | that of one part |
 //!
 //! A GPU sorts one array of ids per axis with radix sorts and partitions the arrays by path codes. With the feature `research`, other
-//! algorithms build the same tree; the module `research::balanced` compares them.
+//! algorithms build the same tree; the module `research::balanced` compares them. [`build_on`](BalancedKdTree::build_on) builds the tree
+//! over points in device memory, and [`DeviceIndex`](crate::query::DeviceIndex) has queries there.
 
 mod backend;
 mod cpu;

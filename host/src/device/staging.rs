@@ -236,3 +236,25 @@ impl Drop for Staging {
 fn items<T: Pod>(piece: &mut PinnedBuffer<u8>, len: usize) -> &mut [T] {
     bytemuck::cast_slice_mut(&mut piece[..len * size_of::<T>()])
 }
+
+#[cfg(all(test, feature = "sim"))]
+mod tests {
+    use super::*;
+    use crate::device::{Device, SimOptions};
+
+    #[test]
+    fn staged_copies_are_whole() -> Result<()> {
+        let device = Device::sim(SimOptions::default())?;
+        let stream = Stream::new(device.gpu().expect("the device is a GPU"))?;
+        // More than one piece.
+        let items: Vec<u32> = (0..(PIECE as u32 / 4 * 3 + 77)).collect();
+        let buffer = Staging::within(stream.gpu(), STAGED_BYTES)?.upload_slice(&items, 1, "numbers")?;
+        for staged_from in [0, usize::MAX] {
+            // SAFETY: the buffer has been written.
+            assert!(unsafe { download_by(&stream, buffer.slice(), staged_from)? } == items, "{staged_from}");
+        }
+        // SAFETY: there is nothing to read.
+        assert!(unsafe { download_by(&stream, buffer.slice().part(0, 0), 0)? }.is_empty());
+        Ok(())
+    }
+}

@@ -27,21 +27,27 @@ fn all_options() -> [BalancedOptions; 3] {
     [options.clone(), options.clone().renumber(true), options.algorithm(BuildAlgorithm::Robinson)]
 }
 
-/// Compares the nodes and removed points of two trees, and checks the first one.
+/// Compares the nodes, removed points and files of two trees, and checks the first one.
 fn has_the_nodes_of<P: Point>(tree: &BalancedKdTree<P>, expected: &BalancedKdTree<P>) -> Result<()> {
     assert_eq!((tree.len(), tree.num_points()), (expected.len(), expected.num_points()));
     assert_eq!(tree.num_levels(), expected.num_levels());
     assert!(tree.medians()? == expected.medians()?);
     assert!(tree.nodes()? == expected.nodes()?);
     assert!(tree.removed()? == expected.removed()?);
+    let saved = |tree: &BalancedKdTree<P>| {
+        let mut file = Vec::new();
+        tree.write_to(&mut file).map(|()| file)
+    };
+    assert!(saved(tree)? == saved(expected)?);
     tree.verify()
 }
 
-/// Compares the nodes in device memory, and queries for neighbors.
+/// Compares the nodes in device memory, and queries for neighbors of all points and of the first ones.
 fn same_on_device<P: Point>(
     stream: &Stream,
     tree: &BalancedKdTree<P>,
     expected: &BalancedKdTree<P>,
+    points: &[P],
 ) -> Result<()> {
     let mut medians = Buffer::uninitialized(stream.gpu(), (1 << tree.num_levels()) - 1, "medians")?;
     tree.medians_on(stream, &mut medians)?;
@@ -54,13 +60,18 @@ fn same_on_device<P: Point>(
     let prepared = tree.prepare(stream, &QueryOptions::default())?;
     let mut ids = Buffer::uninitialized(stream.gpu(), k * tree.num_points(), "ids")?;
     let mut dist2 = Buffer::uninitialized(stream.gpu(), k * tree.num_points(), "distances")?;
-    for include_self in [false, true] {
-        let own = DeviceQueries::SelfQuery { include_self };
-        tree.nearest_on(stream, &mut workspace, own, k, &prepared, &mut ids, &mut dist2)?;
-        let near = expected.nearest_with(Queries::SelfQuery { include_self }, k, &QueryOptions::default())?;
+    let mut same = |on_device, on_host| -> Result<()> {
+        tree.nearest_on(stream, &mut workspace, on_device, k, &prepared, &mut ids, &mut dist2)?;
+        let near = expected.nearest_with(on_host, k, &QueryOptions::default())?;
         assert!(ids.to_vec(stream)? == near.ids() && dist2.to_vec(stream)? == near.dist2());
+        Ok(())
+    };
+    for include_self in [false, true] {
+        same(DeviceQueries::SelfQuery { include_self }, Queries::SelfQuery { include_self })?;
     }
-    Ok(())
+    let stored = BalancedKdTree::<P>::to_stored(P::coordinates(points, "query")?)?;
+    let queries = Buffer::from_slice(stream, &stored, "queries")?;
+    same(DeviceQueries::Coordinates(&queries), Queries::Points(points))
 }
 
 /// Builds a tree over each set of points, then rebuilds it over the next one. All sets have one length.
@@ -74,7 +85,7 @@ fn equal_trees_over_host_memory<P: Point>(sets: &[Vec<P>]) {
             let coords = upload(stream, points)?;
             let tree = BalancedKdTree::<P>::build_on(stream, &mut workspace, &coords, &options)?;
             has_the_nodes_of(&tree, &expected)?;
-            same_on_device(stream, &tree, &expected)?;
+            same_on_device(stream, &tree, &expected, points)?;
             let rebuilt = match &mut rebuilt {
                 None => rebuilt.insert(tree),
                 Some(rebuilt) => {
@@ -82,7 +93,7 @@ fn equal_trees_over_host_memory<P: Point>(sets: &[Vec<P>]) {
                     rebuilt
                 }
             };
-            same_on_device(stream, rebuilt, &expected)?;
+            same_on_device(stream, rebuilt, &expected, points)?;
             has_the_nodes_of(rebuilt, &expected)?;
         }
         Ok(())
@@ -91,11 +102,11 @@ fn equal_trees_over_host_memory<P: Point>(sets: &[Vec<P>]) {
 
 #[test]
 fn trees_equal_those_over_host_memory() {
+    let shapes = [Shape::Uniform, Shape::AllEqual, Shape::Lattice, Shape::FewDistinct];
     for n in [1, 2, 3, 33, 200, 5000] {
-        let sets = |seed| Shape::ALL.map(|shape| shape.points::<f32, 3>(n, seed)).to_vec();
-        equal_trees_over_host_memory(&sets(1));
-        equal_trees_over_host_memory(&Shape::ALL.map(|shape| shape.points::<f64, 2>(n, 2)));
+        equal_trees_over_host_memory(&shapes.map(|shape| shape.points::<f32, 3>(n, 1)));
     }
+    equal_trees_over_host_memory(&Shape::ALL.map(|shape| shape.points::<f64, 2>(33, 2)));
     equal_trees_over_host_memory::<[f32; 3]>(&[Vec::new(), Vec::new()]);
     equal_trees_over_host_memory(&[Shape::Uniform.points::<f32, 1>(33, 3)]);
     equal_trees_over_host_memory(&[Shape::Lattice.points::<f64, 6>(60, 4)]);
@@ -202,7 +213,7 @@ fn wrong_arguments_are_refused() {
             assert!(matches!(result, Err(Error::WrongDevice { .. })), "{result:?}");
         }
         has_the_nodes_of(&tree, &expected)?;
-        same_on_device(stream, &tree, &expected)?;
+        same_on_device(stream, &tree, &expected, &points)?;
 
         let device = Device::from_gpu(gpu.clone());
         let coords = upload(stream, &points)?;
