@@ -20,11 +20,12 @@ use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
 use crate::balanced::backend::Sections;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, Stream, Workspace, download, upload};
+use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace, download, upload};
 use crate::error::Result;
 use crate::memory::MemoryPlan;
 use crate::once::Once;
 use crate::primitives::pairs::empty_view;
+use crate::primitives::planned::carve;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::BucketIndex;
 use crate::stats::Stats;
@@ -101,6 +102,7 @@ impl GpuTree<f64> {
             unsafe { DeviceCoords::Integers(&integers).write(&stream, coords.slice_mut())? };
             Ok(coords)
         })?;
+        let options = &BalancedOptions { are_integers: true, ..options.clone() };
         Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
     }
 }
@@ -129,7 +131,10 @@ impl<C: Float> GpuTree<C> {
         stats: &mut Stats,
     ) -> Result<Self> {
         let mut tree = Self::without_nodes(coords, dims)?;
-        tree.build_nodes(workspace, options, &mut Phases { stream, stats: Some(stats) })?;
+        if tree.num_points() > 0 {
+            let (plan, temp) = tree.plan(stream, workspace, options)?;
+            tree.build_nodes(&*plan, &temp, Some(stats))?;
+        }
         Ok(tree)
     }
 
@@ -146,27 +151,32 @@ impl<C: Float> GpuTree<C> {
         Ok(Self { dims, num_nodes: 0, coords, medians, children, representatives, index, built_on: None })
     }
 
-    /// Builds the nodes over the coordinates of the tree. They are complete when the stream has done the work.
+    /// Plans a build, and carves its scratch memory.
+    fn plan<'w>(
+        &self,
+        stream: &Stream,
+        workspace: &'w mut Workspace,
+        options: &BalancedOptions,
+    ) -> Result<(Box<dyn BuildPlan<C>>, Temp<'w>)> {
+        let plan = |layout: &mut _| plan(layout, self.num_points(), self.dims, options);
+        carve(stream, workspace, "balanced k-d tree build", plan)
+    }
+
+    /// Builds the nodes over the coordinates of the tree, at least one point. They are complete when the stream has done the work.
     fn build_nodes(
         &mut self,
-        workspace: &mut Workspace,
-        options: &BalancedOptions,
-        phases: &mut Phases<'_>,
+        plan: &dyn BuildPlan<C>,
+        temp: &Temp<'_>,
+        stats: Option<&mut Stats>,
     ) -> Result<()> {
-        let (stream, dims) = (phases.stream, self.dims);
-        let n = self.coords.len() / dims;
-        if n == 0 {
-            return Ok(());
-        }
-        let mut layout = Layout::new();
-        let plan = plan::<C>(&mut layout, n, dims, options);
+        let (stream, num_points) = (&temp.stream, self.num_points());
+        let mut phases = Phases { stream, stats };
         phases.run("init", || {
-            self.children.resize(num_children(&*plan, n), CHILDREN)?;
+            self.children.resize(num_children(plan, num_points), CHILDREN)?;
             self.children.fill_bytes(stream, 0xff)
         })?;
-        let temp = workspace.carve(stream, &layout, "balanced k-d tree build")?;
-        let context = BuildContext { temp: &temp, coords: self.coords.slice(), dims };
-        let num_nodes = plan.sort(context, &mut self.representatives, phases)?;
+        let context = BuildContext { temp, coords: self.coords.slice(), dims: self.dims };
+        let num_nodes = plan.sort(context, &mut self.representatives, &mut phases)?;
         self.medians.resize(medians_len(num_nodes as u32), MEDIANS)?;
         phases.run("partition", || {
             self.medians.fill_bytes(stream, 0xff)?;
@@ -176,20 +186,30 @@ impl<C: Float> GpuTree<C> {
         Ok(())
     }
 
-    /// Builds nodes and index over the coordinates of the tree, on the caller's stream. `index` is the former index.
-    fn rebuild_nodes(
+    /// Builds the tree over other coordinates, on the stream of the scratch memory.
+    fn rebuild_with(
         &mut self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        options: &BalancedOptions,
-        index: Option<BucketIndex<C>>,
+        plan: &dyn BuildPlan<C>,
+        temp: &Temp<'_>,
+        coords: DeviceCoords<'_, C>,
     ) -> Result<()> {
-        self.build_nodes(workspace, options, &mut Phases { stream, stats: None })?;
+        let mut index = self.index.take();
+        if let Some(index) = &mut index {
+            index.input_coords = None;
+        }
+        let own = Arc::get_mut(&mut self.coords).expect("only the index shares the coordinates");
+        // SAFETY: the borrows keep points and tree apart.
+        unsafe { coords.write(&temp.stream, own.slice_mut())? };
+        self.build_nodes(plan, temp, None)?;
         if let Some(index) = index {
-            let index = in_order::rebuild(index, stream, self.view(), self.coords.clone())?;
+            let index = in_order::rebuild(index, &temp.stream, self.view(), self.coords.clone())?;
             self.index.get_or_init(|| index);
         }
         Ok(())
+    }
+
+    fn num_points(&self) -> usize {
+        self.coords.len() / self.dims
     }
 
     /// Creates a stream that waits for the last build.
@@ -220,7 +240,7 @@ impl<C: Float> GpuTree<C> {
 
     /// Returns the representative of each point; nothing if no points were removed.
     fn representatives_view(&self) -> Slice<'_, u32> {
-        let were_removed = self.num_nodes > 0 && self.num_nodes < self.coords.len() / self.dims;
+        let were_removed = self.num_nodes > 0 && self.num_nodes < self.num_points();
         if were_removed { self.representatives.slice() } else { empty_view().read_only() }
     }
 
@@ -279,16 +299,15 @@ impl<C: Float> Backend<C> for GpuTree<C> {
     ) -> Result<()> {
         coords.check(stream, self.coords.len())?;
         self.coords.check_device(stream)?;
-        self.wait(stream)?;
-        (self.built_on, self.num_nodes) = (Some(stream.clone()), 0);
-        let mut index = self.index.take();
-        if let Some(index) = &mut index {
-            index.input_coords = None;
+        if self.num_points() == 0 {
+            return Ok(());
         }
-        let own = Arc::get_mut(&mut self.coords).expect("only the index shares the coordinates");
-        // SAFETY: the borrows keep points and tree apart.
-        unsafe { coords.write(stream, own.slice_mut())? };
-        let built = self.rebuild_nodes(stream, workspace, options, index);
+        let are_integers = matches!(coords, DeviceCoords::Integers(_));
+        let options = &BalancedOptions { are_integers, ..options.clone() };
+        let (plan, temp) = self.plan(stream, workspace, options)?;
+        self.wait(stream)?;
+        self.built_on = Some(stream.clone());
+        let built = self.rebuild_with(&*plan, &temp, coords);
         if built.is_err() {
             self.num_nodes = 0;
         }

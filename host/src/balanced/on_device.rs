@@ -71,7 +71,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// The call allocates nothing if the workspace was used for this build before and the number of distinct points is that of the last
     /// build. Another number may change the number of levels and buckets, and the first removed point takes 4 bytes per point.
     ///
-    /// If the arguments are refused, the tree is unchanged. After any other error it has no nodes until a rebuild succeeds.
+    /// If the arguments are refused, the tree is unchanged. After any other error it may have no nodes until a rebuild succeeds.
     ///
     /// # Errors
     /// [`Error::Shape`] if the number of points differs; [`Error::NotOnGpu`] if the tree is not on one GPU; [`Error::WrongDevice`];

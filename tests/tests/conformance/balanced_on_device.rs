@@ -201,11 +201,12 @@ fn wrong_arguments_are_refused() {
 
         let elsewhere = simulated().last().expect("there are schedules");
         let other_stream = Stream::new(elsewhere.gpu().unwrap())?;
-        let coords = upload(&other_stream, &points)?;
+        let (own, coords) = (upload(stream, &points)?, upload(&other_stream, &points)?);
         let mut medians = Buffer::uninitialized(gpu, 63, "medians")?;
         for result in [
             tree.rebuild_on(stream, &mut workspace, &coords, &options),
             tree.rebuild_on(&other_stream, &mut workspace, &coords, &options),
+            tree.rebuild_on(stream, &mut Workspace::new(other_stream.gpu()), &own, &options),
             Tree::build_on(stream, &mut workspace, &coords, &options).map(drop),
             tree.medians_on(&other_stream, &mut medians),
             tree.prepare(&other_stream, &QueryOptions::default()).map(drop),

@@ -62,6 +62,7 @@ struct Points<'a> {
 impl<C: Float> Paths<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
         let sort = CoordinateSort::plan(layout, n);
+        let sort = if options.are_integers { sort.of_integers() } else { sort };
         let renumbers = options.renumber || n >= RENUMBER_MIN_POINTS;
         let fits = |level: &u32| longest_run(n, *level) <= RENUMBER_MAX_RUN;
         let renumber_level = (1..32).find(fits).filter(|_| renumbers);
