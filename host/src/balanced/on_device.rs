@@ -16,7 +16,8 @@ use std::marker::PhantomData;
 
 impl<P: Point> BalancedKdTree<P> {
     /// Builds a tree over points in device memory. `coords` has the coordinates that [`Point::coordinates`] returns, one point after
-    /// another: the array itself for arrays of floats and of `i32`, `f64` for arrays of `i64`. The tree has a copy of them.
+    /// another: the array itself for arrays of floats and of `i32`, `f64` for arrays of `i64`. The tree has a copy of them. From host memory,
+    /// the fastest way is a copy of a [`PinnedBuffer`](crate::device::PinnedBuffer) ([`Buffer::copy_from_slice`]).
     ///
     /// Nodes, equal points and ids are those of [`build`](BalancedKdTree::build). The host does not check the coordinates. If one is not
     /// finite or is too large, queries may miss points, and nothing worse happens.
