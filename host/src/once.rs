@@ -15,6 +15,11 @@ impl<T> Once<T> {
         Self { value: OnceLock::new() }
     }
 
+    /// Removes the value, if it has been computed.
+    pub(crate) fn take(&mut self) -> Option<T> {
+        self.value.take()
+    }
+
     /// Returns the value, if it has been computed.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.get()

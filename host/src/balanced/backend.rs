@@ -1,7 +1,10 @@
 //! Backend trait of balanced trees: the operations that each device implements.
 
-use crate::error::Result;
-use crate::query::backend::QueryBackend;
+use crate::balanced::gpu::widen::DeviceCoords;
+use crate::balanced::options::BalancedOptions;
+use crate::device::{Buffer, Stream, Workspace};
+use crate::error::{Error, Result};
+use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
 #[cfg(feature = "io")]
 use std::borrow::Cow;
@@ -29,6 +32,24 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
     fn representatives(&self) -> Result<Vec<u32>>;
     /// Returns the backend that answers queries. The first call builds it.
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>>;
+    /// Returns the backend that answers queries in device memory, for a tree in the memory of one GPU. The first call builds it.
+    fn device_query_backend(&self) -> Result<&dyn DeviceQueryBackend<C>> {
+        Err(Error::NotOnGpu)
+    }
+    /// Copies the [`medians`](Self::medians) in device memory.
+    fn medians_on(&self, _stream: &Stream, _medians: &mut Buffer<u32>) -> Result<()> {
+        Err(Error::NotOnGpu)
+    }
+    /// Builds the tree over other points, of the same number. After an error the tree is unchanged or has no nodes.
+    fn rebuild(
+        &mut self,
+        _stream: &Stream,
+        _workspace: &mut Workspace,
+        _coords: DeviceCoords<'_, C>,
+        _options: &BalancedOptions,
+    ) -> Result<()> {
+        Err(Error::NotOnGpu)
+    }
     /// Returns the arrays that a file stores.
     #[cfg(feature = "io")]
     fn sections(&self) -> Result<Sections<'_, C>>;

@@ -10,7 +10,9 @@ mod robinson;
 #[cfg(feature = "io")]
 mod stored;
 mod verify;
+pub(crate) mod widen;
 
+use cuda_std::mem::Slice;
 use kauri_kernels::balanced::{Tree, medians_len};
 use kauri_kernels::thread::coord::Float;
 
@@ -18,34 +20,41 @@ use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
 use crate::balanced::backend::Sections;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace, download, upload};
 use crate::error::Result;
 use crate::memory::MemoryPlan;
 use crate::once::Once;
 use crate::primitives::pairs::empty_view;
-use crate::query::backend::QueryBackend;
+use crate::primitives::planned::carve;
+use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::BucketIndex;
 use crate::stats::Stats;
 use in_order::bucket_index;
-use plan::{BuildContext, BuildPlan};
+use plan::{BuildContext, BuildPlan, Phases};
 use std::sync::Arc;
+use widen::DeviceCoords;
 
 /// Labels of allocations.
+const COORDS: &str = "coordinates of the points";
 const MEDIANS: &str = "medians of the tree";
+const CHILDREN: &str = "children of the nodes";
 const REPRESENTATIVES: &str = "representatives of the points";
 
 /// A tree in the memory of a GPU.
 pub(crate) struct GpuTree<C> {
-    gpu: Gpu,
     dims: usize,
+    /// 0 after a rebuild that failed.
     pub(crate) num_nodes: usize,
     pub(crate) coords: Arc<Buffer<C>>,
     pub(crate) medians: Buffer<u32>,
     /// The children that Robinson's algorithm writes; empty for other algorithms. Only [`verify`](Backend::verify) reads them: the medians
     /// hold the same information.
     children: Buffer<u32>,
+    /// Without meaning if no points were removed.
     representatives: Buffer<u32>,
     index: Once<BucketIndex<C>>,
+    /// The caller's stream that last built the tree.
+    built_on: Option<Stream>,
 }
 
 /// Plans the scratch memory of a build.
@@ -76,6 +85,28 @@ fn num_children<C: Float>(plan: &dyn BuildPlan<C>, num_points: usize) -> usize {
     if plan.writes_children() { 2 * num_points } else { 0 }
 }
 
+impl GpuTree<f64> {
+    /// Builds the tree over integers in host memory.
+    pub(crate) fn build_of_integers(
+        gpu: &Gpu,
+        points: &[i32],
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Self> {
+        let stream = Stream::new(gpu)?;
+        let coords = stats.phase("init", || {
+            let integers = upload(&stream, points, dims, COORDS)?;
+            let mut coords = Buffer::uninitialized(gpu, points.len(), COORDS)?;
+            // SAFETY: nothing else uses the new memory, and buffers wait for the device before they are freed.
+            unsafe { DeviceCoords::Integers(&integers).write(&stream, coords.slice_mut())? };
+            Ok(coords)
+        })?;
+        let options = &BalancedOptions { are_integers: true, ..options.clone() };
+        Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
+    }
+}
+
 impl<C: Float> GpuTree<C> {
     /// Builds the tree over validated points in host memory.
     pub(crate) fn build(
@@ -86,13 +117,12 @@ impl<C: Float> GpuTree<C> {
         stats: &mut Stats,
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
-        let label = "coordinates of the points";
-        let coords = stats.phase("init", || Buffer::from_slice(&stream, points, label))?;
-        Self::build_on(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
+        let coords = stats.phase("init", || upload(&stream, points, dims, COORDS))?;
+        Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
     }
 
-    /// Builds the tree over points in device memory.
-    pub(crate) fn build_on(
+    /// Builds the tree over points in device memory, which becomes that of the tree. Waits for each phase.
+    pub(crate) fn build_over(
         stream: &Stream,
         workspace: &mut Workspace,
         coords: Buffer<C>,
@@ -100,52 +130,123 @@ impl<C: Float> GpuTree<C> {
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
-        let (n, gpu) = (coords.len() / dims, stream.gpu());
-        let mut layout = Layout::new();
-        let plan = plan::<C>(&mut layout, n, dims, options);
-        let mut children = stats.phase("init", || {
-            let num_children = num_children(&*plan, n);
-            let children = Buffer::of_bytes(stream, num_children, 0xff, "children of the nodes")?;
-            stream.synchronize()?;
-            Ok(children)
-        })?;
-        let allocate = |len, label| Buffer::uninitialized(gpu, len, label);
-        if n == 0 {
-            let (medians, representatives) = (allocate(0, MEDIANS)?, allocate(0, REPRESENTATIVES)?);
-            return Ok(Self::new(gpu, dims, 0, coords, medians, children, representatives));
+        let mut tree = Self::without_nodes(coords, dims)?;
+        if tree.num_points() > 0 {
+            let (plan, temp) = tree.plan(stream, workspace, options)?;
+            tree.build_nodes(&*plan, &temp, Some(stats))?;
         }
-        let temp = workspace.carve(stream, &layout, "balanced k-d tree build")?;
-        let context = BuildContext { temp: &temp, coords: coords.slice(), dims };
-        let (num_nodes, representatives) = plan.sort(context, stats)?;
-        let representatives = match representatives {
-            Some(representatives) => representatives,
-            None => allocate(0, REPRESENTATIVES)?,
-        };
-        let mut medians = allocate(medians_len(num_nodes as u32), MEDIANS)?;
-        stats.phase("partition", || {
-            medians.fill_bytes(stream, 0xff)?;
-            plan.partition(context, num_nodes, medians.slice_mut(), children.slice_mut())?;
-            stream.synchronize()
-        })?;
-        Ok(Self::new(gpu, dims, num_nodes, coords, medians, children, representatives))
+        Ok(tree)
     }
 
-    fn new(
-        gpu: &Gpu,
-        dims: usize,
-        num_nodes: usize,
-        coords: Buffer<C>,
-        medians: Buffer<u32>,
-        children: Buffer<u32>,
-        representatives: Buffer<u32>,
-    ) -> Self {
-        let (gpu, coords, index) = (gpu.clone(), coords.into(), Once::new());
-        Self { gpu, dims, num_nodes, coords, medians, children, representatives, index }
+    /// Allocates a tree over points with undefined coordinates. It has no nodes.
+    pub(crate) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize) -> Result<Self> {
+        Self::without_nodes(Buffer::uninitialized(gpu, num_points * dims, COORDS)?, dims)
+    }
+
+    fn without_nodes(coords: Buffer<C>, dims: usize) -> Result<Self> {
+        let empty = |label| Buffer::uninitialized(coords.gpu(), 0, label);
+        let (medians, children, representatives) =
+            (empty(MEDIANS)?, empty(CHILDREN)?, empty(REPRESENTATIVES)?);
+        let (coords, index) = (coords.into(), Once::new());
+        Ok(Self { dims, num_nodes: 0, coords, medians, children, representatives, index, built_on: None })
+    }
+
+    /// Plans a build, and carves its scratch memory.
+    fn plan<'w>(
+        &self,
+        stream: &Stream,
+        workspace: &'w mut Workspace,
+        options: &BalancedOptions,
+    ) -> Result<(Box<dyn BuildPlan<C>>, Temp<'w>)> {
+        let plan = |layout: &mut _| plan(layout, self.num_points(), self.dims, options);
+        carve(stream, workspace, "balanced k-d tree build", plan)
+    }
+
+    /// Builds the nodes over the coordinates of the tree, at least one point. They are complete when the stream has done the work.
+    fn build_nodes(
+        &mut self,
+        plan: &dyn BuildPlan<C>,
+        temp: &Temp<'_>,
+        stats: Option<&mut Stats>,
+    ) -> Result<()> {
+        let (stream, num_points) = (&temp.stream, self.num_points());
+        let mut phases = Phases { stream, stats };
+        phases.run("init", || {
+            self.children.resize(num_children(plan, num_points), CHILDREN)?;
+            self.children.fill_bytes(stream, 0xff)
+        })?;
+        let context = BuildContext { temp, coords: self.coords.slice(), dims: self.dims };
+        let num_nodes = plan.sort(context, &mut self.representatives, &mut phases)?;
+        self.medians.resize(medians_len(num_nodes as u32), MEDIANS)?;
+        phases.run("partition", || {
+            self.medians.fill_bytes(stream, 0xff)?;
+            plan.partition(context, num_nodes, self.medians.slice_mut(), self.children.slice_mut())
+        })?;
+        self.num_nodes = num_nodes;
+        Ok(())
+    }
+
+    /// Builds the tree over other coordinates, on the stream of the scratch memory.
+    fn rebuild_with(
+        &mut self,
+        plan: &dyn BuildPlan<C>,
+        temp: &Temp<'_>,
+        coords: DeviceCoords<'_, C>,
+    ) -> Result<()> {
+        let mut index = self.index.take();
+        if let Some(index) = &mut index {
+            index.input_coords = None;
+        }
+        let own = Arc::get_mut(&mut self.coords).expect("only the index shares the coordinates");
+        // SAFETY: the borrows keep points and tree apart.
+        unsafe { coords.write(&temp.stream, own.slice_mut())? };
+        self.build_nodes(plan, temp, None)?;
+        if let Some(index) = index {
+            let index = in_order::rebuild(index, &temp.stream, self.view(), self.coords.clone())?;
+            self.index.get_or_init(|| index);
+        }
+        Ok(())
+    }
+
+    fn num_points(&self) -> usize {
+        self.coords.len() / self.dims
+    }
+
+    /// Creates a stream that waits for the last build.
+    fn stream(&self) -> Result<Stream> {
+        let stream = Stream::new(self.coords.gpu())?;
+        self.wait(&stream)?;
+        Ok(stream)
+    }
+
+    /// Makes a stream wait for the last build.
+    fn wait(&self, stream: &Stream) -> Result<()> {
+        self.built_on.as_ref().map_or(Ok(()), |built_on| stream.wait_for(built_on))
+    }
+
+    /// Returns the bucket index, which the first call builds.
+    fn bucket_index(&self) -> Result<&BucketIndex<C>> {
+        self.index.get_or_try_init(|| {
+            let (none, input) = (empty_view().read_only(), Some(self.coords.clone()));
+            bucket_index(&self.stream()?, self.view(), 0, none, input)
+        })
+    }
+
+    /// Returns the medians of all levels.
+    fn medians_view(&self) -> Slice<'_, u32> {
+        // SAFETY: the buffer has the medians of at least `num_nodes` nodes.
+        unsafe { self.medians.slice().part(0, medians_len(self.num_nodes as u32)) }
+    }
+
+    /// Returns the representative of each point; nothing if no points were removed.
+    fn representatives_view(&self) -> Slice<'_, u32> {
+        let were_removed = self.num_nodes > 0 && self.num_nodes < self.num_points();
+        if were_removed { self.representatives.slice() } else { empty_view().read_only() }
     }
 
     /// Returns the tree as an argument of kernels.
     pub(crate) fn view(&self) -> Tree<'_, C> {
-        let (coords, medians) = (self.coords.slice(), self.medians.slice());
+        let (coords, medians) = (self.coords.slice(), self.medians_view());
         Tree { coords, dims: self.dims as u32, medians, num_nodes: self.num_nodes as u32 }
     }
 }
@@ -159,22 +260,58 @@ impl<C: Float> Backend<C> for GpuTree<C> {
         if self.num_nodes == 0 {
             return Ok(());
         }
-        verify::verify(&Stream::new(&self.gpu)?, self.view(), self.children.slice())
+        verify::verify(&self.stream()?, self.view(), self.children.slice())
     }
 
     fn medians(&self) -> Result<Vec<u32>> {
-        self.medians.to_vec(&Stream::new(&self.gpu)?)
+        // SAFETY: the medians have been written.
+        unsafe { download(&self.stream()?, self.medians_view()) }
     }
 
     fn representatives(&self) -> Result<Vec<u32>> {
-        self.representatives.to_vec(&Stream::new(&self.gpu)?)
+        // SAFETY: the representatives have been written.
+        unsafe { download(&self.stream()?, self.representatives_view()) }
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
-        let index = self.index.get_or_try_init(|| {
-            bucket_index(&self.gpu, self.view(), 0, empty_view().read_only(), Some(self.coords.clone()))
-        })?;
-        Ok(index)
+        Ok(self.bucket_index()?)
+    }
+
+    fn device_query_backend(&self) -> Result<&dyn DeviceQueryBackend<C>> {
+        Ok(self.bucket_index()?)
+    }
+
+    fn medians_on(&self, stream: &Stream, medians: &mut Buffer<u32>) -> Result<()> {
+        let from = self.medians_view();
+        medians.check(stream, MEDIANS, from.len())?;
+        self.medians.check_device(stream)?;
+        self.wait(stream)?;
+        // SAFETY: the lengths agree, and buffers wait for the device before they are freed.
+        unsafe { stream.copy(medians.slice_mut(), from) }
+    }
+
+    fn rebuild(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: DeviceCoords<'_, C>,
+        options: &BalancedOptions,
+    ) -> Result<()> {
+        coords.check(stream, self.coords.len())?;
+        self.coords.check_device(stream)?;
+        if self.num_points() == 0 {
+            return Ok(());
+        }
+        let are_integers = matches!(coords, DeviceCoords::Integers(_));
+        let options = &BalancedOptions { are_integers, ..options.clone() };
+        let (plan, temp) = self.plan(stream, workspace, options)?;
+        self.wait(stream)?;
+        self.built_on = Some(stream.clone());
+        let built = self.rebuild_with(&*plan, &temp, coords);
+        if built.is_err() {
+            self.num_nodes = 0;
+        }
+        built
     }
 
     #[cfg(feature = "io")]

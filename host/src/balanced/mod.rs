@@ -14,12 +14,14 @@
 //! | `build_over` on 4 GPUs | | 118 | that of one part |
 //!
 //! A GPU sorts one array of ids per axis with radix sorts and partitions the arrays by path codes. With the feature `research`, other
-//! algorithms build the same tree; the module `research::balanced` compares them.
+//! algorithms build the same tree; the module `research::balanced` compares them. [`build_on`](BalancedKdTree::build_on) builds the tree
+//! over points in device memory, and [`DeviceIndex`](crate::query::DeviceIndex) has queries there.
 
 mod backend;
 mod cpu;
 mod gpu;
 mod multi_gpu;
+mod on_device;
 pub(crate) mod options;
 #[cfg(feature = "io")]
 mod stored;
@@ -28,16 +30,19 @@ mod super_key;
 pub use options::BalancedOptions;
 
 use kauri_kernels::balanced::NONE;
-use kauri_kernels::thread::coord::Coord;
+use kauri_kernels::query::left_balanced::{full_tree, num_levels};
+use kauri_kernels::thread::coord::{Coord, Float};
 use std::borrow::Cow;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
 use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{
     Coords, Dispatch, DistanceOf, MAX_POINTS, PerCoordinate, Point, Slice, Typed, are_floats_copied,
-    checked_floats, dims, points_by, with_float,
+    checked_coordinates, dims, points_by,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -106,6 +111,8 @@ pub struct BalancedKdTree<P: Point> {
     stats: Stats,
     num_points: usize,
     tree: Box<dyn Backend<DistanceOf<P>>>,
+    /// Its address distinguishes the tree from all others, including dropped ones that have prepared queries.
+    identity: Arc<()>,
     points: PhantomData<fn() -> P>,
 }
 
@@ -123,7 +130,8 @@ enum Place<'a> {
     Gpus(&'a [Gpu]),
 }
 
-/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate.
+/// Builds the tree over validated coordinates; integers become `f64`, on a GPU in its memory. It is not generic over points, so it is
+/// compiled once, in this crate.
 fn build(
     place: Place<'_>,
     coords: Coords<'_>,
@@ -131,14 +139,36 @@ fn build(
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
-    Ok(with_float!(coords, C, coords => match place {
+    Ok(match coords {
+        Typed::F32(coords) => Typed::F32(build_of_floats(place, coords, dims, options, stats)?),
+        Typed::F64(coords) => Typed::F64(build_of_floats(place, coords, dims, options, stats)?),
+        Typed::I32(coords) => Typed::F64(match place {
+            Place::Device(device) if let Some(gpu) = gpu_of!(device) => {
+                Box::new(gpu::GpuTree::build_of_integers(gpu, coords, dims, options, stats)?)
+            }
+            _ => {
+                let coords = stats.phase("convert", || i32::widened(coords.into()))?;
+                build_of_floats(place, &coords, dims, options, stats)?
+            }
+        }),
+    })
+}
+
+fn build_of_floats<C: Float>(
+    place: Place<'_>,
+    coords: &[C],
+    dims: usize,
+    options: &BalancedOptions,
+    stats: &mut Stats,
+) -> Result<Box<dyn Backend<C>>> {
+    Ok(match place {
         Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
         Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
         Place::Device(device) => match gpu_of!(device) {
-            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?) as Box<dyn Backend<C>>,
+            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
             Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
         },
-    }))
+    })
 }
 
 impl<P: Point> BalancedKdTree<P> {
@@ -167,9 +197,18 @@ impl<P: Point> BalancedKdTree<P> {
     ) -> Result<Self> {
         let (num_points, mut stats) = (points.len(), Stats::new(&devices[0]));
         check_count("points", num_points as u64, MAX_POINTS)?;
-        let coords = stats.phase("validate", || checked_floats(points, "point"))?;
-        let tree = build(place, DistanceOf::<P>::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
-        Ok(Self { devices, stats, num_points, tree: DistanceOf::<P>::unwrap(tree), points: PhantomData })
+        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
+        let tree = build(place, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        Ok(Self::from_parts(devices, stats, num_points, DistanceOf::<P>::unwrap(tree)))
+    }
+
+    fn from_parts(
+        devices: Vec<Device>,
+        stats: Stats,
+        num_points: usize,
+        tree: Box<dyn Backend<DistanceOf<P>>>,
+    ) -> Self {
+        Self { devices, stats, num_points, tree, identity: Arc::new(()), points: PhantomData }
     }
 
     /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
@@ -225,11 +264,12 @@ impl<P: Point> BalancedKdTree<P> {
     /// points count as [`MAX_POINTS`].
     pub fn plan(device: &Device, num_points: usize, options: &BalancedOptions) -> MemoryPlan {
         let num_points = num_points.min(MAX_POINTS as usize);
-        let mut plan = match gpu_of!(device) {
-            None => cpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>()),
-            Some(_) => gpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>(), options),
+        let (mut plan, are_copied) = match gpu_of!(device) {
+            None => (cpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>()), are_floats_copied::<P>()),
+            // A GPU converts integers before it needs its temporary memory.
+            Some(_) => (gpu::memory_plan::<DistanceOf<P>>(num_points, dims::<P>(), options), P::CONVERTED),
         };
-        if are_floats_copied::<P>() {
+        if are_copied {
             plan.temp_bytes += (num_points * dims::<P>() * size_of::<DistanceOf<P>>()) as u64;
         }
         plan
@@ -246,6 +286,11 @@ impl<P: Point> BalancedKdTree<P> {
     /// Returns the number of nodes, which is the number of distinct points.
     pub fn len(&self) -> usize {
         self.tree.num_nodes()
+    }
+
+    /// Returns the number of levels: floor(log2 n) + 1 for n nodes, 0 for none.
+    pub fn num_levels(&self) -> u32 {
+        num_levels(self.len() as u32)
     }
 
     /// Returns true if there are no points.
@@ -266,10 +311,16 @@ impl<P: Point> BalancedKdTree<P> {
         let medians = self.tree.medians()?;
         let mut nodes = memory::vec_with_capacity(self.len(), "nodes of the tree")?;
         let node_at = |slot: usize| medians.get(slot).copied().filter(|&id| id != NONE);
-        nodes.extend((0..medians.len()).filter_map(|slot| {
+        // Only the last level lacks nodes.
+        let num_inner = full_tree(self.num_levels().saturating_sub(1)) as usize;
+        parallel::fill(&mut nodes.spare_capacity_mut()[..num_inner], TASK_ITEMS, |slot| {
             let [less, greater] = [2 * slot + 1, 2 * slot + 2].map(node_at);
-            node_at(slot).map(|id| Node { id, less, greater })
-        }));
+            Node { id: medians[slot], less, greater }
+        });
+        // SAFETY: the nodes have been written.
+        unsafe { nodes.set_len(num_inner) };
+        let last_level = (num_inner..medians.len()).filter_map(node_at);
+        nodes.extend(last_level.map(|id| Node { id, less: None, greater: None }));
         Ok(nodes)
     }
 

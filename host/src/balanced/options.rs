@@ -37,6 +37,8 @@ pub enum BuildAlgorithm {
 pub struct BalancedOptions {
     /// Renumbers the points on the way down even if there are few.
     pub(crate) renumber: bool,
+    /// The coordinates are integers of 32 bits as `f64`. Set by builds over such points.
+    pub(crate) are_integers: bool,
     #[cfg(feature = "research")]
     pub(crate) algorithm: BuildAlgorithm,
     /// Number of warps that partition with [`BuildAlgorithm::Robinson`]; `None` for the policy's.

@@ -3,7 +3,6 @@
 use kauri_kernels::balanced::{NONE, Run, medians_len};
 use kauri_kernels::query::left_balanced::{full_tree, level};
 use kauri_kernels::thread::coord::Float;
-use std::marker::PhantomData;
 
 use crate::balanced::backend::{Backend, Sections};
 use crate::balanced::cpu::CpuTree;
@@ -139,7 +138,7 @@ impl<P: Point> Stored for BalancedKdTree<P> {
         let num_points = file.num_points()?;
         let tree =
             DistanceOf::<P>::unwrap(load(DistanceOf::<P>::TYPE, device, file, dims::<P>(), &mut stats)?);
-        Ok(Self { devices: vec![device.clone()], stats, num_points, tree, points: PhantomData })
+        Ok(Self::from_parts(vec![device.clone()], stats, num_points, tree))
     }
 }
 

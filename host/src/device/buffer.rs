@@ -58,6 +58,17 @@ impl<T: DeviceCopy> Buffer<T> {
         Ok(buffer)
     }
 
+    /// Changes the number of items, and with it the memory, whose contents are then undefined. After an error the buffer is empty.
+    pub(crate) fn resize(&mut self, len: usize, label: &'static str) -> Result<()> {
+        if self.len != len {
+            let gpu = self.gpu.clone();
+            // The old memory is freed first, so that growing never holds both.
+            *self = Self::uninitialized(&gpu, 0, label)?;
+            *self = Self::uninitialized(&gpu, len, label)?;
+        }
+        Ok(())
+    }
+
     /// Allocates a result of `len` items, each with `item_bytes` bytes in all its arrays.
     ///
     /// # Errors

@@ -90,7 +90,7 @@ pub use instrumented::{FaultCall, FaultPlan, MemoryUse};
 pub use pinned::PinnedBuffer;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
-pub(crate) use staging::Staging;
+pub(crate) use staging::{Staging, download, upload};
 pub use stream::Stream;
 pub use workspace::{Layout, Region, Temp, Workspace};
 

@@ -1,12 +1,13 @@
 //! Trees over points in device buffers, on the caller's stream. [`DeviceIndex`] has the queries. A build does not wait for the host.
 
 use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Stream, Workspace};
-use crate::error::{Error, Result, check_count, check_len};
+use crate::error::{Error, Result};
 use crate::kdtree::gpu::{self, GpuTree};
 use crate::kdtree::{KdTree, KdTreeOptions, SplitRule, Storage, Storages};
-use crate::point::{Dispatch, MAX_POINTS, NoValue, Point, Typed, dims, with_coordinate};
+use crate::point::{Dispatch, NoValue, Point, Typed, with_coordinate};
 use crate::query::DeviceIndex;
 use crate::query::device_index::OnDevice;
+use crate::query::on_device::num_points;
 use crate::stats::Stats;
 
 impl<P: Point> KdTree<P> {
@@ -37,7 +38,7 @@ impl<P: Point> KdTree<P> {
         coords: &Buffer<P::Coord>,
         options: &KdTreeOptions,
     ) -> Result<Self> {
-        let num_points = Self::num_points(coords)?;
+        let num_points = num_points::<P>(coords)?;
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
         stats.temp_bytes = gpu::build_bytes::<P::Coord>(num_points, P::DIMS, options);
@@ -60,16 +61,9 @@ impl<P: Point> KdTree<P> {
         coords: &Buffer<P::Coord>,
         options: &KdTreeOptions,
     ) -> Result<()> {
-        Self::num_points(coords)?;
+        num_points::<P>(coords)?;
         let Storage::Gpu(tree) = &mut self.storage else { return Err(Error::NotOnGpu) };
         tree.rebuild(stream, workspace, coords, options.algorithm)
-    }
-
-    fn num_points(coords: &Buffer<P::Coord>) -> Result<usize> {
-        let num_points = coords.len() / dims::<P>();
-        check_len("coordinates of the points", num_points * P::DIMS, coords.len())?;
-        check_count("points", num_points as u64, MAX_POINTS)?;
-        Ok(num_points)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Builds on each device, and their memory plans.
 
-use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Staging, Stream, Workspace, gpu_of};
+use crate::device::{Device, Gpu, HAS_GPUS, Stream, Workspace, gpu_of, upload};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
 use crate::point::{Coords, PerCoordinate, Typed, with_coordinate};
@@ -12,28 +12,16 @@ use crate::quadtree::gpu::out_of_core::OutOfCoreTree;
 use crate::quadtree::gpu::{self, GpuTree, streamed};
 use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
+use crate::query::on_device::BufferRef;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::MAX_LEVELS;
 use kauri_kernels::thread::coord::Coord;
-use std::marker::PhantomData;
-
-/// Inputs of at least this many bytes are copied to the device through page-locked memory of `STAGED_BYTES`: with 32 MiB of it, 80 MB took
-/// 12 ms more than without (`quadtree-gluck-h200`).
-const STAGED_FROM: u64 = 128 << 20;
-const STAGED_BYTES: u64 = 16 << 20;
 
 /// [`Backend`] for each type of coordinates.
 pub(crate) struct Trees;
 
 impl PerCoordinate for Trees {
     type Of<C: Coord> = Box<dyn Backend<C>>;
-}
-
-/// Coordinates in device memory, for each type of coordinates.
-pub(crate) struct BufferRef<'a>(PhantomData<&'a ()>);
-
-impl<'a> PerCoordinate for BufferRef<'a> {
-    type Of<C: Coord> = &'a Buffer<C>;
 }
 
 /// Builds the tree over validated coordinates on a device; out of core if the device lacks memory.
@@ -92,10 +80,7 @@ fn in_core<C: Coord>(
         return Ok(None);
     }
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-    let copied = stats.phase("copy to device", || match size_of_val(coords) as u64 {
-        STAGED_FROM.. => Staging::within(gpu, STAGED_BYTES)?.upload_slice(coords, dims, "points"),
-        _ => Buffer::from_slice(&stream, coords, "points"),
-    });
+    let copied = stats.phase("copy to device", || upload(&stream, coords, dims, "points"));
     let built = copied.and_then(|coords| {
         stats.phase("build", || {
             let tree =

@@ -3,13 +3,14 @@
 use crate::device::{Buffer, Device, Stream, Workspace};
 use crate::error::{Error, Result, check_count};
 use crate::point::{Dispatch, MAX_POINTS};
-use crate::quadtree::build::{self, BufferRef};
+use crate::quadtree::build;
 use crate::quadtree::device_leaves::DeviceLeaves;
 use crate::quadtree::dims::CartesianPoint;
 use crate::quadtree::options::QuadtreeOptions;
 use crate::quadtree::tree::CellTree;
 use crate::query::DeviceIndex;
 use crate::query::device_index::OnDevice;
+use crate::query::on_device::BufferRef;
 use crate::stats::Stats;
 
 impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {

@@ -14,13 +14,14 @@ use kauri_kernels::query::visit::Visits;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-type CoordOf<I> = <<I as SpatialIndex>::Point as Point>::Coord;
+type CoordOf<I> = <I as SpatialIndex>::StoredCoord;
 
-/// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`Quadtree`](crate::Quadtree),
-/// [`Octree`](crate::Octree). Results equal the results of the calls on slices.
+/// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
+/// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree). Results equal the results of the calls on slices.
 ///
-/// An index on the CPU returns [`Error::NotOnGpu`], and so does a quadtree that was built
-/// [out of core](crate::quadtree::OutOfCore). Import the trait to call its methods. [`DeviceQueries`] has an example.
+/// The coordinates of queries and boxes have the type that the index stores ([`SpatialIndex::StoredCoord`]). An index on the CPU returns
+/// [`Error::NotOnGpu`], and so do a quadtree that was built [out of core](crate::quadtree::OutOfCore) and a balanced tree that was built
+/// [over several GPUs](crate::BalancedKdTree::build_over). Import the trait to call its methods. [`DeviceQueries`] has an example.
 ///
 /// Range queries within a distance take the radius from the prepared options ([`QueryOptions::radius`], required), with the mask, the
 /// norm and the periods. Rows are in the order of the tree, even if the options are `sorted`.
@@ -33,8 +34,8 @@ pub trait DeviceIndex: SpatialIndex {
     #[doc(hidden)]
     fn on_device(&self) -> Result<OnDevice<'_, CoordOf<Self>>>;
 
-    /// Validates query options for this index, and copies their data to its device. The first call to a quadtree builds its buckets,
-    /// and waits for the device.
+    /// Validates query options for this index, and copies their data to its device. The first call to a quadtree or a balanced tree builds
+    /// its buckets, and waits for the device.
     ///
     /// # Errors
     /// The errors of [`SpatialIndex::nearest_with`] for options; [`Error::NotOnGpu`]; [`Error::OutOfMemory`]; errors of the driver.

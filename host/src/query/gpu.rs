@@ -155,7 +155,7 @@ impl<C: Coord> BucketIndex<C> {
     }
 
     /// Levels above the buckets.
-    fn levels(&self) -> u32 {
+    pub(crate) fn levels(&self) -> u32 {
         BucketLayout::new(self.ids.len() as u32, self.bucket_len).levels
     }
 

@@ -79,8 +79,8 @@ pub trait SpatialIndex: sealed::Sealed {
     /// The type of the points.
     type Point: Point;
 
-    /// The type of the coordinates that the index stores.
-    #[doc(hidden)]
+    /// The type of the coordinates that the index stores: that of the points ([`Point::Coord`]), but `f64` in a
+    /// [`BalancedKdTree`](crate::BalancedKdTree) over points of `i32`.
     type StoredCoord: Coord<Distance = DistanceOf<Self::Point>>;
 
     /// Converts the coordinates of points to the type that the index stores.

@@ -1,8 +1,8 @@
 //! Queries and results in device memory.
 
 use crate::device::{Buffer, Stream};
-use crate::error::Result;
-use crate::point::{DistanceOf, Point};
+use crate::error::{Result, check_count, check_len};
+use crate::point::{DistanceOf, MAX_POINTS, PerCoordinate, Point, dims};
 use crate::query::gpu::device_options::DeviceOptions;
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
@@ -45,9 +45,9 @@ pub enum DeviceQueries<'a, C> {
 /// [`QueryOptions`](crate::QueryOptions) that were validated for a tree and copied to its GPU: what
 /// [`prepare`](crate::query::DeviceIndex::prepare) returns. [`DeviceQueries`] has an example.
 ///
-/// Other trees refuse them with [`Error::OtherTree`](crate::Error::OtherTree). A k-d tree still accepts them after
-/// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on), which keeps the number of points; a quadtree refuses them after
-/// [`CellTree::rebuild_on`](crate::quadtree::CellTree::rebuild_on).
+/// Other trees refuse them with [`Error::OtherTree`](crate::Error::OtherTree). A k-d tree and a balanced tree still accept them after
+/// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on) and [`BalancedKdTree::rebuild_on`](crate::BalancedKdTree::rebuild_on), which keep the
+/// number of points; a quadtree refuses them after [`CellTree::rebuild_on`](crate::quadtree::CellTree::rebuild_on).
 pub struct PreparedQuery<P: Point> {
     pub(crate) options: DeviceOptions<DistanceOf<P>>,
     /// The identity of the index.
@@ -84,6 +84,21 @@ pub struct DeviceWithin<C> {
 pub fn num_found(stream: &Stream, offsets: &Buffer<u64>) -> Result<u64> {
     let end = offsets.len().max(1);
     Ok(offsets.part_to_vec(stream, end - 1..end)?[0])
+}
+
+/// Coordinates in device memory, for each type of coordinates.
+pub(crate) struct BufferRef<'a>(PhantomData<&'a ()>);
+
+impl<'a> PerCoordinate for BufferRef<'a> {
+    type Of<C: Coord> = &'a Buffer<C>;
+}
+
+/// Returns the number of points with these coordinates.
+pub(crate) fn num_points<P: Point>(coords: &Buffer<P::Coord>) -> Result<usize> {
+    let num_points = coords.len() / dims::<P>();
+    check_len("coordinates of the points", num_points * P::DIMS, coords.len())?;
+    check_count("points", num_points as u64, MAX_POINTS)?;
+    Ok(num_points)
 }
 
 /// A range query in device memory: a row of points for each query or box.

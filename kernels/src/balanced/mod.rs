@@ -13,6 +13,7 @@ pub mod paths;
 pub mod robinson;
 pub mod subtrees;
 pub mod verify;
+pub mod widen;
 
 use crate::query::left_balanced::{full_tree, num_levels};
 use crate::thread::coord::Float;

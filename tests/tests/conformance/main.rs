@@ -2,6 +2,7 @@
 
 mod balanced;
 mod balanced_multi_gpu;
+mod balanced_on_device;
 mod batches;
 mod boxes;
 mod boxes_top_k;

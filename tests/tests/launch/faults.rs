@@ -12,7 +12,7 @@ use kauri::primitives::radix_sort::{
 };
 use kauri::primitives::segmented_sort;
 use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions};
-use kauri::query::{Norm, PointMask, Queries, QueryOptions};
+use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::balanced;
 use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
@@ -115,6 +115,53 @@ fn balanced_survives<P: Point>(
     no_call_failed
 }
 
+/// Builds, queries and rebuilds a balanced tree on the caller's stream, with faults. After an error a rebuild without one makes the tree
+/// usable. Returns true if no call failed.
+fn balanced_on_device_survives<P: Point>(
+    gpu: &Gpu,
+    points: &[P],
+    algorithm: balanced::BuildAlgorithm,
+    plan: FaultPlan,
+) -> bool {
+    let options = BalancedOptions::default().algorithm(algorithm);
+    let faulty = gpu.with_faults(plan);
+    let run = || -> Result<Option<Error>> {
+        let (stream, mut workspace) = (Stream::new(&faulty)?, Workspace::new(&faulty));
+        let upload = |points: &[P]| Buffer::from_slice(&stream, &P::coordinates(points, "point")?, "points");
+        let (coords, all_equal) = (upload(points)?, upload(&vec![points[0]; points.len()])?);
+        let mut tree = BalancedKdTree::<P>::build_on(&stream, &mut workspace, &coords, &options)?;
+        let prepared = tree.prepare(&stream, &QueryOptions::default())?;
+        let mut ids = Buffer::uninitialized(&faulty, 2 * points.len(), "ids")?;
+        let mut dist2 = Buffer::uninitialized(&faulty, 2 * points.len(), "distances")?;
+        let own = DeviceQueries::SelfQuery { include_self: true };
+        let mut first_error = None;
+        for coords in [&all_equal, &coords, &coords] {
+            let rebuilt = tree.rebuild_on(&stream, &mut workspace, coords, &options);
+            // After an error there are no neighbors.
+            let found = tree.nearest_on(&stream, &mut workspace, own, 2, &prepared, &mut ids, &mut dist2);
+            first_error = first_error.or(rebuilt.and(found).err());
+        }
+        if !plan.repeat && first_error.is_some() {
+            // The call that fails is over.
+            tree.rebuild_on(&stream, &mut workspace, &coords, &options)?;
+            tree.nearest_on(&stream, &mut workspace, own, 2, &prepared, &mut ids, &mut dist2)?;
+        }
+        if !plan.repeat || first_error.is_none() {
+            let expected = BalancedKdTree::build(&Device::cpu(), points, &options)?;
+            let own = Queries::SelfQuery { include_self: true };
+            let near = expected.nearest_with(own, 2, &QueryOptions::default())?;
+            assert_eq!(ids.to_vec(&stream)?, near.ids(), "{plan:?}");
+            assert_eq!(tree.medians()?, expected.medians()?, "{plan:?}");
+            tree.verify()?;
+        }
+        Ok(first_error)
+    };
+    let error = run().unwrap_or_else(Some);
+    assert!(error.as_ref().is_none_or(is_expected), "{plan:?}: {error:?}");
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    error.is_none()
+}
+
 fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm) {
     each_call_fails(|plan| survives(gpu, points, algorithm, plan));
 }
@@ -191,12 +238,18 @@ fn every_call_of_a_balanced_tree_may_fail() {
     on_cuda(|gpu, _| {
         for algorithm in algorithms {
             each_call_fails(|plan| balanced_survives(gpu, &points(3000), algorithm, plan));
+            each_call_of_fails(&[FaultCall::Any], |plan| {
+                balanced_on_device_survives(gpu, &points(3000), algorithm, plan)
+            });
         }
     });
     let device = Device::sim(SimOptions::default()).unwrap();
     for algorithm in algorithms {
         let points = [[3.0f32], [1.0], [4.0], [1.0], [5.0]];
         each_call_fails(|plan| balanced_survives(device.gpu().unwrap(), &points, algorithm, plan));
+        each_call_of_fails(&[FaultCall::Any], |plan| {
+            balanced_on_device_survives(device.gpu().unwrap(), &points, algorithm, plan)
+        });
     }
 }
 

@@ -9,7 +9,7 @@ use kauri::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use kauri::primitives::top_k::Best;
 use kauri::primitives::{merge_sort, reduce, scan, select, top_k};
 use kauri::query::{DeviceIndex, DeviceQueries, PreparedQuery, QueryOptions};
-use kauri::{KdTree, KdTreeOptions};
+use kauri::{BalancedKdTree, BalancedOptions, KdTree, KdTreeOptions};
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
@@ -192,6 +192,56 @@ impl Capturable for NearestQueries {
     }
 }
 
+/// Nearest-neighbor queries to a balanced tree, and a copy of its nodes. A rebuild waits for the device.
+struct BalancedQueries {
+    queries: Buffer<f32>,
+    tree: BalancedKdTree<[f32; 3]>,
+    prepared: PreparedQuery<[f32; 3]>,
+    ids: Buffer<u32>,
+    dist2: Buffer<f32>,
+    medians: Buffer<u32>,
+    workspace: Workspace,
+}
+
+impl BalancedQueries {
+    fn new(gpu: &Gpu, stream: &Stream, n: usize) -> Self {
+        let [coords, queries] =
+            [1, 2].map(|seed| Buffer::from_slice(stream, &coordinates(n, seed), "points").unwrap());
+        let (mut workspace, options) = (Workspace::new(gpu), BalancedOptions::default());
+        let tree = BalancedKdTree::build_on(stream, &mut workspace, &coords, &options).unwrap();
+        let prepared = tree.prepare(stream, &QueryOptions::default()).unwrap();
+        let ids = Buffer::uninitialized(gpu, n * K, "ids").unwrap();
+        let dist2 = Buffer::uninitialized(gpu, n * K, "distances").unwrap();
+        let medians = Buffer::uninitialized(gpu, (1 << tree.num_levels()) - 1, "medians").unwrap();
+        Self { queries, tree, prepared, ids, dist2, medians, workspace }
+    }
+}
+
+impl Capturable for BalancedQueries {
+    fn run(&mut self, stream: &Stream) {
+        let Self { queries, tree, prepared, ids, dist2, medians, workspace } = self;
+        let queries = DeviceQueries::Coordinates(queries);
+        tree.nearest_on(stream, workspace, queries, K, prepared, ids, dist2).unwrap();
+        tree.medians_on(stream, medians).unwrap();
+    }
+
+    fn results(&self, stream: &Stream) -> Vec<u32> {
+        let dist2 = self.dist2.to_vec(stream).unwrap().into_iter().map(f32::to_bits);
+        let ids = [&self.ids, &self.medians].map(|ids| ids.to_vec(stream).unwrap());
+        ids.into_iter().flatten().chain(dist2).collect()
+    }
+
+    fn clear(&mut self, stream: &Stream) {
+        self.ids.fill_bytes(stream, 0).unwrap();
+        self.medians.fill_bytes(stream, 0).unwrap();
+        self.dist2.fill_bytes(stream, 0).unwrap();
+    }
+
+    fn replace_input(&mut self, stream: &Stream) {
+        self.queries.copy_from_slice(stream, &coordinates(self.tree.len(), 3)).unwrap();
+    }
+}
+
 /// A tree that is rebuilt, and its range queries.
 struct RangeQueries {
     coords: Buffer<f32>,
@@ -310,6 +360,11 @@ fn primitives_run_from_a_graph() {
 #[test]
 fn trees_are_built_and_queried_from_a_graph() {
     run_from_a_graph(&[500, 100_003], NearestQueries::new);
+}
+
+#[test]
+fn balanced_trees_are_queried_from_a_graph() {
+    run_from_a_graph(&[500, 100_003], BalancedQueries::new);
 }
 
 #[test]

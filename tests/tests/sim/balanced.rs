@@ -9,6 +9,7 @@ use kauri::{Point, SpatialIndex};
 use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::distinct::{Pieces, balanced_distinct_pieces};
 use kauri_kernels::balanced::verify::{balanced_verify, wrong};
+use kauri_kernels::balanced::widen::balanced_widen;
 use kauri_kernels::thread::carried::Source;
 use kauri_kernels::thread::order::Lookup;
 
@@ -55,6 +56,18 @@ fn trees_by_every_partitioner() {
             2 => same_as_on_the_cpu(&device, &points::<f32, 3>(4100, 1 << 20, |x| x as f32), 64),
             _ => same_as_on_the_cpu(&device, &points::<f32, 6>(4096, 4, |x| x as f32), 64),
         }
+    });
+}
+
+#[test]
+fn integers_are_widened() {
+    on_each_schedule(|_, stream| {
+        let integers: Vec<_> = [0, -1, i32::MIN, i32::MAX].into_iter().chain(-150..150).collect();
+        let (from, mut to) = (upload(stream, &integers), uninitialized::<f64>(stream, integers.len()));
+        let args = (from.slice(), to.slice_mut());
+        // SAFETY: the buffers live until the result has been copied.
+        unsafe { stream.launch_items::<balanced_widen<f64>>(integers.len() as u64, args) }.unwrap();
+        assert!(to.to_vec(stream).unwrap().into_iter().eq(integers.into_iter().map(f64::from)));
     });
 }
 

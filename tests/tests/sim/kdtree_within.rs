@@ -6,7 +6,10 @@ use crate::query::{
 use crate::{on_each_schedule, on_each_schedule_in_turn};
 use kauri::device::{Buffer, Gpu, Stream, Workspace};
 use kauri::query::{DeviceIndex, DeviceQueries, DeviceWithin, PointMask, Queries, QueryOptions, num_found};
-use kauri::{Device, Error, KdTree, KdTreeOptions, Octree, QuadtreeOptions, Result, SpatialIndex};
+use kauri::{
+    BalancedKdTree, BalancedOptions, Device, Error, KdTree, KdTreeOptions, Octree, QuadtreeOptions, Result,
+    SpatialIndex,
+};
 
 type Tree = KdTree<[f32; 3]>;
 
@@ -54,7 +57,7 @@ struct Case<'a, T> {
     expected: T,
 }
 
-impl<T: DeviceIndex<Point = [f32; 3]>> Case<'_, T> {
+impl<T: DeviceIndex<Point = [f32; 3], StoredCoord = f32>> Case<'_, T> {
     fn within(&mut self, query_set: Queries<'_, [f32; 3]>, options: &QueryOptions<[f32; 3]>) -> Result<()> {
         let Self { stream, workspace, tree, expected } = self;
         let radius = options.radius.unwrap();
@@ -122,7 +125,7 @@ impl<T: DeviceIndex<Point = [f32; 3]>> Case<'_, T> {
 /// Each schedule runs one kind of call.
 #[test]
 fn points_found_on_buffers() {
-    on_each_schedule_in_turn(15, |gpu, stream, turn| {
+    on_each_schedule_in_turn(20, |gpu, stream, turn| {
         run(gpu, stream, turn).unwrap_or_else(|e| panic!("{e}"));
     });
 }
@@ -135,6 +138,14 @@ fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
         let tree = Tree::build_on(stream, &mut workspace, &coords, &KdTreeOptions::default())?;
         let expected = Tree::build(&Device::cpu(), &points, &KdTreeOptions::default())?;
         run_case(Case { stream, workspace, tree, expected }, turn)
+    } else if turn < 15 {
+        // Many points are equal.
+        let points: Vec<_> = points.iter().map(|point| point.map(|x| x % 6.0)).collect();
+        let coords = Buffer::from_slice(stream, points.as_flattened(), "points")?;
+        let options = BalancedOptions::default();
+        let tree = BalancedKdTree::build_on(stream, &mut workspace, &coords, &options)?;
+        let expected = BalancedKdTree::build(&Device::cpu(), &points, &options)?;
+        run_case(Case { stream, workspace, tree, expected }, turn)
     } else {
         let tree = Octree::build_on(stream, &mut workspace, &coords, &QuadtreeOptions::default())?;
         let expected = Octree::build(&Device::cpu(), &points, &QuadtreeOptions::default())?;
@@ -142,7 +153,10 @@ fn run(gpu: &Gpu, stream: &Stream, turn: usize) -> Result<()> {
     }
 }
 
-fn run_case<T: DeviceIndex<Point = [f32; 3]>>(mut case: Case<'_, T>, turn: usize) -> Result<()> {
+fn run_case<T>(mut case: Case<'_, T>, turn: usize) -> Result<()>
+where
+    T: DeviceIndex<Point = [f32; 3], StoredCoord = f32>,
+{
     // Enough to be sorted.
     let queries = query::points::<f32, 3>(1030, 22, |x| x as f32);
     let mask = PointMask::from_fn(case.tree.num_points(), |id| id % 3 != 1)?;

@@ -61,6 +61,7 @@ const MULTI_GPU: Kernel =
     Kernel { file: "kernels/src/balanced/multi_gpu.rs", tests: &["balanced_multi_gpu::"] };
 const TIES: Kernel = Kernel { file: "kernels/src/balanced/coordinate_sort.rs", tests: &["balanced::"] };
 const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", tests: &["balanced"] };
+const WIDEN: Kernel = Kernel { file: "kernels/src/balanced/widen.rs", tests: &["balanced::"] };
 const VERIFY_BALANCED: Kernel = Kernel { file: "kernels/src/balanced/verify.rs", tests: &["balanced::"] };
 const TRAVERSAL: Kernel = Kernel { file: "kernels/src/query/traversal.rs", tests: &["query::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/query/nearest/list.rs", tests: &["query::"] };
@@ -637,6 +638,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: IN_ORDER,
         from: "offset == bucket_len - 1",
         to: "offset == bucket_len",
+    },
+    Mutant {
+        what: "balanced widen: signs are lost",
+        kernel: WIDEN,
+        from: "integers.load(i).to_f64()",
+        to: "integers.load(i).to_f64().abs()",
     },
     Mutant {
         what: "balanced in order: axes are not rotated back",

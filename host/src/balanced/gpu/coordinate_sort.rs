@@ -20,12 +20,24 @@ pub(crate) struct CoordinateSort<C: Float> {
     pub(crate) keys: [Region<C::Key>; 2],
     /// Flags that the tie kernel sets.
     flags: Region<u32>,
+    /// The lowest bit of the keys that the sort compares.
+    begin_bit: u32,
 }
+
+/// The lowest bit to compare in the keys of integers of 32 bits as `f64`. The fraction of such a float ends in at least 22 zeros, so the bits
+/// below are equal in all keys of one sign. The number of digits above is even.
+const BEGIN_BIT_OF_INTEGERS: u32 = 16;
 
 impl<C: Float> CoordinateSort<C> {
     pub(crate) fn plan(layout: &mut Layout, len: usize) -> Self {
         let [sort] = RadixSort::plan(layout, len, [Shape::of::<C::Key, u32>(len)]);
-        Self { sort, keys: [layout.reserve(len), layout.reserve(len)], flags: layout.reserve(flags::WORDS) }
+        let (keys, flags) = ([layout.reserve(len), layout.reserve(len)], layout.reserve(flags::WORDS));
+        Self { sort, keys, flags, begin_bit: 0 }
+    }
+
+    /// Makes the sort one of integers of 32 bits as `f64`.
+    pub(crate) fn of_integers(self) -> Self {
+        Self { begin_bit: BEGIN_BIT_OF_INTEGERS, ..self }
     }
 
     /// Sorts an array by one coordinate, stably. Without an array it sorts all ids. The array may be the first buffer itself. Returns the
@@ -96,7 +108,7 @@ impl<C: Float> CoordinateSort<C> {
     ) -> Result<SliceMut<'a, C::Key>> {
         let [keys, other_keys] = self.key_buffers(context, to.len());
         let buffers = [Pairs { keys: other_keys, values: other }, Pairs { keys, values: to }];
-        let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
+        let by = SortBy { begin_bit: self.begin_bit, ..SortBy::low_bits(8 * size_of::<C::Key>() as u32) };
         // SAFETY: the arrays of a plan do not overlap. The first pass reads the source before a later one overwrites it. The number of
         // passes is even, so the result is in `keys` and `to`.
         unsafe { self.sort.run(context.temp, by, source, buffers)? };
@@ -135,5 +147,21 @@ impl<C: Float> CoordinateSort<C> {
         (0..context.dims - 1).rev().try_fold(last, |_, axis| {
             self.by_coordinate(context, axis, Some(buffers[0].read_only()), buffers)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kauri_kernels::thread::coord::Coord;
+
+    #[test]
+    fn low_bits_of_integer_keys_follow_from_the_sign() {
+        let ends = (0..32).flat_map(|bit| [1 << bit, i32::MAX >> bit, !(1 << bit), i32::MIN >> bit]);
+        for integer in ends.chain(-1000..1000) {
+            let low_bits = integer.widen().key() & ((1 << BEGIN_BIT_OF_INTEGERS) - 1);
+            let expected = if integer < 0 { (1 << BEGIN_BIT_OF_INTEGERS) - 1 } else { 0 };
+            assert_eq!(low_bits, expected, "{integer}");
+        }
     }
 }

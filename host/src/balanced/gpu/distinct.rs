@@ -6,7 +6,7 @@ use kauri_kernels::primitives::select_two_pass::CloseGaps;
 use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::plan::BuildContext;
-use crate::device::{Buffer, Layout, Region};
+use crate::device::{Layout, Region};
 use crate::error::{Error, Result};
 use crate::primitives::pairs::Source;
 
@@ -18,41 +18,43 @@ pub(crate) struct Distinct {
     pub(crate) compacted: Region<u32>,
     /// The number of points that each warp keeps.
     counts: Region<u64>,
+    /// The number of kept points, and the first position that is not sorted.
+    found: Region<u64>,
 }
 
 impl Distinct {
     /// Plans for `len` points and at most `warps` warps.
     pub(crate) fn plan(layout: &mut Layout, len: usize, warps: u32) -> Self {
         let piece = len.div_ceil(warps as usize).next_multiple_of(32).max(32);
-        Self { piece, compacted: layout.reserve(len), counts: layout.reserve(len.div_ceil(piece)) }
+        let (compacted, counts) = (layout.reserve(len), layout.reserve(len.div_ceil(piece)));
+        Self { piece, compacted, counts, found: layout.reserve(2) }
     }
 
-    /// Keeps the first of equal points of an array that is sorted by the super key of an axis. Returns the number of kept points. `words`
-    /// has two items.
+    /// Keeps the first of equal points of an array that is sorted by the super key of an axis. Returns the number of kept points.
     pub(crate) fn run<C: Float>(
         &self,
         context: BuildContext<'_, C>,
         axis: usize,
         sorted: Source<'_, C, u32>,
         to: SliceMut<'_, u32>,
-        words: &mut Buffer<u64>,
     ) -> Result<usize> {
         let BuildContext { temp, .. } = context;
         let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
         let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
-        words.fill_bytes(&temp.stream, 0xff)?;
-        // SAFETY: the arrays of a plan do not overlap, there is one warp per piece, and `words` has two items.
-        unsafe {
-            let all = words.slice_mut();
-            let (count, failed) = (all.part(0, 1), all.part(1, 1));
+        let found = temp.view(self.found);
+        // SAFETY: the arrays of a plan do not overlap, there is one warp per piece, and `found` has two items.
+        let found: Vec<u64> = unsafe {
+            temp.stream.fill_bytes(found, 0xff)?;
+            let (count, failed) = (found.part(0, 1), found.part(1, 1));
             let points = context.points(axis);
             let pieces = Pieces { sorted, points, compacted, counts, failed, piece };
             temp.stream.launch_items::<balanced_distinct_pieces<C>>(threads, (pieces,))?;
             let (compacted, counts) = (compacted.read_only(), counts.read_only());
             let gaps = CloseGaps { compacted, counts, kept: to, count, piece };
             temp.stream.launch_items::<balanced_distinct_close_gaps>(threads, (gaps,))?;
-        }
-        match words.to_vec(&temp.stream)?[..] {
+            temp.stream.read(found.read_only())?
+        };
+        match found[..] {
             [count, u64::MAX] => Ok(count as usize),
             ref found => {
                 let what = format!("the sort on axis {axis} left a point behind the next one");

@@ -12,12 +12,11 @@ use kauri_kernels::policy::{RENUMBER_MAX_RUN, RENUMBER_MIN_POINTS};
 use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::coordinate_sort::CoordinateSort;
-use crate::balanced::gpu::plan::{BuildContext, BuildPlan};
+use crate::balanced::gpu::plan::{BuildContext, BuildPlan, Phases};
 use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Layout, Region};
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
-use crate::stats::Stats;
 
 /// Scratch memory of a build.
 pub(crate) struct Paths<C: Float> {
@@ -63,6 +62,7 @@ struct Points<'a> {
 impl<C: Float> Paths<C> {
     pub(crate) fn plan(layout: &mut Layout, n: usize, dims: usize, options: &BalancedOptions) -> Self {
         let sort = CoordinateSort::plan(layout, n);
+        let sort = if options.are_integers { sort.of_integers() } else { sort };
         let renumbers = options.renumber || n >= RENUMBER_MIN_POINTS;
         let fits = |level: &u32| longest_run(n, *level) <= RENUMBER_MAX_RUN;
         let renumber_level = (1..32).find(fits).filter(|_| renumbers);
@@ -150,13 +150,18 @@ impl<C: Float> Paths<C> {
 }
 
 impl<C: Float> BuildPlan<C> for Paths<C> {
-    fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
+    fn sort(
+        &self,
+        context: BuildContext<'_, C>,
+        representatives: &mut Buffer<u32>,
+        phases: &mut Phases<'_>,
+    ) -> Result<usize> {
         let BuildContext { temp, coords, dims } = context;
         let n = self.num_points;
         let points = Points { ids: temp.view(self.ids[0]), paths: temp.view(self.paths[0]) };
         let buffers = [self.array(context, 0, n), self.array(context, dims, n)];
-        let (keys, may_be_equal) = stats.phase("sort", || self.sort.by_super_key(context, buffers))?;
-        let (num_nodes, representatives) = stats.phase("dedupe", || {
+        let (keys, may_be_equal) = phases.run("sort", || self.sort.by_super_key(context, buffers))?;
+        let num_nodes = phases.run("dedupe", || {
             let all = self.array(context, 0, n);
             let num_equal =
                 if may_be_equal { self.find_equal(context, keys.read_only(), points.paths)? } else { 0 };
@@ -164,16 +169,17 @@ impl<C: Float> BuildPlan<C> for Paths<C> {
             if num_equal == 0 {
                 // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
                 unsafe { temp.stream.copy(points.ids, all.read_only())? };
-                return Ok((n, None));
+                return Ok(n);
             }
             let (from, to) = (all.read_only(), points.ids);
             let pass = Pass { from, to, level: 0, pending: 0, medians: empty_view() };
             self.pass(context, num_nodes, points, pass)?;
             // SAFETY: `num_nodes` is at most the number of points.
             let kept = unsafe { points.ids.part(0, num_nodes) };
-            Ok((num_nodes, Some(context.representatives(all.read_only(), kept.read_only())?)))
+            context.write_representatives(all.read_only(), kept.read_only(), representatives)?;
+            Ok(num_nodes)
         })?;
-        stats.phase("sort", || {
+        phases.run("sort", || {
             // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
             unsafe {
                 let ids = points.ids.part(0, num_nodes).read_only();
@@ -186,9 +192,8 @@ impl<C: Float> BuildPlan<C> for Paths<C> {
                 let from = (axis + 1 < dims).then_some(axis + 1);
                 self.sort_axis(context, from, axis, num_nodes)?;
             }
-            temp.stream.synchronize()
-        })?;
-        Ok((num_nodes, representatives))
+            Ok(num_nodes)
+        })
     }
 
     fn partition(

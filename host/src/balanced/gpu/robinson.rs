@@ -13,13 +13,12 @@ use kauri_kernels::policy::BALANCED_WARPS;
 use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::gpu::distinct::Distinct;
-use crate::balanced::gpu::plan::{BuildContext, BuildPlan};
+use crate::balanced::gpu::plan::{BuildContext, BuildPlan, Phases};
 use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Layout, Region};
 use crate::error::{Error, Result};
 use crate::primitives::pairs::{Pairs, Source, empty_view};
 use crate::primitives::sort_points::SortPoints;
-use crate::stats::Stats;
 
 /// Maximum length of a run that shares a warp with other runs.
 const MAX_SMALL_RUN: u32 = 16;
@@ -66,20 +65,19 @@ impl<C: Float> Robinson<C> {
 }
 
 impl<C: Float> BuildPlan<C> for Robinson<C> {
-    fn sort(&self, context: BuildContext<'_, C>, stats: &mut Stats) -> Result<(usize, Option<Buffer<u32>>)> {
+    fn sort(
+        &self,
+        context: BuildContext<'_, C>,
+        representatives: &mut Buffer<u32>,
+        phases: &mut Phases<'_>,
+    ) -> Result<usize> {
         let BuildContext { temp, coords, dims } = context;
         let n = coords.len() / dims;
-        let (mut num_nodes, mut representatives) = (n, None);
-        let mut words = Buffer::uninitialized(temp.stream.gpu(), 2, "numbers of distinct points")?;
+        let mut num_nodes = n;
         for axis in 0..dims {
-            let sorted = stats.phase("sort", || {
-                let sorted = self.sort_axis(context, axis)?;
-                temp.stream.synchronize()?;
-                Ok(sorted)
-            })?;
-            stats.phase("dedupe", || {
-                let found =
-                    self.distinct.run(context, axis, sorted, temp.view(self.arrays[axis]), &mut words)?;
+            let sorted = phases.run("sort", || self.sort_axis(context, axis))?;
+            phases.run("dedupe", || {
+                let found = self.distinct.run(context, axis, sorted, temp.view(self.arrays[axis]))?;
                 if axis > 0 && found != num_nodes {
                     let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
                     return Err(Error::corrupt(0, what));
@@ -88,13 +86,12 @@ impl<C: Float> BuildPlan<C> for Robinson<C> {
                 if axis == 0 && num_nodes < n {
                     // SAFETY: the number of kept points is at most `n`.
                     let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
-                    representatives = Some(context.representatives(sorted.values, kept.read_only())?);
-                    temp.stream.synchronize()?;
+                    context.write_representatives(sorted.values, kept.read_only(), representatives)?;
                 }
                 Ok(())
             })?;
         }
-        Ok((num_nodes, representatives))
+        Ok(num_nodes)
     }
 
     fn writes_children(&self) -> bool {

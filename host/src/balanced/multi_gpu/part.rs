@@ -286,7 +286,7 @@ impl<C: Float> Part<C> {
         self.spare = None;
         let none = Points::uninitialized(self.stream.gpu(), 0, self.dims)?;
         let (coords, ids) = std::mem::replace(&mut self.points, none).into_buffers();
-        let tree = GpuTree::build_on(&self.stream, &mut self.workspace, coords, self.dims, options, stats)?;
+        let tree = GpuTree::build_over(&self.stream, &mut self.workspace, coords, self.dims, options, stats)?;
         self.temp_bytes = self.temp_bytes.max(self.workspace.bytes());
         Ok((tree, ids))
     }
@@ -309,13 +309,15 @@ impl<C: Float> BuildContext<'_, C> {
         to: Output<C>,
     ) -> Result<(Points<C>, Vec<RemovedPoint>)> {
         let (stream, n) = (&self.temp.stream, sorted.values.len());
-        let mut words = Buffer::uninitialized(stream.gpu(), 2, "numbers of distinct points")?;
-        let num_kept = distinct.run(self, 0, sorted, scratch, &mut words)?;
+        let num_kept = distinct.run(self, 0, sorted, scratch)?;
         // SAFETY: the number of kept points is at most `n`.
         let kept = unsafe { scratch.part(0, num_kept) }.read_only();
         let mut removed = memory::vec_with_capacity(n - num_kept, "points removed")?;
         if num_kept < n {
-            let representatives = self.representatives(sorted.values, kept)?.to_vec(stream)?;
+            let mut representatives =
+                Buffer::uninitialized(stream.gpu(), n, "representatives of the points")?;
+            self.write_representatives(sorted.values, kept, &mut representatives)?;
+            let representatives = representatives.to_vec(stream)?;
             // SAFETY: the last step is complete.
             let ids = unsafe { stream.read(ids)? };
             let pairs = representatives.iter().enumerate().filter(|&(i, &kept)| i != kept as usize);

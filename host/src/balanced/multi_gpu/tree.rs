@@ -79,7 +79,7 @@ impl<C: Float> Subtree<C> {
     /// Builds the index that answers queries, with the ids of the whole tree.
     fn index(&self, dims: usize) -> Result<BucketIndex<C>> {
         let first_axis = self.level as usize % dims;
-        bucket_index(self.ids.gpu(), self.tree.view(), first_axis, self.ids.slice(), None)
+        bucket_index(&Stream::new(self.ids.gpu())?, self.tree.view(), first_axis, self.ids.slice(), None)
     }
 
     /// Returns the index in the medians of the whole tree of an index in the medians of this subtree.
