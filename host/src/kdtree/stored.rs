@@ -100,5 +100,5 @@ fn load(
 files_of_index! {
     KdTree<P: Point>;
     checks: "and that axes are there. [`verify`](Self::verify) checks the order of points too.";
-    memory: "1 bit a point. On the CPU the tree takes the memory of the file again, because it orders the points anew, and does not keep the file.";
+    memory: "1 bit a point. On the CPU a k-d tree orders the points anew: it takes the memory of the file again, and does not keep the file.";
 }
