@@ -29,7 +29,7 @@ fn main() -> Result<()> {
     let loaded = timed("loaded", || Tree::load(&device, &path))?;
     assert!(loaded.nearest(&queries, 8)?.ids() == near.ids());
 
-    // On the CPU the nodes stay in the pages of the file, whichever device it was saved from.
+    // The bytes of a mapped file are in memory only while the tree is made, whichever device it was saved from.
     // SAFETY: nobody changes the file while the tree is there; `save` would put another in its place.
     let mapped = timed("mapped", || unsafe { Tree::map(&Device::cpu(), &path) })?;
     assert!(mapped.nearest(&queries, 8)?.dist2() == near.dist2());

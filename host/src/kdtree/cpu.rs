@@ -9,11 +9,14 @@ use crate::kdtree::backend::Backend;
 #[cfg(feature = "io")]
 use crate::kdtree::backend::Sections;
 use crate::kdtree::options::SplitRule;
-use crate::memory;
+#[cfg(feature = "io")]
+use crate::kdtree::stored::FileNodes;
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;
-use crate::query::cpu::{CpuIndex, points};
+use crate::query::cpu::{CpuIndex, LevelOrder, points};
 use crate::stats::Stats;
+#[cfg(feature = "io")]
+use kauri_kernels::query::axes::AxisCycle;
 use kauri_kernels::thread::coord::Coord;
 #[cfg(feature = "io")]
 use varying::varying_axes;
@@ -29,13 +32,14 @@ pub(crate) fn build<C: Coord>(
     with_dims!(dims, D => build::build(points::<C, D>(coords), rule, stats))
 }
 
-/// Finds the axes that levels split on, for the nodes of a file.
+/// Makes the index of the nodes of a file.
 #[cfg(feature = "io")]
-pub(crate) fn with_cycle<C: Coord>(mut index: CpuIndex<C>) -> CpuIndex<C> {
-    if index.axes.is_empty() {
-        index.cycle = with_dims!(index.dims, D => varying_axes(points::<C, D>(&index.coords)));
-    }
-    index
+pub(crate) fn of_nodes<C: Coord>(nodes: FileNodes<C>) -> Result<CpuIndex<C>> {
+    with_dims!(nodes.dims, D => {
+        let points = points::<C, D>(&nodes.coords);
+        let cycle = if nodes.axes.is_empty() { varying_axes(points) } else { AxisCycle::all(D as u32) };
+        CpuIndex::new(points.len(), nodes.axes, cycle, None, |node, _| (points[node], nodes.ids[node]))
+    })
 }
 
 impl<C: Coord> Backend<C> for CpuIndex<C> {
@@ -44,21 +48,32 @@ impl<C: Coord> Backend<C> for CpuIndex<C> {
     }
 
     fn verify(&self) -> Result<()> {
-        with_dims!(self.dims, D => verify::verify(self.nodes::<D>()))
+        with_dims!(self.dims, D => {
+            let LevelOrder { points, ids } = self.level_order::<D>()?;
+            verify::verify(verify::Nodes { points: &points, ids: &ids, axes: &self.axes, cycle: self.cycle })
+        })
     }
 
     fn node_ids(&self) -> Result<Vec<u32>> {
-        memory::copy(&self.ids, "ids of the nodes")
+        self.ids_in_level_order()
     }
 
     #[cfg(feature = "io")]
     fn sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()> {
-        write(Sections { coords: &self.coords, ids: &self.ids, axes: &self.axes })
+        with_dims!(self.dims, D => {
+            let LevelOrder { points, ids } = self.level_order::<D>()?;
+            write(Sections { coords: points.as_flattened(), ids: &ids, axes: &self.axes })
+        })
     }
 
     fn num_points(&self) -> usize {
-        self.ids.len()
+        self.num_points()
     }
+}
+
+/// Returns the bytes of a tree, without axes.
+pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
+    with_dims!(dims, D => CpuIndex::<C>::bytes::<D>(num_points)) as u64
 }
 
 /// Returns the temporary bytes of a build.

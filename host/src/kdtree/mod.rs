@@ -152,7 +152,7 @@ impl<P: Point> KdTree<P> {
         };
         let tree_bytes = options.split.num_stored_axes(num_points) as u64
             + match gpu_of!(device) {
-                None => coords_bytes + (num_points * size_of::<u32>()) as u64,
+                None => cpu::tree_bytes::<P::Coord>(num_points, P::DIMS),
                 Some(_) => gpu::tree_bytes::<P::Coord>(num_points, P::DIMS, options.split),
             };
         MemoryPlan { tree_bytes, temp_bytes: converted_bytes + build_bytes }

@@ -7,13 +7,22 @@ use crate::error::Result;
 use crate::kdtree::backend::Sections;
 use crate::kdtree::gpu::GpuTree;
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu};
+use crate::memory::Items;
 use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
-use crate::query::cpu::CpuIndex;
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
 
-impl<C: Coord> CpuIndex<C> {
+/// The nodes of a file, in level order.
+pub(crate) struct FileNodes<C> {
+    pub(crate) dims: usize,
+    pub(crate) coords: Items<C>,
+    pub(crate) ids: Items<u32>,
+    /// The split axes of the inner nodes; empty if levels split on axes in turn.
+    pub(crate) axes: Items<u8>,
+}
+
+impl<C: Coord> FileNodes<C> {
     /// Reads the nodes of a file, and checks that each id occurs once, coordinates are within their limits, and axes exist.
     fn of_file(mut file: IndexFile, dims: usize) -> Result<Self> {
         let num_points = file.num_points()?;
@@ -30,7 +39,7 @@ impl<C: Coord> CpuIndex<C> {
             let what = format!("axis {}, but there are {dims}", axes.items[node]);
             return Err(axes.corrupt(node, what));
         }
-        Ok(Self::new(dims, coords.items, node_ids.items, axes.items, None))
+        Ok(Self { dims, coords: coords.items, ids: node_ids.items, axes: axes.items })
     }
 }
 
@@ -80,9 +89,9 @@ fn load(
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coordinate, C, () => {
-        let nodes = stats.phase("check", || CpuIndex::<C>::of_file(file, dims))?;
+        let nodes = stats.phase("check", || FileNodes::<C>::of_file(file, dims))?;
         match gpu_of!(device) {
-            None => Storage::Cpu(Box::new(cpu::with_cycle(nodes))),
+            None => Storage::Cpu(Box::new(stats.phase("order", || cpu::of_nodes(nodes))?)),
             Some(gpu) => Storage::Gpu(Box::new(GpuTree::from_nodes(gpu, &nodes, stats)?)),
         }
     }))
@@ -91,5 +100,5 @@ fn load(
 files_of_index! {
     KdTree<P: Point>;
     checks: "and that axes are there. [`verify`](Self::verify) checks the order of points too.";
-    memory: "1 bit a point.";
+    memory: "1 bit a point. On the CPU a k-d tree orders the points anew: it takes the memory of the file again, and does not keep the file.";
 }

@@ -1,6 +1,5 @@
-//! Queries on the CPU, to any tree that implements `Traversable`, and [`CpuIndex`], the index of k-d trees and balanced trees: nodes of a
-//! complete k-d tree in level order, and boxes of its large subtrees. Quadtrees implement `Traversable` for their cells, in
-//! `quadtree/host/traversal.rs`. Queries are compiled once per number of dimensions.
+//! Queries on the CPU, to any tree that implements `Traversable`, and [`CpuIndex`], the index of k-d trees and balanced trees.
+//! Quadtrees implement `Traversable` for their cells, in `quadtree/host/traversal.rs`. Queries are compiled once per number of dimensions.
 //!
 //! - `backend`: the query backend of every tree; its methods call `nearest` and `within`.
 //! - `nearest`: the k nearest points; `best` keeps them.
@@ -8,11 +7,13 @@
 //! - `traversal`: the trait `Traversable`, and the traversal of nodes; `rules` has the rules of distances.
 //! - `queries`: the queries of a call.
 //! - `order`: processes queries by start bucket.
-//! - `boxes`: the boxes of large subtrees.
+//! - `buckets`: the positions of points in the index.
+//! - `boxes`: the boxes of subtrees.
 
 pub(crate) mod backend;
 pub(crate) mod best;
 pub(crate) mod boxes;
+pub(crate) mod buckets;
 mod nearest;
 mod order;
 pub(crate) mod queries;
@@ -21,74 +22,158 @@ pub(crate) mod traversal;
 pub(crate) mod within;
 
 use crate::error::Result;
-use crate::memory::{self, Items};
-use crate::once::Once;
+use crate::memory::{self, Items, Parts};
+use crate::parallel::{self, TASK_ITEMS};
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;
-use crate::query::ids::rows_by_id;
 use backend::{CpuTree, TreeOf};
-use boxes::{Boxes, BoxesOf};
+use boxes::{Boxes, Found};
+use buckets::Buckets;
 use kauri_kernels::query::axes::AxisCycle;
+use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
 pub(crate) use queries::Corners;
 use std::borrow::Cow;
 use std::sync::Arc;
 use traversal::Nodes;
 
-/// The nodes of a k-d tree in host memory, in the order of its file: the coordinates of node `s` at `s * dims`, its id at `s`.
+/// The points that one task of a scan computes distances of together.
+pub(crate) const LANES: usize = 8;
+/// Number of buckets of a task that fills an index.
+const TASK_BUCKETS: usize = 64;
+
+/// A left-balanced k-d tree in host memory, in the order of [`Buckets`].
 pub(crate) struct CpuIndex<C> {
     pub(crate) dims: usize,
-    pub(crate) coords: Items<C>,
-    pub(crate) ids: Items<u32>,
-    /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
+    buckets: Buckets,
+    /// The points of top nodes, one after another. Then the coordinates of each bucket, axis after axis; and [`LANES`] more at the end, so
+    /// that a scan may load that many from any point on.
+    coords: Vec<C>,
+    ids: Vec<u32>,
+    /// The axes of nodes that have children, in level order; empty if levels split on the axes of `cycle` in turn.
     pub(crate) axes: Items<u8>,
     pub(crate) cycle: AxisCycle,
     /// The coordinates of all input points by id, for a balanced tree: it may lack some of them, and its last level may have nodes
     /// without a point.
     input_coords: Option<Arc<Items<C>>>,
     corners: Corners<C>,
-    /// Built by the first query.
-    boxes: Once<Boxes<C>>,
+    boxes: Boxes<C>,
+}
+
+/// The points of a tree and their ids in level order.
+pub(crate) struct LevelOrder<C, const D: usize> {
+    pub(crate) points: Vec<[C; D]>,
+    pub(crate) ids: Vec<u32>,
 }
 
 impl<C: Coord> CpuIndex<C> {
-    /// Makes the index of nodes in level order.
-    pub(crate) fn new(
-        dims: usize,
-        coords: Items<C>,
-        ids: Items<u32>,
+    /// Makes the index of `num_points` nodes. `point` returns the point of a node, and its id, for the node's number in level order and for
+    /// its rank in in-order sequence.
+    pub(crate) fn new<const D: usize>(
+        num_points: usize,
         axes: Items<u8>,
+        cycle: AxisCycle,
         input_coords: Option<Arc<Items<C>>>,
-    ) -> Self {
-        let (cycle, corners, boxes) = (AxisCycle::all(dims as u32), Corners::new(), Once::new());
-        Self { dims, coords, ids, axes, cycle, input_coords, corners, boxes }
+        point: impl Fn(usize, usize) -> ([C; D], u32) + Sync,
+    ) -> Result<Self> {
+        let buckets = Buckets::new(num_points);
+        let mut coords = memory::vec_with_capacity(num_points * D + LANES, "nodes of the tree")?;
+        let mut ids = memory::vec_with_capacity(num_points, "ids of the nodes")?;
+        let mut boxes = memory::filled(buckets.num_top() + buckets.num(), Found::NONE, "boxes of subtrees")?;
+        let bucket_boxes = &mut boxes[buckets.num_top()..];
+        let coord_slots = Parts::new(&mut coords.spare_capacity_mut()[..num_points * D]);
+        let id_slots = Parts::new(&mut ids.spare_capacity_mut()[..num_points]);
+        parallel::for_chunks(bucket_boxes, TASK_BUCKETS, |chunk, boxes| {
+            for (bucket, found) in (chunk * TASK_BUCKETS..).zip(boxes) {
+                let slots = buckets.slots(bucket);
+                let len = slots.len();
+                // SAFETY: buckets do not overlap.
+                let coords = unsafe { coord_slots.part(slots.start * D..slots.end * D) };
+                // SAFETY: as above.
+                let ids = unsafe { id_slots.part(slots) };
+                for (i, (node, rank)) in buckets.nodes(bucket).enumerate() {
+                    let (point, id) = point(node, rank);
+                    for axis in 0..D {
+                        coords[axis * len + i].write(point[axis]);
+                    }
+                    ids[i].write(id);
+                    found.add(point, id);
+                }
+            }
+        });
+        for node in (0..buckets.num_top()).rev() {
+            let (point, id) = point(node, in_order_rank(node as u32, num_points as u32) as usize);
+            boxes[node] = boxes[2 * node + 1].with(boxes[2 * node + 2]);
+            boxes[node].add(point, id);
+            // SAFETY: the slots of the top nodes are before those of the buckets, and each is written once.
+            unsafe { coord_slots.part(node * D..(node + 1) * D).write_copy_of_slice(&point) };
+            // SAFETY: as above.
+            unsafe { id_slots.write(node, id) };
+        }
+        // SAFETY: the loops above have written the coordinates and the id of each slot.
+        unsafe {
+            coords.set_len(num_points * D);
+            ids.set_len(num_points);
+        }
+        coords.resize(num_points * D + LANES, C::ZERO);
+        let (corners, boxes) = (Corners::new(), Boxes::new(&boxes[..buckets.num_boxes()])?);
+        Ok(Self { dims: D, buckets, coords, ids, axes, cycle, input_coords, corners, boxes })
+    }
+
+    /// Returns the bytes of the index of a k-d tree, without axes.
+    pub(crate) fn bytes<const D: usize>(num_points: usize) -> usize {
+        let box_bytes = Buckets::new(num_points).num_boxes() * Boxes::<C>::bytes_each::<D>();
+        num_points * (size_of::<[C; D]>() + size_of::<u32>()) + LANES * size_of::<C>() + box_bytes
+    }
+
+    pub(crate) fn num_points(&self) -> usize {
+        self.ids.len()
     }
 
     pub(crate) fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
-        let has_gaps = self.input_coords.is_some();
-        let points = points::<C, D>(&self.coords);
-        let (axes, cycle) = (&*self.axes, self.cycle);
-        Nodes { points, ids: &self.ids, axes, cycle, has_gaps, boxes: BoxesOf::NONE }
+        let (top, coords) = self.coords.split_at(self.buckets.num_top() * D);
+        Nodes {
+            buckets: self.buckets,
+            top: points(top),
+            coords,
+            ids: &self.ids,
+            axes: &self.axes,
+            cycle: self.cycle,
+            has_all: self.input_coords.is_none(),
+            boxes: self.boxes.view(),
+        }
     }
 
-    /// Returns the nodes with boxes, which the first call builds.
-    pub(crate) fn traversable<const D: usize>(&self) -> Result<Nodes<'_, C, D>> {
-        let nodes = self.nodes::<D>();
-        let boxes = self.boxes.get_or_try_init(|| Boxes::new(nodes))?;
-        Ok(Nodes { boxes: boxes.view(), ..nodes })
+    /// Returns the point of a slot of a bucket, or of a top node.
+    fn point<const D: usize>(&self, bucket: Option<usize>, slot: usize) -> [C; D] {
+        let (start, len) = match bucket {
+            None => (slot, 1),
+            Some(bucket) => (self.buckets.slots(bucket).start, self.buckets.slots(bucket).len()),
+        };
+        std::array::from_fn(|axis| self.coords[start * D + axis * len + slot - start])
     }
 
-    /// Returns the nodes with boxes if a query has built them.
-    pub(crate) fn built<const D: usize>(&self) -> Option<Nodes<'_, C, D>> {
-        Some(Nodes { boxes: self.boxes.get()?.view(), ..self.nodes() })
+    /// Copies the points and the ids in level order.
+    pub(crate) fn level_order<const D: usize>(&self) -> Result<LevelOrder<C, D>> {
+        let point = |node| {
+            let (bucket, slot) = self.buckets.find(node);
+            self.point::<D>(bucket, slot)
+        };
+        let points = parallel::collect(self.num_points(), TASK_ITEMS, "points in level order", point)?;
+        Ok(LevelOrder { points, ids: self.ids_in_level_order()? })
     }
 
-    /// Renumbers the points by `ids`, which are ascending, and builds the boxes.
-    pub(crate) fn with_ids(mut self, ids: &[u32]) -> Result<Self> {
-        let renumbered = self.ids.iter().map(|&id| ids[id as usize]);
-        self.ids = memory::collect(renumbered, "ids of the nodes")?.into();
-        with_dims!(self.dims, D => self.traversable::<D>().map(drop))?;
-        Ok(self)
+    /// Copies the ids in level order.
+    pub(crate) fn ids_in_level_order(&self) -> Result<Vec<u32>> {
+        let id = |node| self.ids[self.buckets.find(node).1];
+        parallel::collect(self.num_points(), TASK_ITEMS, "ids of the nodes", id)
+    }
+
+    /// Renumbers the points by `ids`, which are ascending.
+    pub(crate) fn with_ids(mut self, ids: &[u32]) -> Self {
+        self.ids.iter_mut().for_each(|id| *id = ids[*id as usize]);
+        self.boxes.renumber(ids);
+        self
     }
 }
 
@@ -96,15 +181,24 @@ impl<C: Coord> CpuTree for CpuIndex<C> {
     type Coord = C;
 
     fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
-        Ok(match &self.input_coords {
-            Some(coords) => Cow::Borrowed(coords),
-            None => rows_by_id(&self.ids, &self.coords, self.dims, "points as queries")?.into(),
-        })
+        if let Some(coords) = &self.input_coords {
+            return Ok(Cow::Borrowed(coords));
+        }
+        let mut by_id = memory::filled(self.num_points() * self.dims, C::ZERO, "points as queries")?;
+        with_dims!(self.dims, D => {
+            let rows = by_id.as_chunks_mut::<D>().0;
+            let top = (0..self.buckets.num_top()).map(|node| (None, node));
+            let bucket = |bucket| self.buckets.slots(bucket).map(move |slot| (Some(bucket), slot));
+            for (bucket, slot) in top.chain((0..self.buckets.num()).flat_map(bucket)) {
+                rows[self.ids[slot] as usize] = self.point(bucket, slot);
+            }
+        });
+        Ok(by_id.into())
     }
 
     fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> Result<R>) -> Result<R> {
         with_dims!(self.dims, D => {
-            run(&TreeOf { index: self, tree: self.traversable::<D>()?, corners: &self.corners })
+            run(&TreeOf { index: self, tree: self.nodes::<D>(), corners: &self.corners })
         })
     }
 }

@@ -327,7 +327,7 @@ macro_rules! files_of_index {
             }
 
             /// Maps a file instead of reading it: on the CPU the nodes of the index stay in the pages of the file,
-            /// which processes share; a GPU copies them from there. They are checked as by [`load`](Self::load), which
+            /// which processes share, but a k-d tree orders its points anew in memory of its own; a GPU copies them from there. They are checked as by [`load`](Self::load), which
             /// reads all of them.
             ///
             /// # Errors

@@ -229,7 +229,7 @@ impl<C: Float> Nodes<C> {
         // The in-order position of a node, as a fixed-point fraction of the whole tree.
         let position = |level: u32, address: u32| (2 * u64::from(address) + 1) << (u32::BITS - level);
         let top_nodes = self.top_nodes.iter().map(|top| {
-            let set: Box<dyn QueryBackend<C>> = Box::new(of_point(&top.coords, top.id));
+            let set: Box<dyn QueryBackend<C>> = Box::new(of_point(&top.coords, top.id)?);
             Ok((position(top.level, top.address), set))
         });
         let subtrees = each(&self.subtrees, |subtree| {

@@ -9,7 +9,7 @@ use std::cmp::Ordering;
 use crate::error::Result;
 use crate::kdtree::cpu::varying::varying_axes;
 use crate::kdtree::options::SplitRule;
-use crate::memory::{self, Parts};
+use crate::memory;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::primitives::cpu::bounds::bounds;
 use crate::query::cpu::CpuIndex;
@@ -34,9 +34,6 @@ pub(crate) fn build<C: Coord, const D: usize>(
     // The caller has checked that the ids fit.
     let n = points.len() as u32;
     let mut items: Vec<Item<C, D>> = memory::vec_with_capacity(points.len(), "points in build order")?;
-    let mut nodes: Vec<[C; D]> = memory::vec_with_capacity(points.len(), "nodes of the tree")?;
-    let mut ids = memory::vec_with_capacity(points.len(), "ids of the nodes")?;
-
     let num_axes = rule.num_stored_axes(points.len());
     let mut axes: Vec<u8> = memory::vec_with_capacity(num_axes, "axes of the nodes")?;
     // The axes in the order of `items`.
@@ -55,21 +52,10 @@ pub(crate) fn build<C: Coord, const D: usize>(
         }
     });
     stats.phase("permute", || {
-        let slots = Parts::new(&mut ids.spare_capacity_mut()[..points.len()]);
-        parallel::extend(&mut nodes, points.len(), TASK_ITEMS, |s| {
-            let item = items[in_order_rank(s as u32, n) as usize];
-            // SAFETY: each node is made once.
-            unsafe { slots.write(s, item.id) };
-            item.coords
-        });
-        // SAFETY: the loop above has written an id for each node.
-        unsafe { ids.set_len(points.len()) };
         let axis = |s| item_axes[in_order_rank(s as u32, n) as usize];
         parallel::extend(&mut axes, num_axes, TASK_ITEMS, axis);
-    });
-    let mut index = CpuIndex::new(D, nodes.into_flattened().into(), ids.into(), axes.into(), None);
-    index.cycle = cycle;
-    Ok(index)
+        CpuIndex::new(points.len(), axes.into(), cycle, None, |_, rank| (items[rank].coords, items[rank].id))
+    })
 }
 
 /// Chooses the split axis of a node.

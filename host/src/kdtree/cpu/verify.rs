@@ -8,11 +8,20 @@ use crate::error::{Error, Result, check_len};
 use crate::kdtree::cpu::varying::varying_axes;
 use crate::parallel;
 use crate::primitives::cpu::bounds::bounds;
-use crate::query::cpu::traversal::Nodes;
 use crate::query::ids::first_invalid;
 
 /// One task checks the whole subtree of a node from this number on.
 const PARALLEL_NODES: usize = 1024;
+
+/// The nodes of a tree in level order.
+#[derive(Clone, Copy)]
+pub(crate) struct Nodes<'a, C, const D: usize> {
+    pub(crate) points: &'a [[C; D]],
+    pub(crate) ids: &'a [u32],
+    /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
+    pub(crate) axes: &'a [u8],
+    pub(crate) cycle: AxisCycle,
+}
 
 /// The nearest ancestors that bound the points of a subtree on every axis.
 #[derive(Clone, Copy)]
@@ -80,7 +89,9 @@ fn check_subtree<C: Coord, const D: usize>(
             return Err(error(ancestor, "left"));
         }
     }
-    let axis = tree.axis(s, level_axis);
+    // Nodes without children have no axis; any will do.
+    let axis =
+        if tree.axes.is_empty() { level_axis } else { tree.axes.get(s).map_or(0, |&axis| axis.into()) };
     let widest = cell.map(|cell| cell.widest(D)).filter(|&widest| widest != axis && 2 * s + 1 < points.len());
     if let Some(widest) = widest {
         let what = format!("it splits on axis {axis}, but the widest of its cell is axis {widest}");
@@ -120,11 +131,10 @@ fn misplaced(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::cpu::boxes::BoxesOf;
 
     fn check(points: &[[f32; 2]], ids: &[u32], axes: &[u8]) -> Result<()> {
         let cycle = AxisCycle::all(2);
-        verify(Nodes { points, ids, axes, cycle, has_gaps: false, boxes: BoxesOf::NONE })
+        verify(Nodes { points, ids, axes, cycle })
     }
 
     fn reason(points: &[[f32; 2]], ids: &[u32]) -> String {

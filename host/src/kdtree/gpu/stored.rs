@@ -9,10 +9,10 @@ use crate::kdtree::backend::Sections;
 use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
+use crate::kdtree::stored::FileNodes;
 use crate::memory;
 use crate::parallel;
 use crate::point::{check_each_coordinate, with_dims};
-use crate::query::cpu::CpuIndex;
 use crate::query::gpu::node_slots;
 use crate::stats::Stats;
 use bytemuck::NoUninit;
@@ -39,7 +39,7 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Uploads the tree of a file.
-    pub(crate) fn from_nodes(gpu: &Gpu, nodes: &CpuIndex<C>, stats: &mut Stats) -> Result<Self> {
+    pub(crate) fn from_nodes(gpu: &Gpu, nodes: &FileNodes<C>, stats: &mut Stats) -> Result<Self> {
         let dims = nodes.dims;
         let rule = if nodes.axes.is_empty() { SplitRule::RoundRobin } else { SplitRule::Widest };
         let mut tree = Self::uninitialized(gpu, nodes.ids.len(), dims, rule)?;

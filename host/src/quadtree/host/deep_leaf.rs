@@ -30,7 +30,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
         let (coords, ids) = (points[range.clone()].as_flattened(), &ids[range]);
         // The ids of a leaf ascend, so local ids in the k-d tree order ties as the ids do.
         let tree = crate::kdtree::cpu::build(coords, D, SplitRule::Widest, &mut Stats::default())?;
-        Ok(DeepLeaf { node: number, tree: tree.with_ids(ids)? })
+        Ok(DeepLeaf { node: number, tree: tree.with_ids(ids) })
     };
     (0..).zip(nodes).filter(|(_, node)| is_deep(node)).map(deep_leaf).collect()
 }

@@ -4,6 +4,7 @@
 //! is on the same side of both.
 
 use crate::error::Result;
+use crate::primitives::cpu::bounds::bounds;
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::host::HostTree;
 use crate::quadtree::host::deep_leaf::{self, DeepLeaf};
@@ -87,7 +88,7 @@ impl<'a, C: Coord, const D: usize> Cells<'a, C, D> {
     #[inline]
     fn deep_leaf(&self, node: u32) -> Option<Nodes<'a, C, D>> {
         let at = self.deep_leaves.binary_search_by_key(&node, |leaf| leaf.node).ok()?;
-        self.deep_leaves[at].tree.built()
+        Some(self.deep_leaves[at].tree.nodes())
     }
 
     /// Returns the corners of a node's cell; all its points are between them.
@@ -134,8 +135,12 @@ struct StackEntry<F, const D: usize> {
 impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
     type Stack = Stack<C::Distance, D>;
 
-    fn points(&self) -> &[[C; D]] {
-        self.points
+    fn num_points(&self) -> usize {
+        self.points.len()
+    }
+
+    fn bounds(&self) -> [[C; D]; 2] {
+        bounds(self.points)
     }
 
     /// Returns the first point of the leaf that contains `place`, or of the leaf nearest to it on each axis.
@@ -173,7 +178,10 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Cells<'_, C, D> {
                         break;
                     }
                     for i in node.start as usize..node.end as usize {
-                        query.offer::<PLAIN>(self.points, self.ids, i, best);
+                        let distance = query.rules.distance::<PLAIN>(query.point, &self.points[i]);
+                        if distance <= best.worst() {
+                            query.offer::<PLAIN>(self.ids[i], distance, best);
+                        }
                     }
                     break;
                 }
@@ -265,7 +273,7 @@ fn few_in_leaf<C: Coord, L: RangePredicate<C, D>, const D: usize>(
     predicate: &L,
     row: usize,
 ) -> Option<Vec<(u32, C::Distance)>> {
-    let mut few = Few { points: Vec::new(), max: leaf.points.len() / 16, are_few: true };
+    let mut few = Few { points: Vec::new(), max: leaf.num_points() / 16, are_few: true };
     leaf.visit_range(predicate, row, &mut few);
     let Few { points: mut found, are_few, .. } = few;
     found.sort_unstable_by_key(|&(id, _)| id);

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 
 /// The k best so far, by (distance, id).
 pub(crate) trait Best<C: Float> {
+    /// True if only one point is kept.
+    const IS_ONE: bool;
     /// The distance of the worst of the best points; while there are fewer than k, the largest accepted distance.
     fn worst(&self) -> C;
     /// The id of the worst of the best points; while there are fewer than k, the largest id.
@@ -19,40 +21,106 @@ pub(crate) trait Best<C: Float> {
     fn offer(&mut self, distance: C, id: u32);
 }
 
-/// A row of the result that is kept sorted. It starts as padding, which comes after every point.
-pub(crate) struct SortedRow<'a, C> {
-    pub(crate) ids: &'a mut [u32],
-    pub(crate) distances: &'a mut [C],
-    /// The largest accepted distance.
-    pub(crate) bound: C,
+/// The best point alone.
+pub(crate) struct Nearest<C> {
+    pub(crate) id: u32,
+    pub(crate) distance: C,
+    /// The largest accepted distance, or the distance of the best point.
+    worst: C,
 }
 
-impl<C: Float> Best<C> for SortedRow<'_, C> {
+impl<C: Float> Nearest<C> {
+    /// Starts with padding; `bound` is the largest accepted distance.
+    pub(crate) fn new(bound: C) -> Self {
+        Self { id: u32::MAX, distance: C::INFINITY, worst: bound }
+    }
+}
+
+impl<C: Float> Best<C> for Nearest<C> {
+    const IS_ONE: bool = true;
+
     #[inline(always)]
     fn worst(&self) -> C {
-        self.distances[self.distances.len() - 1].min(self.bound)
+        self.worst
     }
 
     #[inline(always)]
     fn worst_id(&self) -> u32 {
-        self.ids[self.ids.len() - 1]
+        self.id
     }
 
     #[inline(always)]
     fn offer(&mut self, distance: C, id: u32) {
-        let mut slot = self.ids.len() - 1;
-        if distance == self.distances[slot] && id > self.ids[slot] {
+        if distance < self.distance || id < self.id {
+            *self = Self { id, distance, worst: distance };
+        }
+    }
+}
+
+/// Up to this `k` the best points are kept as a sorted row; shifting a short row beats a heap.
+pub(crate) const MAX_SORTED_K: usize = 64;
+
+/// A sorted row of up to [`MAX_SORTED_K`] points. It starts as padding, which comes after every point.
+pub(crate) struct SortedRow<C> {
+    ids: [u32; MAX_SORTED_K],
+    distances: [C; MAX_SORTED_K],
+    len: usize,
+    /// The largest accepted distance.
+    bound: C,
+    worst: C,
+}
+
+impl<C: Float> SortedRow<C> {
+    pub(crate) fn new() -> Self {
+        let (ids, distances) = ([u32::MAX; MAX_SORTED_K], [C::INFINITY; MAX_SORTED_K]);
+        Self { ids, distances, len: 0, bound: C::ZERO, worst: C::ZERO }
+    }
+
+    /// Starts a row of `len` entries, at least one; `bound` is the largest accepted distance.
+    pub(crate) fn start(&mut self, len: usize, bound: C) {
+        self.ids[..len].fill(u32::MAX);
+        self.distances[..len].fill(C::INFINITY);
+        (self.len, self.bound, self.worst) = (len, bound, bound);
+    }
+
+    /// Returns the ids and the distances of the row.
+    pub(crate) fn get(&self) -> (&[u32], &[C]) {
+        (&self.ids[..self.len], &self.distances[..self.len])
+    }
+}
+
+impl<C: Float> Best<C> for SortedRow<C> {
+    const IS_ONE: bool = false;
+
+    #[inline(always)]
+    fn worst(&self) -> C {
+        self.worst
+    }
+
+    #[inline(always)]
+    fn worst_id(&self) -> u32 {
+        self.ids[self.len - 1]
+    }
+
+    #[inline(always)]
+    fn offer(&mut self, distance: C, id: u32) {
+        let Self { ids, distances, .. } = self;
+        let last = (self.len - 1) % MAX_SORTED_K;
+        if distance == distances[last] && id > ids[last] {
             return;
         }
-        while slot > 0 {
-            let (before, before_id) = (self.distances[slot - 1], self.ids[slot - 1]);
-            if before < distance || (before == distance && before_id < id) {
-                break;
-            }
-            (self.distances[slot], self.ids[slot]) = (before, before_id);
+        let mut slot = last;
+        while slot > 0 && distances[slot - 1] > distance {
+            (distances[slot], ids[slot]) = (distances[slot - 1], ids[slot - 1]);
             slot -= 1;
         }
-        (self.distances[slot], self.ids[slot]) = (distance, id);
+        while slot > 0 && distances[slot - 1] == distance && ids[slot - 1] > id {
+            (distances[slot], ids[slot]) = (distances[slot - 1], ids[slot - 1]);
+            slot -= 1;
+        }
+        (distances[slot], ids[slot]) = (distance, id);
+        let worst = distances[last];
+        self.worst = if worst < self.bound { worst } else { self.bound };
     }
 }
 
@@ -64,6 +132,8 @@ pub(crate) struct BoundedHeap<C: Float> {
 }
 
 impl<C: Float> Best<C> for BoundedHeap<C> {
+    const IS_ONE: bool = false;
+
     #[inline(always)]
     fn worst(&self) -> C {
         if self.heap.len() < self.len {

@@ -9,13 +9,11 @@ use crate::error::Result;
 use crate::memory::Parts;
 use crate::parallel::Ranges;
 use crate::query::backend::NearestRows;
-use crate::query::cpu::best::{Best, BoundedHeap, Candidate, SortedRow};
+use crate::query::cpu::best::{Best, BoundedHeap, Candidate, MAX_SORTED_K, Nearest, SortedRow};
 use crate::query::cpu::order::{self, Order, Rows};
 use crate::query::cpu::queries::PointQueries;
+use crate::query::cpu::rules::PointQuery;
 use crate::query::cpu::traversal::Traversable;
-
-/// Up to this `k` the best points are kept as a sorted row; shifting a short row beats a heap.
-const MAX_SORTED_K: usize = 64;
 
 /// Writes rows of the `k` nearest points to the two vectors, which are empty and have the capacity.
 pub(crate) fn nearest<C: Coord, const D: usize>(
@@ -25,14 +23,15 @@ pub(crate) fn nearest<C: Coord, const D: usize>(
     rows: NearestRows<C::Distance>,
 ) -> Result<NearestRows<C::Distance>> {
     let start_bucket = |query: usize| tree.start_bucket(&queries.points[query]);
-    let order = |rows| Order::new(tree.points().len(), rows, &start_bucket);
+    let order = |rows| Order::new(tree.num_points(), rows, &start_bucket);
     write_rows(queries.points.len(), k, rows, &order, &|batch, ids, distances| {
         let mut search = Search::new(tree, queries, k);
+        order::load(batch.iter().map(|row| &queries.points[row]));
         for row in batch.iter() {
             let entries = row * k..(row + 1) * k;
             // SAFETY: an order has every row once, so no two threads write the same row; there are `k` entries for each row.
             let (ids, distances) = unsafe { (ids.part(entries.clone()), distances.part(entries)) };
-            search.find(row, fill(ids, u32::MAX), fill(distances, C::Distance::INFINITY));
+            search.find(row, ids, distances);
         }
     })
 }
@@ -65,7 +64,7 @@ fn write_rows<C: Float>(
     Ok((ids, distances))
 }
 
-/// Writes the nearest points of the first query over padding.
+/// Writes the nearest points of the first query.
 pub(crate) fn nearest_of_one<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     queries: &PointQueries<'_, C, D>,
@@ -73,6 +72,8 @@ pub(crate) fn nearest_of_one<C: Coord, const D: usize>(
     ids: &mut [u32],
     distances: &mut [C::Distance],
 ) {
+    // SAFETY: a search initializes entries and leaves none uninitialized.
+    let (ids, distances) = unsafe { (as_uninit(ids), as_uninit(distances)) };
     Search::new(tree, queries, k).find(0, ids, distances);
 }
 
@@ -82,35 +83,52 @@ struct Search<'a, C: Coord, T: Traversable<C, D>, const D: usize> {
     queries: &'a PointQueries<'a, C, D>,
     k: usize,
     stack: T::Stack,
+    row: SortedRow<C::Distance>,
     heap: BinaryHeap<Candidate<C::Distance>>,
 }
 
 impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
     fn new(tree: T, queries: &'a PointQueries<'a, C, D>, k: usize) -> Self {
-        Self { tree, queries, k, stack: T::Stack::default(), heap: BinaryHeap::new() }
+        Self { tree, queries, k, stack: T::Stack::default(), row: SortedRow::new(), heap: BinaryHeap::new() }
     }
 
-    /// Writes the nearest points of a query over the padding of its row.
+    /// Writes the nearest points of a query to its row.
     #[inline(never)]
-    fn find(&mut self, row: usize, ids: &mut [u32], distances: &mut [C::Distance]) {
-        let bound = self.queries.rules.options.bound;
-        if self.k <= MAX_SORTED_K {
-            self.traverse(row, &mut SortedRow { ids, distances, bound });
+    fn find(&mut self, row: usize, ids: &mut [MaybeUninit<u32>], distances: &mut [MaybeUninit<C::Distance>]) {
+        let Self { tree, queries, k, stack, .. } = self;
+        let (query, bound) = (queries.get(row), queries.rules.options.bound);
+        if let ([id], [distance]) = (&mut *ids, &mut *distances) {
+            let mut best = Nearest::new(bound);
+            traverse(*tree, queries, query, stack, &mut best);
+            id.write(best.id);
+            distance.write(best.distance);
+        } else if *k <= MAX_SORTED_K {
+            self.row.start(*k, bound);
+            traverse(*tree, queries, query, stack, &mut self.row);
+            let (found_ids, found_distances) = self.row.get();
+            ids.write_copy_of_slice(found_ids);
+            distances.write_copy_of_slice(found_distances);
         } else {
-            let len = self.k.min(self.tree.points().len());
+            let len = tree.num_points().min(*k);
             let mut best = BoundedHeap { heap: std::mem::take(&mut self.heap), len, bound };
-            self.traverse(row, &mut best);
-            self.heap = best.write(ids, distances);
+            traverse(*tree, queries, query, stack, &mut best);
+            self.heap = best.write(fill(ids, u32::MAX), fill(distances, C::Distance::INFINITY));
         }
     }
+}
 
-    fn traverse(&mut self, row: usize, best: &mut impl Best<C::Distance>) {
-        let (query, stack) = (self.queries.get(row), &mut self.stack);
-        if self.queries.are_plain() {
-            self.tree.nearest::<_, true>(query, stack, best);
-        } else {
-            self.tree.nearest::<_, false>(query, stack, best);
-        }
+/// Offers the points of a tree to `best`.
+fn traverse<C: Coord, T: Traversable<C, D>, const D: usize>(
+    tree: T,
+    queries: &PointQueries<'_, C, D>,
+    query: PointQuery<'_, C, D>,
+    stack: &mut T::Stack,
+    best: &mut impl Best<C::Distance>,
+) {
+    if queries.are_plain() {
+        tree.nearest::<_, true>(query, stack, best);
+    } else {
+        tree.nearest::<_, false>(query, stack, best);
     }
 }
 
@@ -121,4 +139,13 @@ fn fill<T: Copy>(slice: &mut [MaybeUninit<T>], value: T) -> &mut [T] {
     }
     // SAFETY: every entry has just been written.
     unsafe { slice.assume_init_mut() }
+}
+
+/// Views initialized items as items that are written.
+///
+/// # Safety
+/// No item is made uninitialized through the result.
+unsafe fn as_uninit<T: Copy>(items: &mut [T]) -> &mut [MaybeUninit<T>] {
+    // SAFETY: both types have one layout; the rest is passed on to the caller.
+    unsafe { &mut *(std::ptr::from_mut(items) as *mut [MaybeUninit<T>]) }
 }

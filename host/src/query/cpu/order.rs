@@ -5,7 +5,10 @@
 //! in 2-D and in 3-D.
 
 use rayon::prelude::*;
+use std::hint::black_box;
 use std::ops::Range;
+
+use kauri_kernels::thread::coord::Coord;
 
 use crate::error::Result;
 use crate::memory;
@@ -63,6 +66,12 @@ impl Order {
             task(i, Rows { begin: self.begin, by_cell: &self.by_cell[self.batches.get(i)] });
         });
     }
+}
+
+/// Loads the queries of a batch into the cache. They are far apart in memory: here their loads overlap, whereas each query of a
+/// traversal would wait for its own.
+pub(crate) fn load<'a, C: Coord, const D: usize>(queries: impl Iterator<Item = &'a [C; D]>) {
+    black_box(queries.fold(true, |all, query| all & (query[0] <= C::ZERO)));
 }
 
 /// The rows of a batch.

@@ -1,7 +1,6 @@
 //! Queries as the traversals of trees with `D` dimensions see them.
 
 use crate::once::Once;
-use crate::primitives::cpu::bounds::bounds;
 use crate::query::backend::ValidatedQueries;
 use crate::query::cpu::points;
 use crate::query::cpu::rules::{PointQuery, Rules};
@@ -17,7 +16,7 @@ pub(crate) fn corners<C: Coord, const D: usize>(
     tree: impl Traversable<C, D>,
     known: &Corners<C>,
 ) -> [[C; D]; 2] {
-    let corners = points(known.get_or_init(|| bounds(tree.points()).concat()));
+    let corners = points(known.get_or_init(|| tree.bounds().concat()));
     [corners[0], corners[1]]
 }
 

@@ -2,6 +2,7 @@
 
 use crate::query::cpu::best::Best;
 use crate::query::options::ValidatedOptions;
+use kauri_kernels::query::buckets::NO_POINT;
 use kauri_kernels::thread::coord::{Coord, Float, dist2};
 use kauri_kernels::thread::measure::{Norm, along, along_to_range};
 use kauri_kernels::thread::point::widen;
@@ -16,18 +17,16 @@ pub(crate) struct PointQuery<'a, C: Coord, const D: usize> {
 }
 
 impl<C: Coord, const D: usize> PointQuery<'_, C, D> {
-    /// Offers point `i` of the index if the query may find it.
+    /// Offers a point if the query may find it. Its distance is at most [`Best::worst`].
     #[inline(always)]
     pub(crate) fn offer<const PLAIN: bool>(
         &self,
-        points: &[[C; D]],
-        ids: &[u32],
-        i: usize,
+        id: u32,
+        distance: C::Distance,
         best: &mut impl Best<C::Distance>,
     ) {
-        let distance = self.rules.distance::<PLAIN>(self.point, &points[i]);
-        if distance <= best.worst() && self.rules.takes::<PLAIN>(ids[i], self.excluded) {
-            best.offer(distance, ids[i]);
+        if id != NO_POINT && self.rules.takes::<PLAIN>(id, self.excluded) {
+            best.offer(distance, id);
         }
     }
 }
@@ -72,20 +71,21 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     pub(crate) fn beyond<const PLAIN: bool>(
         &self,
         query: &[C; D],
-        mut offsets: [C::Distance; D],
+        offsets: [C::Distance; D],
         axis: usize,
         plane: C::Distance,
     ) -> ([C::Distance; D], C::Distance) {
         let (a, period) = (query[axis].widen(), self.periods[axis]);
         if PLAIN {
-            offsets[axis] = a - plane;
+            let offsets = with(offsets, axis, a - plane);
             return (offsets, dist2(D, |axis| offsets[axis], |_| C::Distance::ZERO));
         }
-        offsets[axis] = match period > C::Distance::ZERO {
+        let along = match period > C::Distance::ZERO {
             false => (a - plane).abs(),
             true if a > plane => along_to_range(a, self.low[axis], plane, period),
             true => along_to_range(a, plane, self.high[axis], period),
         };
+        let offsets = with(offsets, axis, along);
         (offsets, self.options.norm.put_together(D, |axis| offsets[axis]))
     }
 
@@ -98,7 +98,9 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     ) -> C::Distance {
         let query = widen(*query);
         if PLAIN {
-            let along = |axis| along_to_range(query[axis], low[axis], high[axis], C::Distance::ZERO);
+            // As `along_to_range`. A maximum that does not look for NaN is one instruction.
+            let max = |a, b| if a > b { a } else { b };
+            let along = |axis| max(max(low[axis] - query[axis], query[axis] - high[axis]), C::Distance::ZERO);
             Norm::Euclidean.put_together(D, along)
         } else {
             // A cell may extend so far beyond all points that it overlaps its periodic image.
@@ -123,4 +125,10 @@ impl<'a, C: Coord, const D: usize> Rules<'a, C, D> {
     pub(crate) fn takes<const PLAIN: bool>(&self, id: u32, excluded: u32) -> bool {
         PLAIN || id != excluded && self.options.mask.as_ref().is_none_or(|mask| mask.takes(id))
     }
+}
+
+/// Returns the offsets with another one on an axis. Selects are faster than a write through an index, whose result must be loaded again.
+#[inline(always)]
+fn with<F: Copy, const D: usize>(offsets: [F; D], axis: usize, offset: F) -> [F; D] {
+    std::array::from_fn(|other| if other == axis { offset } else { offsets[other] })
 }

@@ -1,17 +1,19 @@
 //! The traversal of a tree by one query.
 
 use kauri_kernels::query::axes::AxisCycle;
-use kauri_kernels::query::left_balanced::{full_tree, num_levels};
+use kauri_kernels::query::buckets::NO_POINT;
 use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::point::widen;
 
 use crate::query::cpu::best::Best;
+use std::hint::black_box;
+
+use crate::query::cpu::LANES;
 use crate::query::cpu::boxes::BoxesOf;
+use crate::query::cpu::buckets::Buckets;
 use crate::query::cpu::rules::PointQuery;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 
-/// Number of levels of subtrees that are scanned without pruning: fewer branches make up for more distances.
-const SMALL_LEVELS: u32 = 3;
 /// Maximum number of levels; at most one far child per level is pending.
 const MAX_LEVELS: usize = 32;
 /// Number of levels down to the start buckets: the nodes of these levels fit in a core's cache.
@@ -22,8 +24,11 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Send + Sync {
     /// Working memory that is reused from query to query.
     type Stack: Default;
 
-    /// The points in the order of the tree.
-    fn points(&self) -> &[[C; D]];
+    /// Number of points, and of slots without one.
+    fn num_points(&self) -> usize;
+
+    /// Returns the least and the greatest corner of the bounding box of the points.
+    fn bounds(&self) -> [[C; D]; 2];
 
     /// Returns a number that is equal or similar for locations near each other, by which queries are sorted. There are no buckets on the CPU.
     fn start_bucket(&self, location: &[C; D]) -> u32;
@@ -51,52 +56,80 @@ pub(crate) trait Traversable<C: Coord, const D: usize>: Copy + Send + Sync {
     fn has_all(&self) -> bool;
 }
 
-/// A k-d tree: nodes in level order and their ids.
+/// A k-d tree.
 #[derive(Clone, Copy)]
 pub(crate) struct Nodes<'a, C, const D: usize> {
-    pub(crate) points: &'a [[C; D]],
+    pub(crate) buckets: Buckets,
+    /// The points of the top nodes.
+    pub(crate) top: &'a [[C; D]],
+    /// The coordinates of the buckets, and [`LANES`] more.
+    pub(crate) coords: &'a [C],
+    /// The ids of top nodes and buckets; [`NO_POINT`] for nodes without a point.
     pub(crate) ids: &'a [u32],
     /// The axes of nodes that have children; empty if levels split on the axes of `cycle` in turn.
     pub(crate) axes: &'a [u8],
     pub(crate) cycle: AxisCycle,
-    /// The last level may have nodes without a point, whose id is `u32::MAX`.
-    pub(crate) has_gaps: bool,
+    pub(crate) has_all: bool,
     pub(crate) boxes: BoxesOf<'a, C, D>,
 }
 
-impl<'a, C, const D: usize> Nodes<'a, C, D> {
-    /// Returns the first node of the first level with small subtrees.
-    pub(crate) fn first_small(&self) -> usize {
-        let levels = num_levels(self.points.len() as u32).saturating_sub(SMALL_LEVELS);
-        full_tree(levels) as usize
-    }
-
-    /// Iterates over the nodes of a small subtree in in-order sequence; none if the tree has no node `root`.
-    #[inline(always)]
-    pub(crate) fn small(&self, root: usize) -> impl Iterator<Item = usize> + use<'a, C, D> {
-        let Self { ids, has_gaps, .. } = *self;
-        // In in-order sequence, position i = 2^z (2j + 1) of a full tree, from 1, is node j of the level z above the last.
-        let node = move |i: usize| {
-            let z = i.trailing_zeros();
-            ((root + 1) << (SMALL_LEVELS - 1 - z)) - 1 + (i >> (z + 1))
-        };
-        (1..1 << SMALL_LEVELS)
-            .map(node)
-            .filter(move |&node| node < ids.len() && !(has_gaps && ids[node] == u32::MAX))
-    }
-
-    /// True if both subtrees have a box, and the least id of the first is less than that of the second.
-    #[inline(always)]
-    fn has_smaller_id(&self, node: usize, than: usize) -> bool {
-        let least_id = |node| self.boxes.of(node).map(|subtree| subtree.least_id);
-        matches!((least_id(node), least_id(than)), (Some(id), Some(than)) if id < than)
-    }
-
+impl<C: Coord, const D: usize> Nodes<'_, C, D> {
     /// Returns the split axis of a node; `level_axis` is the axis of its level.
     #[inline(always)]
-    pub(crate) fn axis(&self, node: usize, level_axis: usize) -> usize {
-        // Nodes without children have no axis; any will do.
-        if self.axes.is_empty() { level_axis } else { self.axes.get(node).map_or(0, |&axis| axis as usize) }
+    fn axis(&self, node: usize, level_axis: usize) -> usize {
+        if self.axes.is_empty() { level_axis } else { self.axes[node].into() }
+    }
+
+    /// Calls `visit` with the slot and the distance of each point of a bucket whose distance is at most `bound`, which becomes the result
+    /// of `visit`. Points are in in-order sequence. `distance` measures the distance of a point. If `only_nearest`, most points that
+    /// are farther than another one are not visited.
+    #[inline(always)]
+    fn scan<F: Float>(
+        &self,
+        bucket: usize,
+        mut bound: F,
+        only_nearest: bool,
+        distance: impl Fn(&[C; D]) -> F,
+        mut visit: impl FnMut(usize, F) -> F,
+    ) {
+        let slots = self.buckets.slots(bucket);
+        let len = slots.len();
+        // Loads ids while the coordinates are loaded, not after them.
+        black_box(self.ids.get(slots.start).copied());
+        let coords = &self.coords[(slots.start - self.top.len()) * D..];
+        for first in (0..len).step_by(LANES) {
+            let axes: [&[C; LANES]; D] = std::array::from_fn(|axis| {
+                coords[axis * len + first..].first_chunk().expect("coordinates after the last bucket")
+            });
+            let mut distances = [F::ZERO; LANES];
+            for lane in 0..LANES {
+                distances[lane] = distance(&std::array::from_fn(|axis| axes[axis][lane]));
+            }
+            // A byte of each lane. A comparison of all lanes has no branches.
+            let near =
+                |bound: F| u64::from_le_bytes(std::array::from_fn(|lane| (distances[lane] <= bound).into()));
+            // The last lanes may have coordinates of other points.
+            let valid = u64::MAX >> (u64::BITS - 8 * (len - first).min(LANES) as u32);
+            let mut lanes = near(bound) & valid;
+            if only_nearest && lanes != 0 && valid == u64::MAX {
+                let mut least = distances;
+                for half in [LANES / 2, LANES / 4, LANES / 8] {
+                    for lane in 0..half {
+                        let (a, b) = (least[lane], least[lane + half]);
+                        least[lane] = if a < b { a } else { b };
+                    }
+                }
+                lanes &= near(least[0]);
+            }
+            while lanes != 0 {
+                let lane = lanes.trailing_zeros() as usize / 8;
+                lanes &= lanes - 1;
+                let distance = distances[lane];
+                if distance <= bound {
+                    bound = visit(slots.start + first + lane, distance);
+                }
+            }
+        }
     }
 }
 
@@ -123,17 +156,20 @@ impl<F: Float, const D: usize> Default for Stack<F, D> {
 impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
     type Stack = Stack<C::Distance, D>;
 
-    fn points(&self) -> &[[C; D]] {
-        self.points
+    fn num_points(&self) -> usize {
+        self.buckets.num_points()
     }
 
-    /// The node on level [`MAX_START_LEVELS`] whose cell has the location.
+    fn bounds(&self) -> [[C; D]; 2] {
+        *self.boxes.of(0).corners
+    }
+
+    /// The node on level [`MAX_START_LEVELS`], or the bucket, whose cell has the location.
     fn start_bucket(&self, location: &[C; D]) -> u32 {
-        let levels = MAX_START_LEVELS.min(num_levels(self.points.len() as u32) - 1);
         let (mut node, mut level_axis) = (0, self.cycle.first());
-        for _ in 0..levels {
+        for _ in 0..MAX_START_LEVELS.min(self.buckets.top_levels()) {
             let axis = self.axis(node, level_axis);
-            node = 2 * node + 1 + usize::from(location[axis] > self.points[node][axis]);
+            node = 2 * node + 1 + usize::from(location[axis] > self.top[node][axis]);
             level_axis = self.cycle.next(level_axis);
         }
         node as u32
@@ -151,33 +187,42 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         let mut pending = 0;
         // True if no point of the subtree is nearer than the worst of the best: then only a smaller id counts.
         let mut by_ids = false;
-        let first_small = self.first_small();
         loop {
-            while node < first_small {
-                query.offer::<PLAIN>(self.points, self.ids, node, best);
+            while node < self.top.len() {
                 let axis = self.axis(node, level_axis);
-                let plane = self.points[node][axis];
+                let plane = self.top[node][axis];
                 let is_right = usize::from(point[axis] > plane);
                 let mut near = 2 * node + 1 + is_right;
                 let mut far = 2 * node + 2 - is_right;
                 level_axis = self.cycle.next(level_axis);
-                if far < self.points.len() {
-                    let (mut beyond, mut bound) = rules.beyond::<PLAIN>(point, offsets, axis, plane.widen());
-                    if bound <= best.worst() {
-                        if by_ids && self.has_smaller_id(far, near) {
-                            // The swapped child has a box, which gives its distance when it is visited.
-                            (near, far, bound) = (far, near, C::Distance::ZERO);
-                            std::mem::swap(&mut beyond, &mut offsets);
-                        }
-                        stack[pending] = Pending { node: far, level_axis, offsets: beyond, bound };
-                        pending += 1;
-                    }
+                let (mut beyond, mut bound) = rules.beyond::<PLAIN>(point, offsets, axis, plane.widen());
+                let is_far_pending = bound <= best.worst();
+                let have_boxes = 2 * node + 2 < self.top.len();
+                if by_ids
+                    && is_far_pending
+                    && have_boxes
+                    && self.boxes.of(far).least_id < self.boxes.of(near).least_id
+                {
+                    // The box of the swapped child gives its distance when it is visited.
+                    (near, far, bound) = (far, near, C::Distance::ZERO);
+                    std::mem::swap(&mut beyond, &mut offsets);
                 }
+                // No branch, which would often be mispredicted.
+                stack[pending] = Pending { node: far, level_axis, offsets: beyond, bound };
+                pending += usize::from(is_far_pending);
                 node = near;
             }
-            for node in self.small(node) {
-                query.offer::<PLAIN>(self.points, self.ids, node, best);
-            }
+            let worst = best.worst();
+            self.scan(
+                node - self.top.len(),
+                worst,
+                B::IS_ONE && PLAIN,
+                |at| rules.distance::<PLAIN>(point, at),
+                |slot, distance| {
+                    query.offer::<PLAIN>(self.ids[slot], distance, best);
+                    best.worst()
+                },
+            );
             loop {
                 if pending == 0 {
                     return;
@@ -187,12 +232,19 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                 if next.bound > best.worst() {
                     continue;
                 }
-                if let Some(subtree) = self.boxes.of(next.node) {
+                // The parent's point is on the split plane, so it is not nearer than the bound.
+                let parent = (next.node - 1) / 2;
+                let distance = rules.distance::<PLAIN>(point, &self.top[parent]);
+                if distance <= best.worst() {
+                    query.offer::<PLAIN>(self.ids[parent], distance, best);
+                }
+                if next.node < self.top.len() {
+                    let subtree = self.boxes.of(next.node);
                     let distance = rules.distance_to_box::<PLAIN>(point, &subtree.corners.map(widen));
+                    by_ids = distance == best.worst();
                     if !best.may_take(distance, subtree.least_id) {
                         continue;
                     }
-                    by_ids = distance == best.worst();
                 }
                 (node, level_axis, offsets) = (next.node, next.level_axis, next.offsets);
                 break;
@@ -206,21 +258,19 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
         row: usize,
         visitor: &mut impl RangeVisitor<C::Distance>,
     ) {
-        let first_small = self.first_small();
-        let mut traversal = RangeTraversal { tree: self, first_small, predicate, row, visitor };
+        let mut traversal = RangeTraversal { tree: self, predicate, row, visitor };
         traversal.subtree(0, self.cycle.first(), L::EVERYWHERE);
     }
 
     fn has_all(&self) -> bool {
         // A single point may be the top node of a tree over several devices, whose other points are elsewhere.
-        !self.has_gaps && self.points.len() > 1
+        self.has_all && self.num_points() > 1
     }
 }
 
 /// A range query's traversal in in-order sequence.
 struct RangeTraversal<'a, C, L, S, const D: usize> {
     tree: Nodes<'a, C, D>,
-    first_small: usize,
     predicate: &'a L,
     row: usize,
     visitor: &'a mut S,
@@ -231,32 +281,46 @@ impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C::Distance>, const D: u
 {
     /// Visits the points of a node's subtree; `level_axis` is the axis of the node's level.
     fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
-        if let Some(subtree) = self.tree.boxes.of(node) {
-            match self.predicate.share(self.row, &subtree.corners.map(widen)) {
-                Share::None => return,
-                Share::All if S::COUNTS => return self.visitor.count(subtree.len),
-                _ => {}
-            }
+        let Self { tree, predicate, row, .. } = *self;
+        if node >= tree.top.len() {
+            return tree.scan(
+                node - tree.top.len(),
+                predicate.bound(),
+                false,
+                |point| predicate.measure(row, point),
+                |slot, distance| {
+                    self.visit(tree.ids[slot], distance);
+                    predicate.bound()
+                },
+            );
         }
-        if node >= self.first_small {
-            return self.tree.small(node).for_each(|node| self.visit(node));
+        let subtree = tree.boxes.of(node);
+        match predicate.share(row, &subtree.corners.map(widen)) {
+            Share::None => return,
+            Share::All if S::COUNTS => return self.visitor.count(subtree.len),
+            _ => {}
         }
-        let (axis, next) = (self.tree.axis(node, level_axis), self.tree.cycle.next(level_axis));
-        let plane = self.tree.points[node][axis].widen();
-        let [left, right] = self.predicate.parts(self.row, region, axis, plane);
+        let (axis, next) = (tree.axis(node, level_axis), tree.cycle.next(level_axis));
+        let plane = tree.top[node][axis].widen();
+        let [left, right] = predicate.parts(row, region, axis, plane);
         if let Some(region) = left {
             self.subtree(2 * node + 1, next, region);
         }
-        self.visit(node);
+        // The node's point is on the split plane.
+        if left.is_some() && right.is_some() {
+            let distance = predicate.measure(row, &tree.top[node]);
+            if distance <= predicate.bound() {
+                self.visit(tree.ids[node], distance);
+            }
+        }
         if let Some(region) = right {
             self.subtree(2 * node + 2, next, region);
         }
     }
 
     #[inline(always)]
-    fn visit(&mut self, node: usize) {
-        let id = self.tree.ids[node];
-        if let Some(distance) = self.predicate.distance(self.row, &self.tree.points[node], id) {
+    fn visit(&mut self, id: u32, distance: C::Distance) {
+        if id != NO_POINT && self.predicate.takes(self.row, id) {
             self.visitor.point(id, distance);
         }
     }

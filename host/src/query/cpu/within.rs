@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
 use crate::parallel::Ranges;
 use crate::query::PointMask;
-use crate::query::cpu::order::{self, Order};
+use crate::query::cpu::order::{self, Order, Rows};
 use crate::query::cpu::points;
 use crate::query::cpu::queries::PointQueries;
 use crate::query::cpu::traversal::Traversable;
@@ -23,7 +23,7 @@ const MAX_ROWS: usize = 1 << 20;
 const KEPT_A_ROW: usize = 32;
 
 /// Selects the points of each row of a range query: a shape that queries search, such as a ball or a box. `parts` and `share` may exclude
-/// only points for which `distance` returns `None`.
+/// only points whose `measure` exceeds the `bound`.
 pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
     /// The position of a subtree's cell relative to the row, as far as a traversal tracks it.
     type Region: Copy;
@@ -36,8 +36,19 @@ pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
     fn len(&self) -> usize;
     /// Returns a location around which the row's points are.
     fn location(&self, row: usize) -> &[C; D];
-    /// Returns the distance of a point if it belongs to row `row`.
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance>;
+    /// Returns the distance of a point from row `row`. The point belongs to the row if this is at most [`bound`](Self::bound), and the row
+    /// [takes](Self::takes) its id.
+    fn measure(&self, row: usize, point: &[C; D]) -> C::Distance;
+    /// Returns the largest distance of points that belong to a row.
+    fn bound(&self) -> C::Distance;
+    /// True if a point with this id may belong to the row.
+    fn takes(&self, row: usize, id: u32) -> bool;
+    /// Returns the distance of a point if it belongs to the row.
+    #[inline(always)]
+    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance> {
+        let distance = self.measure(row, point);
+        (distance <= self.bound() && self.takes(row, id)).then_some(distance)
+    }
     /// Returns the parts of a region below and above a plane; `None` for a part without points of the row.
     fn parts(
         &self,
@@ -102,6 +113,8 @@ pub(crate) trait RangeSearch<C: Coord>: Sync {
     fn len(&self) -> usize;
     /// Returns the number of distances in a result of `num_found` points: all of them, or none.
     fn num_distances(&self, num_found: usize) -> usize;
+    /// Loads the location of a batch of rows into the cache.
+    fn load(&self, batch: Rows<'_>);
     /// Returns the start bucket of a row.
     fn start_bucket(&self, row: usize) -> u32;
     /// Returns the number of points of a row.
@@ -120,7 +133,7 @@ impl<C: Coord, T: Traversable<C, D>, L: RangePredicate<C, D>, const D: usize> Ra
     for RangeOf<T, L, D>
 {
     fn num_points(&self) -> usize {
-        self.tree.points().len()
+        self.tree.num_points()
     }
 
     fn len(&self) -> usize {
@@ -129,6 +142,10 @@ impl<C: Coord, T: Traversable<C, D>, L: RangePredicate<C, D>, const D: usize> Ra
 
     fn num_distances(&self, num_found: usize) -> usize {
         if L::HAS_DISTANCES { num_found } else { 0 }
+    }
+
+    fn load(&self, batch: Rows<'_>) {
+        order::load(batch.iter().map(|row| self.predicate.location(row)));
     }
 
     fn start_bucket(&self, row: usize) -> u32 {
@@ -216,11 +233,18 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
     }
 
     #[inline(always)]
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance> {
-        let PointQueries { rules, points, .. } = self.0;
-        let distance = rules.distance::<PLAIN>(&points[row], point);
-        let is_within = distance <= rules.options.bound && rules.takes::<PLAIN>(id, self.0.excluded(row));
-        is_within.then_some(distance)
+    fn measure(&self, row: usize, point: &[C; D]) -> C::Distance {
+        self.0.rules.distance::<PLAIN>(&self.0.points[row], point)
+    }
+
+    #[inline(always)]
+    fn bound(&self) -> C::Distance {
+        self.0.rules.options.bound
+    }
+
+    #[inline(always)]
+    fn takes(&self, row: usize, id: u32) -> bool {
+        self.0.rules.takes::<PLAIN>(id, self.0.excluded(row))
     }
 
     #[inline(always)]
@@ -276,10 +300,24 @@ impl<C: Coord, const D: usize> RangePredicate<C, D> for InsideBoxes<'_, C, D> {
     }
 
     #[inline(always)]
-    fn distance(&self, row: usize, point: &[C; D], id: u32) -> Option<C::Distance> {
+    fn measure(&self, row: usize, point: &[C; D]) -> C::Distance {
         let [least, greatest] = &self.boxes[row];
-        let inside = (0..D).all(|axis| least[axis] <= point[axis] && point[axis] <= greatest[axis]);
-        (inside && self.mask.is_none_or(|mask| mask.takes(id))).then_some(C::Distance::ZERO)
+        let inside = |axis: usize| (least[axis] <= point[axis]) & (point[axis] <= greatest[axis]);
+        if (0..D).fold(true, |all, axis| all & inside(axis)) {
+            C::Distance::ZERO
+        } else {
+            C::Distance::INFINITY
+        }
+    }
+
+    #[inline(always)]
+    fn bound(&self) -> C::Distance {
+        C::Distance::ZERO
+    }
+
+    #[inline(always)]
+    fn takes(&self, _: usize, id: u32) -> bool {
+        self.mask.is_none_or(|mask| mask.takes(id))
     }
 
     #[inline(always)]
@@ -306,6 +344,7 @@ pub(crate) fn count<C: Coord>(search: &dyn RangeSearch<C>) -> Result<Vec<u32>> {
         let order = order(search, rows.clone())?;
         let slots = Parts::new(&mut counts.spare_capacity_mut()[..rows.len()]);
         order.for_each(&|_, batch| {
+            search.load(batch);
             for row in batch.iter() {
                 // SAFETY: an order has every row once, so no two threads write the same count.
                 unsafe { slots.write(row - rows.start, search.count(row)) };
@@ -376,6 +415,7 @@ fn keep_rows<C: Coord>(
         let mut kept = Kept { ids: Vec::with_capacity(max), dist2: Vec::with_capacity(max_dist2) };
         let (ids, dist2) = (kept.ids.spare_capacity_mut(), kept.dist2.spare_capacity_mut());
         let mut sink = Sink { ids: &mut ids[..max], dist2: &mut dist2[..max_dist2], len: 0 };
+        search.load(batch);
         for row in batch.iter() {
             let before = sink.len;
             search.find(row, &mut sink);
