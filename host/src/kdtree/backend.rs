@@ -3,6 +3,8 @@
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::options::BuildAlgorithm;
+#[cfg(feature = "io")]
+use crate::memory::Items;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
 
@@ -42,4 +44,14 @@ pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
         coords: &Buffer<C>,
         algorithm: BuildAlgorithm,
     ) -> Result<()>;
+}
+
+/// The nodes of a file, in level order.
+#[cfg(feature = "io")]
+pub(crate) struct FileNodes<C> {
+    pub(crate) dims: usize,
+    pub(crate) coords: Items<C>,
+    pub(crate) ids: Items<u32>,
+    /// The split axes of the inner nodes; empty if levels split on axes in turn.
+    pub(crate) axes: Items<u8>,
 }

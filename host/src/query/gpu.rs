@@ -4,6 +4,7 @@
 //! - `nearest`: the k nearest points; `by_nodes`: node by node, with the feature `research`.
 //! - `within`: points within a distance or in boxes.
 //! - `batches`: both, for results in batches.
+//! - `visit`: kernels of the caller that take the points around queries.
 //! - `device_options`: options and queries in device memory; chooses the kernel for a number of dimensions.
 //! - `order`: sorts the queries by start bucket first.
 //! - `buckets`: builds the boxes.
@@ -16,6 +17,7 @@ mod by_nodes;
 pub(crate) mod device_options;
 mod nearest;
 mod order;
+mod visit;
 mod within;
 
 use crate::device::{Buffer, Gpu, Stream};

@@ -4,7 +4,6 @@ use crate::device::{Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::point::with_kernel_dims;
 use crate::primitives::planned::carve;
-use crate::query::backend::LaunchVisits;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{Arrangement, QueryOrderPlan};
@@ -13,7 +12,6 @@ use kauri_kernels::query::nearest::{
     Nearest, ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
 };
 use kauri_kernels::query::queries::Queries;
-use kauri_kernels::query::visit::{THREADS, Visits};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
@@ -48,7 +46,7 @@ impl<C: Coord> BucketIndex<C> {
     }
 
     /// Plans the order in which threads take queries for `k` points each, and reserves its memory.
-    fn plan_order<'a>(
+    pub(super) fn plan_order<'a>(
         &self,
         stream: &Stream,
         workspace: &'a mut Workspace,
@@ -65,30 +63,6 @@ impl<C: Coord> BucketIndex<C> {
         };
         let plan = |layout: &mut _| QueryOrderPlan::plan(layout, self, queries, arrangement);
         carve(stream, workspace, "k-d tree queries", plan)
-    }
-
-    /// Launches a kernel of the caller that visits the points around each query.
-    ///
-    /// # Safety
-    /// Nothing else uses the queries until the stream has done the work.
-    pub(super) unsafe fn launch_visits(
-        &self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        options: &DeviceOptions<C::Distance>,
-        queries: QueryView<'_, C>,
-        launch: &mut LaunchVisits<'_, C>,
-    ) -> Result<()> {
-        let num_blocks = queries.len(self.dims).div_ceil(THREADS) as u64;
-        // SAFETY: passed on to the caller.
-        unsafe {
-            let (order_plan, temp) = self.plan_order(stream, workspace, options, queries, 1)?;
-            let order = order_plan.run(&temp, self, queries)?;
-            launch(
-                num_blocks,
-                Visits { index: self.view(), queries: self.kernel_queries(options, queries, 1, order) },
-            )
-        }
     }
 }
 
