@@ -3,6 +3,8 @@
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::kdtree::options::BuildAlgorithm;
+#[cfg(feature = "io")]
+use crate::memory::Items;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
 
@@ -13,6 +15,16 @@ pub(crate) struct Sections<'a, C> {
     pub(crate) ids: &'a [u32],
     /// The split axes of the inner nodes; empty if levels split on axes in turn.
     pub(crate) axes: &'a [u8],
+}
+
+/// The nodes of a file, in level order.
+#[cfg(feature = "io")]
+pub(crate) struct FileNodes<C> {
+    pub(crate) dims: usize,
+    pub(crate) coords: Items<C>,
+    pub(crate) ids: Items<u32>,
+    /// The split axes of the inner nodes; empty if levels split on axes in turn.
+    pub(crate) axes: Items<u8>,
 }
 
 /// A left-balanced tree on its device.

@@ -7,10 +7,8 @@ mod verify;
 use crate::error::Result;
 use crate::kdtree::backend::Backend;
 #[cfg(feature = "io")]
-use crate::kdtree::backend::Sections;
+use crate::kdtree::backend::{FileNodes, Sections};
 use crate::kdtree::options::SplitRule;
-#[cfg(feature = "io")]
-use crate::kdtree::stored::FileNodes;
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::{CpuIndex, LevelOrder, points};

@@ -4,23 +4,13 @@ use kauri_kernels::thread::coord::{Coord, Float};
 
 use crate::device::{Device, gpu_of};
 use crate::error::Result;
-use crate::kdtree::backend::Sections;
+use crate::kdtree::backend::{FileNodes, Sections};
 use crate::kdtree::gpu::GpuTree;
 use crate::kdtree::{KdTree, SplitRule, Storage, Storages, cpu};
-use crate::memory::Items;
 use crate::point::{Dispatch, NoValue, Point, Typed, dims, first_unusable, is_usable, with_coordinate};
 use crate::query::ids;
 use crate::stats::Stats;
 use crate::stored::{Contents, IndexFile, Section, Stored, files_of_index};
-
-/// The nodes of a file, in level order.
-pub(crate) struct FileNodes<C> {
-    pub(crate) dims: usize,
-    pub(crate) coords: Items<C>,
-    pub(crate) ids: Items<u32>,
-    /// The split axes of the inner nodes; empty if levels split on axes in turn.
-    pub(crate) axes: Items<u8>,
-}
 
 impl<C: Coord> FileNodes<C> {
     /// Reads the nodes of a file, and checks that each id occurs once, coordinates are within their limits, and axes exist.

@@ -7,13 +7,12 @@ use super::{File, Finding};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Imports that close a circle, and why they stay.
-const ALLOWED: [(&str, &str); 8] = [
+const ALLOWED: [(&str, &str); 7] = [
     ("query/options: query/backend", "options and queries check each other's dimensions"),
     ("query/on_device: query/gpu/device_options", "queries on a device make the view for kernels"),
     ("query/gpu/order: query/gpu/device_options", "the order is computed from a view that then includes it"),
     ("query/neighbors: query/batches", "a result of neighbors is filled batch by batch"),
     ("query/batches: query/backend", "the backend visits batches, and batches call the backend"),
-    ("query/cpu/traversal: query/cpu/boxes", "the traversal and what it calls at a node are one algorithm"),
     ("query/cpu/traversal: query/cpu/within", "the traversal and what it calls at a node are one algorithm"),
     ("query/traversal: query/buckets", "groups of the traversal have the size of a bucket"),
 ];

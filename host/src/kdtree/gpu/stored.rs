@@ -5,11 +5,10 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::backend::Sections;
+use crate::kdtree::backend::{FileNodes, Sections};
 use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
-use crate::kdtree::stored::FileNodes;
 use crate::memory;
 use crate::parallel;
 use crate::point::{check_each_coordinate, with_dims};
