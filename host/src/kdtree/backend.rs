@@ -17,6 +17,16 @@ pub(crate) struct Sections<'a, C> {
     pub(crate) axes: &'a [u8],
 }
 
+/// The nodes of a file, in level order.
+#[cfg(feature = "io")]
+pub(crate) struct FileNodes<C> {
+    pub(crate) dims: usize,
+    pub(crate) coords: Items<C>,
+    pub(crate) ids: Items<u32>,
+    /// The split axes of the inner nodes; empty if levels split on axes in turn.
+    pub(crate) axes: Items<u8>,
+}
+
 /// A left-balanced tree on its device.
 pub(crate) trait Backend<C: Coord>: Send + Sync {
     /// Returns the backend that answers queries.
@@ -44,14 +54,4 @@ pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
         coords: &Buffer<C>,
         algorithm: BuildAlgorithm,
     ) -> Result<()>;
-}
-
-/// The nodes of a file, in level order.
-#[cfg(feature = "io")]
-pub(crate) struct FileNodes<C> {
-    pub(crate) dims: usize,
-    pub(crate) coords: Items<C>,
-    pub(crate) ids: Items<u32>,
-    /// The split axes of the inner nodes; empty if levels split on axes in turn.
-    pub(crate) axes: Items<u8>,
 }

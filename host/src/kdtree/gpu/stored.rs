@@ -5,8 +5,7 @@ use kauri_kernels::thread::coord::Coord;
 
 use crate::device::{Gpu, Stream};
 use crate::error::Result;
-use crate::kdtree::backend::FileNodes;
-use crate::kdtree::backend::Sections;
+use crate::kdtree::backend::{FileNodes, Sections};
 use crate::kdtree::gpu::axes::write_varying_axes;
 use crate::kdtree::gpu::{GpuTree, level_order};
 use crate::kdtree::options::SplitRule;
