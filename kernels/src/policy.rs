@@ -630,15 +630,19 @@ pub struct QueriesPolicy {
     /// The minimum of blocks of the search for the nearest point: of kernels with few registers, of kernels of wider points, and of
     /// kernels of 8 dimensions.
     pub one_min_blocks: [usize; 3],
-    /// The minimum of blocks of kernels with lists in registers: of `f32` and `f64`.
-    pub list_min_blocks: [usize; 2],
+    /// The minimum of blocks of kernels with lists in registers. (With 3, the 8 nearest of `f64` x 3 take 17.3 ms, with 4 and a few
+    /// spills 15.0.)
+    pub list_min_blocks: usize,
     /// Lanes scan their buckets when fewer lanes than this are still searching for one.
     pub searching_from: u32,
     /// The most points that queries are compared with by brute force: per lane, and per warp for more neighbors than a
     /// lane keeps.
     pub brute_force_up_to: [usize; 2],
-    /// The number of queries from which on unordered queries are sorted.
+    /// The number of queries from which on unordered range queries are sorted.
     pub ordered_from: usize,
+    /// The number of neighbors of all queries from which on unordered nearest queries are sorted; fewer only find their start
+    /// buckets.
+    pub nearest_ordered_from: usize,
 }
 
 impl QueriesPolicy {
@@ -683,22 +687,26 @@ impl QueriesPolicy {
 /// | 512 | | | 6.88, 8.50 |
 /// | 1024 | | | 10.3, 9.7 |
 ///
-/// Time of unsorted queries relative to sorted ones, by the number of points:
+/// Time of unsorted queries with start buckets relative to sorted ones, by the number of points of `f32` x 3:
 ///
 /// | queries, k | 10K | 100K | 1M | 10M |
 /// |---|---|---|---|---|
-/// | 10K, 1 | 0.74 | 0.89 | 0.97 | 1.51 |
-/// | 100K, 1 | 0.87 | 0.94 | 1.07 | 1.40 |
-/// | 1M, 1 | 1.33 | 1.36 | 1.33 | 1.54 |
-/// | 10K, 8 | 1.12 | 1.24 | 1.21 | 1.81 |
+/// | 10K, 1 | 0.62 | 0.69 | 0.64 | 0.70 |
+/// | 100K, 1 | 0.78 | 0.85 | 0.91 | 0.88 |
+/// | 1M, 1 | 1.17 | 1.42 | 1.57 | 1.71 |
+/// | 10K, 8 | 0.86 | 0.91 | 0.78 | 0.92 |
+/// | 100K, 8 | 1.03 | 1.05 | 1.02 | 1.07 |
+/// | 10K, 32 | 1.05 | 1.02 | 0.93 | 0.99 |
+/// | 100K, 32 | 1.30 | 1.22 | 1.09 | 1.19 |
 pub const QUERIES: QueriesPolicy = QueriesPolicy {
     threads: 128,
     min_blocks: [8, 6, 4],
     one_min_blocks: [8, 6, 3],
-    list_min_blocks: [4, 3],
+    list_min_blocks: 4,
     searching_from: 6,
     brute_force_up_to: [64, 512],
     ordered_from: 1 << 10,
+    nearest_ordered_from: 1 << 18,
 };
 
 /// The warps that partition the arrays of a balanced k-d tree. 16.8M points of `f32` x 4, in ms:

@@ -137,7 +137,7 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C
 /// Writes the `k` nearest points of each query, up to `K`; one lane per query, which share their work. Up to `B` points of a query are
 /// collected before they are merged.
 #[kernel(
-    family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks[size_of::<<C as Coord>::Distance>() / 8],
+    family = "query-nearest", block = THREADS, min_blocks = QUERIES.list_min_blocks,
     shared = ListSmem<<C as Coord>::Distance, D, B>, hot
 )]
 #[instances(C = [f32], D = [2, 3, 4], K = [8, 16], B = [8])]

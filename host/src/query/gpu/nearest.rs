@@ -7,6 +7,7 @@ use crate::primitives::planned::carve;
 use crate::query::gpu::BucketIndex;
 use crate::query::gpu::device_options::{DeviceOptions, QueryView};
 use crate::query::gpu::order::{Arrangement, QueryOrderPlan};
+use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::buckets::Index;
 use kauri_kernels::query::nearest::{
     Nearest, ResultRows, query_nearest_heap, query_nearest_list, query_nearest_one, query_nearest_queue,
@@ -54,9 +55,10 @@ impl<C: Coord> BucketIndex<C> {
         queries: QueryView<'_, C>,
         k: usize,
     ) -> Result<(QueryOrderPlan, Temp<'a>)> {
+        let are_few = queries.len(self.dims).saturating_mul(k) < QUERIES.nearest_ordered_from;
         let arrangement = if queries.are_in_order || options.is_brute_force(self.num_points(), k) {
             Arrangement::Given
-        } else if options.validated.coherent {
+        } else if options.validated.coherent || are_few {
             Arrangement::Located
         } else {
             Arrangement::Sorted

@@ -9,7 +9,6 @@ use crate::primitives::radix_sort::PairSort;
 use crate::query::gpu::device_options::QueryView;
 use crate::query::gpu::{BucketIndex, Locator};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::buckets::query_buckets;
 use kauri_kernels::thread::coord::Coord;
 
@@ -42,7 +41,7 @@ enum OrderPlan {
 /// Plan and scratch memory of a [`QueryOrder`].
 #[derive(Default)]
 pub(crate) struct QueryOrderPlan {
-    /// The start buckets, if they pay.
+    /// The start buckets, if they are used.
     order: Option<OrderPlan>,
     /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
     excluded: Option<[Region<u32>; 2]>,
@@ -58,12 +57,16 @@ impl QueryOrderPlan {
     ) -> Self {
         let num_queries = queries.len(tree.dims);
         // Query numbers are 32-bit.
-        let is_worth_it = (QUERIES.ordered_from..=u32::MAX as usize).contains(&num_queries);
-        let is_located = arrangement != Arrangement::Given && is_worth_it && tree.levels() > 0;
-        let order = is_located.then(|| match arrangement {
-            Arrangement::Sorted => OrderPlan::Sorted(PairSort::plan(layout, num_queries)),
-            _ => OrderPlan::Located([layout.reserve(num_queries), layout.reserve(num_queries)]),
-        });
+        let can_be_located = (1..=u32::MAX as usize).contains(&num_queries) && tree.levels() > 0;
+        let order = match arrangement {
+            Arrangement::Located if can_be_located => {
+                Some(OrderPlan::Located([layout.reserve(num_queries), layout.reserve(num_queries)]))
+            }
+            Arrangement::Sorted if can_be_located => {
+                Some(OrderPlan::Sorted(PairSort::plan(layout, num_queries)))
+            }
+            _ => None,
+        };
         let excluded = queries.first_excluded.map(|_| {
             let sorted = if order.is_some() { num_queries } else { 0 };
             [layout.reserve(num_queries), layout.reserve(sorted)]

@@ -12,6 +12,7 @@ use crate::query::gpu::order::{Arrangement, QueryOrder, QueryOrderPlan};
 use crate::query::item_bytes;
 use crate::query::on_device::{DeviceRangeQuery, DeviceWithin, num_found};
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::policy::QUERIES;
 use kauri_kernels::query::queries::flags;
 use kauri_kernels::query::within::{
     query_count_in_boxes, query_count_within, query_emit_in_boxes, query_emit_within,
@@ -143,7 +144,9 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 let is_in_order =
                     queries.are_in_order || self.options.is_in_order(self.tree.num_points(), ALL);
                 // Points are visited in the order of the tree, from the root on.
-                let arrangement = if is_in_order { Arrangement::Given } else { Arrangement::Sorted };
+                let are_few = queries.len(self.tree.dims) < QUERIES.ordered_from;
+                let arrangement =
+                    if is_in_order || are_few { Arrangement::Given } else { Arrangement::Sorted };
                 QueryOrderPlan::plan(&mut layout, self.tree, queries, arrangement)
             }
             RegionViews::InBoxes(_) => QueryOrderPlan::default(),

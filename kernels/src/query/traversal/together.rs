@@ -10,15 +10,17 @@
 //!
 //! A step is taken as soon as there is work for all lanes, the later steps first, so bounds shrink early and the stacks are short.
 
-use super::BucketTraversal;
+use super::{BucketTraversal, MAX_LEVELS};
 use crate::query::buckets::NO_POINT;
 use crate::query::traversal::GROUP;
 use crate::thread::coord::{Coord, Float};
 use crate::thread::region::{Measure, Region};
 use cuda_std::prelude::*;
 
-/// Most nodes of a stack. Lanes open nodes together only while the children of 32 nodes fit; the rest holds the path of a single one.
+/// Most nodes of a stack. As few lanes open nodes as their children fit; the last [`MAX_DEPTH`] are for the path of a single one.
 const NODES: usize = 256;
+/// Most levels above the buckets.
+const MAX_DEPTH: u32 = MAX_LEVELS as u32;
 /// Most buckets of a stack: fewer than 32, and the children of 32 nodes.
 const BUCKETS: usize = 96;
 
@@ -274,8 +276,8 @@ impl<C: Coord, const D: usize> Search<'_, '_, C, D> {
     /// Opens a node each.
     #[inline(always)]
     unsafe fn open_nodes(&mut self) {
-        let most = if self.nodes.len as usize + 64 <= NODES { 32 } else { 1 };
-        let opened = self.nodes.pop(most);
+        let room = (NODES as u32 - MAX_DEPTH).saturating_sub(self.nodes.len);
+        let opened = self.nodes.pop(room.clamp(1, 32));
         let ((code, of), is_opened) = (opened.unwrap_or((1, 0)), opened.is_some());
         let (mut near, mut far) = ((false, 2 * code), (false, 2 * code + 1));
         if is_opened {
