@@ -17,7 +17,7 @@ fn points(num: usize, seed: u64) -> Vec<[f32; 3]> {
 fn visits_agree_with_lists_of_ids() {
     on_each_gpu(|gpu, stream| {
         let device = kauri::Device::from_gpu(gpu.clone());
-        let (points, queries) = (points(400, 1), points(1100, 2));
+        let (points, queries) = (points(400, 1), points(200, 2));
         let payloads: Vec<u32> = crate::noise(400, 3);
         let tree = KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
         let (workspace, coords) = (&mut Workspace::new(gpu), queries.as_flattened());
