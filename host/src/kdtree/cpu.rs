@@ -78,5 +78,8 @@ pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
 pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize, rule: SplitRule) -> u64 {
     // By `Widest`, the build also stores an axis per point until nodes are in level order.
     let axis_bytes = u64::from(rule == SplitRule::Widest);
-    num_points * (with_dims!(dims, D => size_of::<build::Item<C, D>>()) as u64 + axis_bytes)
+    let [item_bytes, box_bytes] = with_dims!(dims, D => {
+        [size_of::<build::Item<C, D>>(), CpuIndex::<C>::temp_bytes::<D>(num_points as usize)]
+    });
+    num_points * (item_bytes as u64 + axis_bytes) + box_bytes as u64
 }

@@ -126,6 +126,12 @@ impl<C: Coord> CpuIndex<C> {
         num_points * (size_of::<[C; D]>() + size_of::<u32>()) + LANES * size_of::<C>() + box_bytes
     }
 
+    /// Returns the temporary bytes of [`new`](Self::new): the boxes of top nodes and of buckets.
+    pub(crate) fn temp_bytes<const D: usize>(num_points: usize) -> usize {
+        let buckets = Buckets::new(num_points);
+        (buckets.num_top() + buckets.num()) * Boxes::<C>::bytes_each::<D>()
+    }
+
     pub(crate) fn num_points(&self) -> usize {
         self.ids.len()
     }

@@ -64,6 +64,7 @@ const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", test
 const WIDEN: Kernel = Kernel { file: "kernels/src/balanced/widen.rs", tests: &["balanced::"] };
 const VERIFY_BALANCED: Kernel = Kernel { file: "kernels/src/balanced/verify.rs", tests: &["balanced::"] };
 const TRAVERSAL: Kernel = Kernel { file: "kernels/src/query/traversal.rs", tests: &["query::"] };
+const TOGETHER: Kernel = Kernel { file: "kernels/src/query/traversal/together.rs", tests: &["query::"] };
 const LIST: Kernel = Kernel { file: "kernels/src/query/nearest/list.rs", tests: &["query::"] };
 const QUEUE: Kernel = Kernel { file: "kernels/src/query/nearest/queue.rs", tests: &["query::"] };
 const BUCKETS: Kernel = Kernel { file: "kernels/src/query/buckets.rs", tests: &["query::"] };
@@ -394,16 +395,40 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "visitor.offer(is_near, distances[i], id);",
     },
     Mutant {
-        what: "list: what is collected last is lost",
-        kernel: LIST,
-        from: "    unsafe fn finish(&mut self) {\n        self.merge_collected();",
-        to: "    unsafe fn finish(&mut self) {",
+        what: "together: what is collected last is lost",
+        kernel: TOGETHER,
+        from: "if is_start || is_end {\n                keep.settle",
+        to: "if is_start {\n                keep.settle",
     },
     Mutant {
-        what: "list: room for one too few",
+        what: "together: a node at the distance of the bound is skipped",
+        kernel: TOGETHER,
+        from: "distance < bound || (distance == bound && self",
+        to: "distance < bound || (distance < bound && self",
+    },
+    Mutant {
+        what: "together: points before the bucket are taken too",
+        kernel: TOGETHER,
+        from: "(first + i as u32).wrapping_sub(before) < len",
+        to: "first + (i as u32) < before + len",
+    },
+    Mutant {
+        what: "together: the excluded point is taken",
+        kernel: TOGETHER,
+        from: "if ids[i] == NO_POINT || ids[i] == excluded {",
+        to: "if ids[i] == NO_POINT {",
+    },
+    Mutant {
+        what: "together: no barrier before work is pushed again",
+        kernel: TOGETHER,
+        from: "        // Before work is pushed again.\n        warp::sync_warp(warp::FULL_MASK);\n",
+        to: "",
+    },
+    Mutant {
+        what: "list: a point without room is lost",
         kernel: LIST,
-        from: "self.num_collected > (B - GROUP) as u32",
-        to: "self.num_collected > (B - GROUP) as u32 + 1",
+        from: "                        is_full = true;",
+        to: "                        distances[i] = C::NAN;",
     },
     Mutant {
         what: "queue: the bound is that of the first",
@@ -654,8 +679,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "traversal: slots without a point are taken",
         kernel: TRAVERSAL,
-        from: "            && id != NO_POINT\n",
-        to: "",
+        from: "        id != NO_POINT\n            && (self.mask",
+        to: "        (self.mask",
     },
     Mutant {
         what: "balanced verify: points are fetched before their ids are there",
