@@ -663,9 +663,9 @@ impl QueriesPolicy {
 }
 
 /// Tuning of the queries of bucket indexes. 10M uniform points and as many queries, `f32` x 3, in ms: each lane on its own, by
-/// [`searching_from`](QueriesPolicy::searching_from) without start buckets and with them, and the lanes of a warp
-/// together (`query::traversal::together`), which start at the least subtree of `k` points or of twice or four times
-/// as many:
+/// [`searching_from`](QueriesPolicy::searching_from) without start buckets and with them; and the lanes of a warp
+/// together (`query::traversal::together`). These start with the smallest subtree that has at least `k` points, twice
+/// `k` or four times `k`:
 ///
 /// | k | 20 | 12 | 6 | 1 | 6, with start buckets | together | twice | four times |
 /// |---|---|---|---|---|---|---|---|---|

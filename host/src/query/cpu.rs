@@ -37,7 +37,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use traversal::Nodes;
 
-/// The points that one task of a scan computes distances of together.
+/// Number of points whose distances a scan computes at a time.
 pub(crate) const LANES: usize = 8;
 /// Number of buckets of a task that fills an index.
 const TASK_BUCKETS: usize = 64;

@@ -18,7 +18,6 @@ use super::traversal::together::TogetherSmem;
 use super::traversal::{BucketTraversal, THREADS, TraversalSmem};
 use crate::policy::QUERIES;
 use crate::thread::coord::{Coord, Float};
-
 use crate::thread::ranked::Ranked;
 use crate::thread::region::Measure;
 use cuda_std::prelude::*;

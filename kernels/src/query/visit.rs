@@ -48,13 +48,11 @@
 //! # fn main() {}
 //! ```
 
-use super::traversal::{THREADS as TRAVERSAL_THREADS, TraversalSmem, Visitor};
+pub use super::traversal::THREADS;
+use super::traversal::{TraversalSmem, Visitor};
 use crate::thread::coord::{Coord, Float};
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
-
-/// The threads of a block that visits.
-pub const THREADS: usize = TRAVERSAL_THREADS;
 
 /// Takes the points around a query.
 pub trait Visit<C> {

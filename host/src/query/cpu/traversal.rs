@@ -5,14 +5,13 @@ use kauri_kernels::query::buckets::NO_POINT;
 use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::point::widen;
 
-use crate::query::cpu::best::Best;
-use std::hint::black_box;
-
 use crate::query::cpu::LANES;
+use crate::query::cpu::best::Best;
 use crate::query::cpu::boxes::BoxesOf;
 use crate::query::cpu::buckets::Buckets;
 use crate::query::cpu::rules::PointQuery;
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
+use std::hint::black_box;
 
 /// Maximum number of levels; at most one far child per level is pending.
 const MAX_LEVELS: usize = 32;

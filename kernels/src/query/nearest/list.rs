@@ -1,5 +1,5 @@
 //! Up to 32 nearest points in the registers of a lane. Inserting one point would cost a step per entry, so points are collected in
-//! shared memory, and all lanes merge those of their queries together by a sorting network.
+//! shared memory, and each lane merges those of its query by a sorting network, all lanes at the same time.
 
 use super::{KeepBest, ResultRows, THREADS, Traversal, WARPS, worst};
 use crate::query::traversal::GROUP;
