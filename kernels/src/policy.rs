@@ -574,8 +574,10 @@ pub struct SelectionPolicy {
     pub split: (usize, usize),
     /// The threads of a block that finds a pivot by sorting the remaining points, and the points per thread.
     pub settle: (usize, usize),
-    /// The threads of a block that finishes a subtree.
+    /// The threads of a block that finishes subtrees.
     pub subtrees_threads: usize,
+    /// The points per thread of these blocks, for coordinates of 32 bits and of 64 bits; powers of two.
+    pub subtrees_items: [usize; 2],
     /// The samples of a run of up to [`few`](Self::few) points, and of a longer one; powers of two.
     pub samples: [usize; 2],
     /// The most points that count as few.
@@ -610,13 +612,14 @@ pub const SELECTION: SelectionPolicy = SelectionPolicy {
     bracket_threads: 1024,
     split: (256, 8),
     settle: (512, 4),
-    subtrees_threads: 256,
+    subtrees_threads: 128,
+    subtrees_items: [16, 8],
     samples: [512, 2048],
     few: 1 << 13,
     max_samples: 2048,
     deviations: [4, 5],
     settle_min_blocks: 1,
-    subtrees_min_blocks: 3,
+    subtrees_min_blocks: 5,
 };
 
 /// Tuning of the queries of bucket indexes.

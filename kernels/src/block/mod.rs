@@ -8,5 +8,6 @@ pub mod merge;
 pub mod nth;
 pub mod radix_rank;
 pub mod scan;
+pub mod segments;
 pub mod tile;
 pub mod warp_striped;

@@ -25,6 +25,34 @@ pub fn merge_bitonic<R: Ranked, const N: usize>(items: &mut [R; N]) {
     }
 }
 
+/// Does the last `steps` steps of [`merge_bitonic`], whose strides are below `2^steps`.
+#[inline(always)]
+pub fn merge_adjacent<R: Ranked, const N: usize>(items: &mut [R; N], steps: u32) {
+    let mut stride = N / 2;
+    while stride > 0 {
+        if stride >> steps == 0 {
+            for i in 0..N {
+                if i & stride == 0 {
+                    exchange(items, i, i + stride);
+                }
+            }
+        }
+        stride /= 2;
+    }
+}
+
+/// Merges each two sorted halves of a segment of `2^stage` items.
+#[inline(always)]
+pub fn merge_mirrored<R: Ranked, const N: usize>(items: &mut [R; N], stage: u32) {
+    for i in 0..N {
+        let mirrored = i ^ ((1 << stage) - 1);
+        if i < mirrored {
+            exchange(items, i, mirrored);
+        }
+    }
+    merge_adjacent(items, stage - 1);
+}
+
 /// Sorts `N` items; `N` is a power of two.
 #[inline(always)]
 pub fn sort<R: Ranked, const N: usize>(items: &mut [R; N]) {
@@ -71,6 +99,17 @@ mod tests {
             let mut items: [u64; 16] = core::array::from_fn(|i| bits >> i & 1);
             sort(&mut items);
             assert!(items.is_sorted(), "{bits:b}");
+        }
+    }
+
+    #[test]
+    fn segments_are_merged() {
+        for bits in 0..1 << 16 {
+            let mut items: [u64; 16] = core::array::from_fn(|i| bits >> i & 1);
+            for stage in 1..=4 {
+                merge_mirrored(&mut items, stage);
+                assert!(items.chunks(1 << stage).all(|segment| segment.is_sorted()), "{bits:b}");
+            }
         }
     }
 

@@ -28,7 +28,7 @@ use kauri_kernels::kdtree::axes::kdtree_widest_axes;
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::settle::kdtree_settle;
 use kauri_kernels::kdtree::selection::split::{TILE, kdtree_split};
-use kauri_kernels::kdtree::selection::subtrees::kdtree_subtrees;
+use kauri_kernels::kdtree::selection::subtrees::{kdtree_subtrees, num_blocks};
 use kauri_kernels::kdtree::selection::top::kdtree_place_top;
 use kauri_kernels::kdtree::selection::{COUNTS, LevelRuns, PointsMut};
 use kauri_kernels::query::left_balanced::full_tree;
@@ -169,21 +169,16 @@ impl<C: Coord> Selection<C> {
         let cells = small.view(self.small.cells);
         let (coords, ids, first) = (points.coords, points.ids, full_tree(num_top));
         let args = (coords, ids, splits.read_only(), cells.read_only(), splits.axes, first, nodes);
-        let num_subtrees = 1_u64 << num_top;
+        let num_points = (points.coords.len() / self.dims) as u32;
+        let num_blocks = u64::from(num_blocks(num_points, num_top));
         // SAFETY: passed on to the caller.
         unsafe {
             self.write_widest_axes(build, small, num_top, cells)?;
-            match (size_of::<C>(), self.dims, splits.bounds) {
-                (4, ..=4, None) => {
-                    temp.stream.launch::<kdtree_subtrees<C, 4, 8, 9, 0>>(num_subtrees, args)?
-                }
-                (4, ..=4, Some(_)) => {
-                    temp.stream.launch::<kdtree_subtrees<C, 4, 8, 9, 8>>(num_subtrees, args)?
-                }
-                (_, _, None) => temp.stream.launch::<kdtree_subtrees<C, 8, 4, 5, 0>>(num_subtrees, args)?,
-                (_, _, Some(_)) => {
-                    temp.stream.launch::<kdtree_subtrees<C, 8, 4, 5, 4>>(num_subtrees, args)?
-                }
+            match (size_of::<C>(), splits.bounds) {
+                (4, None) => temp.stream.launch::<kdtree_subtrees<C, 16, 0>>(num_blocks, args)?,
+                (4, Some(_)) => temp.stream.launch::<kdtree_subtrees<C, 16, 8>>(num_blocks, args)?,
+                (_, None) => temp.stream.launch::<kdtree_subtrees<C, 8, 0>>(num_blocks, args)?,
+                (_, Some(_)) => temp.stream.launch::<kdtree_subtrees<C, 8, 4>>(num_blocks, args)?,
             }
             let (top_coords, top_ids) = (small.view(self.small.top_coords), small.view(self.small.top_ids));
             let args = (top_coords.read_only(), top_ids.read_only(), dims, nodes);

@@ -4,6 +4,7 @@ use super::bracket::{Stage, stages};
 use crate::device::{Layout, Region};
 use crate::kdtree::options::SplitRule;
 use kauri_kernels::kdtree::selection::COUNTS;
+use kauri_kernels::kdtree::selection::subtrees::max_levels;
 use kauri_kernels::query::buckets::{self, boxes_len};
 use kauri_kernels::query::left_balanced::{full_tree, num_levels, subtree_size};
 use kauri_kernels::thread::coord::Coord;
@@ -69,7 +70,7 @@ impl<C: Coord> Selection<C> {
         in_place: bool,
     ) -> Self {
         let n = num_points as u32;
-        let num_top = num_levels(n).saturating_sub(subtree_levels::<C>(dims));
+        let num_top = num_levels(n).saturating_sub(max_levels::<C>());
         let levels: Vec<_> = (0..num_top).map(|level| stages(subtree_size(full_tree(level), n))).collect();
         // Without top levels the points are never moved to scratch memory.
         let num_moved = if num_top > 0 { num_points } else { 0 };
@@ -84,9 +85,4 @@ impl<C: Coord> Selection<C> {
         let layout_in_boxes = (in_place && fits).then_some(in_boxes);
         Self { dims, levels, coords, ids, small, in_place, layout_in_boxes }
     }
-}
-
-/// Number of levels of a subtree that a block finishes in shared memory.
-fn subtree_levels<C>(dims: usize) -> u32 {
-    if size_of::<C>() == 4 && dims <= 4 { 11 } else { 10 }
 }
