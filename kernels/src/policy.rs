@@ -594,7 +594,7 @@ pub struct SelectionPolicy {
 }
 
 /// Tuning of the builder by selection. 10M points of 3 `f32`, in ms; 1M points take 0.94, and 1.00 with 256 threads and
-/// 8 items that settle:
+/// 8 items that settle. Measured before subtrees were built by sorts in registers:
 ///
 /// | variant | ms |
 /// |---|---|
@@ -605,9 +605,9 @@ pub struct SelectionPolicy {
 /// | 1024 samples of more points | 6.7 |
 /// | 3, 5 deviations of few points | 7.6, 6.7 |
 ///
-/// By Nsight Compute, of 7.9 ms at its clock: first splits of 13 levels 2.4 (0.18 each, 59 % of the issue slots, 48 %
-/// of the warps; fewer instructions for copies changed nothing), later splits 1.2 (17 us each, however few the points),
-/// subtrees 2.5, brackets 1.1, pivots 0.7.
+/// By Nsight Compute, at its clock: first splits of 13 levels 2.0 (0.15 each), later splits 1.1 (17 us each, however few
+/// the points), subtrees 1.7 (62 % of the issue slots; 2.5 when the points were sorted once on each axis, and partitioned),
+/// brackets 1.3, pivots 0.8. Tried: the samples of brackets and the points of pivots sorted in registers too, 1.5 and 1.0.
 pub const SELECTION: SelectionPolicy = SelectionPolicy {
     bracket_threads: 1024,
     split: (256, 8),

@@ -92,6 +92,6 @@ impl<R: Ranked, const ITEMS: usize> SegmentSort<'_, R, ITEMS> {
     /// place of `a ^ b` is that of `a` ^ that of `b`.
     #[inline(always)]
     fn spread(index: u32) -> u32 {
-        index ^ (index >> Self::BITS & (ITEMS as u32 - 1))
+        index ^ ((index >> Self::BITS) & (ITEMS as u32 - 1))
     }
 }

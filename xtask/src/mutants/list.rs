@@ -527,16 +527,22 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "        if !self.to.coords.is_empty() {",
     },
     Mutant {
-        what: "selection: an order is written while it is read",
+        what: "selection: keys are read before all are there",
         kernel: SUBTREES,
-        from: "        thread::sync_threads();\n        let rank = |side",
-        to: "        let rank = |side",
+        from: "            thread::sync_threads();\n            if !by_id && has_equal",
+        to: "            if !by_id && has_equal",
     },
     Mutant {
-        what: "selection: pivots move left",
+        what: "selection: equal coordinates beside a pivot are not noticed",
         kernel: SUBTREES,
-        from: "side = if i == pivot { IS_PIVOT } else { side };",
-        to: "",
+        from: "is_equal |= is_beside && items[i].rank() == before.rank();",
+        to: "is_equal |= is_beside && i > ITEMS;",
+    },
+    Mutant {
+        what: "selection: a pivot stays among the points of its left subtree",
+        kernel: SUBTREES,
+        from: "                items[i] = C::Ranked::LAST;\n            }",
+        to: "            }",
     },
     Mutant {
         what: "selection in place: every word is the first",

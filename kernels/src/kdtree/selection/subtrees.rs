@@ -56,7 +56,7 @@ pub const fn num_blocks(n: u32, level: u32) -> u32 {
 /// widest axis of their cell: then `cells` holds the cells of the level, and the kernel writes the axes of all nodes to `axes`. If `nodes`
 /// has no coordinates, the coordinates are in the order of ids and are not moved.
 #[kernel(
-    family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
+    family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks[size_of::<C>() / 8],
     shared = SubtreesSmem<C, ITEMS, PLANES>, hot
 )]
 #[instances(C = [f32, i32], ITEMS = [16], PLANES = [0, 8])]
@@ -193,7 +193,7 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
                 if items[i].is_before(C::Ranked::LAST) {
                     let position = (id & 0xFFFF) as usize;
                     let key = if Self::IS_WIDEST && !sorts_ids {
-                        let axis = self.axis_of((1 << depth) + (first + i as u32 >> log_len));
+                        let axis = self.axis_of((1 << depth) + ((first + i as u32) >> log_len));
                         self.points.coord(self.begin + position, axis).key()
                     } else {
                         keys.load(position)
@@ -205,10 +205,8 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
             if sorts_ids {
                 for i in 0..ITEMS {
                     if items[i].is_before(C::Ranked::LAST) {
-                        items[i] = C::Ranked::new(
-                            C::Key::ZERO,
-                            (first + i as u32) << 16 | items[i].id() & 0xFFFF,
-                        );
+                        items[i] =
+                            C::Ranked::new(C::Key::ZERO, (first + i as u32) << 16 | items[i].id() & 0xFFFF);
                     }
                 }
                 sorts_ids = false;
@@ -265,7 +263,7 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
         let half = 1_u32 << (log_len - 1);
         let mut is_equal = false;
         for i in 0..ITEMS {
-            let in_segment = thread * ITEMS as u32 + i as u32 & (2 * half - 1);
+            let in_segment = (thread * ITEMS as u32 + i as u32) & (2 * half - 1);
             // The pivot and the slot behind it; a segment of two slots has one point.
             let is_beside = half > 1 && in_segment.wrapping_add(1).wrapping_sub(half) < 2;
             is_equal |= is_beside && items[i].rank() == before.rank();
@@ -346,6 +344,10 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
         let end = if depth + 1 < self.height { 2 << depth } else { 0 };
         for code in strided((1 << depth) + thread::thread_idx_x(), end, THREADS as u32) {
             let root = code >> (depth - self.roots_depth);
+            // The second subtree may be missing.
+            if root > 2 && self.end == self.gap {
+                continue;
+            }
             let cell = (self.root - self.first_node + (root & self.roots_depth)) as usize * 2 * dims;
             let cell = Cell::<C, MAX_DIMS>::load(self.cells.part(cell, 2 * dims), dims);
             let axis = cell.of_descendant(root, code, plane).widest(dims) as u8;
