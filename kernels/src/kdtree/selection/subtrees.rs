@@ -362,8 +362,8 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
     /// Returns the split axis of node `code`; any axis on the last level.
     #[inline(always)]
     unsafe fn axis_of(&self, code: u32) -> usize {
-        let axes = shared_field!(self.smem, axes);
-        if (code as usize) < axes.len() { axes.load(code as usize) as usize } else { 0 }
+        let is_inner = code < 1 << (self.height - 1);
+        if is_inner { shared_field!(self.smem, axes).load(code as usize) as usize } else { 0 }
     }
 
     /// Writes the points in in-order sequence.
