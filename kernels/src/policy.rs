@@ -589,8 +589,8 @@ pub struct SelectionPolicy {
     pub deviations: [u32; 2],
     /// The minimum of blocks that search for pivots. Without it ptxas aims higher and spills.
     pub settle_min_blocks: usize,
-    /// The minimum of blocks that finish subtrees.
-    pub subtrees_min_blocks: usize,
+    /// The minimum of blocks that finish subtrees, for coordinates of 32 bits and of 64 bits. With more they spill.
+    pub subtrees_min_blocks: [usize; 2],
 }
 
 /// Tuning of the builder by selection. 10M points of 3 `f32`, in ms; 1M points take 0.94, and 1.00 with 256 threads and
@@ -609,7 +609,7 @@ pub struct SelectionPolicy {
 /// of the warps; fewer instructions for copies changed nothing), later splits 1.2 (17 us each, however few the points),
 /// subtrees 2.5, brackets 1.1, pivots 0.7.
 pub const SELECTION: SelectionPolicy = SelectionPolicy {
-    bracket_threads: 1024,
+    bracket_threads: 512,
     split: (256, 8),
     settle: (512, 4),
     subtrees_threads: 128,
@@ -619,7 +619,7 @@ pub const SELECTION: SelectionPolicy = SelectionPolicy {
     max_samples: 2048,
     deviations: [4, 5],
     settle_min_blocks: 1,
-    subtrees_min_blocks: 5,
+    subtrees_min_blocks: [5, 4],
 };
 
 /// Tuning of the queries of bucket indexes.

@@ -1,17 +1,16 @@
 //! Brackets: two points of a run that enclose its pivot with high probability.
 
 use super::{COUNTS, LEFT, LevelRuns, Points, Remaining, Run};
-use crate::block::bitonic;
+use crate::block::segments::SegmentSort;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
 use crate::thread::coord::Coord;
-use crate::thread::items::strided;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
 const THREADS: usize = SELECTION.bracket_threads;
-const MAX_SAMPLES: usize = SELECTION.max_samples;
+const ITEMS: usize = SELECTION.max_samples / THREADS;
 
 /// Writes the bracket of each run of a level. Of `num_samples` samples, a power of two, the ends are the
 /// ones `margin` ranks below and above the expected rank of the pivot; beyond the samples, an end is before or after all points. One block
@@ -28,9 +27,9 @@ pub unsafe fn kdtree_bracket<C: Coord>(
     let i = thread::block_idx_x() as usize;
     let run = level.run(i as u32);
     let (points, axis, remaining) = (level.points(), level.axis(run), level.remaining(run, i, counts));
-    let samples = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), samples);
+    let exchange = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), exchange);
     let bracket = brackets.part(2 * i, 2);
-    Bracket { points, axis, run, remaining, samples, bracket }.run(
+    Bracket { points, axis, run, remaining, exchange, bracket }.run(
         counts.load(i * COUNTS + LEFT),
         num_samples,
         margin,
@@ -40,7 +39,7 @@ pub unsafe fn kdtree_bracket<C: Coord>(
 /// Shared memory of a block.
 #[repr(C, align(16))]
 pub struct BracketSmem<R> {
-    samples: [R; MAX_SAMPLES],
+    exchange: [[R; THREADS]; ITEMS],
 }
 
 /// The bracket of a run.
@@ -49,7 +48,7 @@ struct Bracket<'a, C: Coord> {
     axis: usize,
     run: Run,
     remaining: Remaining<'a>,
-    samples: SharedSlice<'a, C::Ranked>,
+    exchange: SharedSlice<'a, C::Ranked>,
     bracket: SliceMut<'a, C::Ranked>,
 }
 
@@ -59,29 +58,36 @@ impl<C: Coord> Bracket<'_, C> {
         if self.remaining.len == 0 {
             return;
         }
-        for i in strided(thread::thread_idx_x(), num_samples, THREADS as u32) {
-            // Scales a random number of 32 bits to the range: the upper half of the product.
-            let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(i)) >> 32;
-            let sample = (random * u64::from(self.remaining.len)) >> 32;
-            let point = self.points.ranked(self.remaining.position(sample as u32), self.axis);
-            self.samples.store(i as usize, point);
+        let first = thread::thread_idx_x() * ITEMS as u32;
+        let mut samples = [C::Ranked::LAST; ITEMS];
+        for i in 0..ITEMS {
+            let sample = first + i as u32;
+            if sample < num_samples {
+                // Scales a random number of 32 bits to the range: the upper half of the product.
+                let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(sample)) >> 32;
+                let position = (random * u64::from(self.remaining.len)) >> 32;
+                samples[i] = self.points.ranked(self.remaining.position(position as u32), self.axis);
+            }
         }
-        thread::sync_threads();
-        bitonic::sort(self.samples, num_samples);
+        SegmentSort { exchange: self.exchange }.sort_first(&mut samples, num_samples.ilog2());
+        let before = u64::from(self.run.left_len.saturating_sub(num_left));
+        let expected = before * u64::from(num_samples) / u64::from(self.remaining.len);
+        // If the bracket before has missed the pivot, the expected rank may be beyond all samples.
+        let expected = if expected < u64::from(num_samples) { expected as u32 } else { num_samples - 1 };
+        let (low, high) = (expected.saturating_sub(margin), expected + margin);
+        for i in 0..ITEMS {
+            if first + i as u32 == low && expected > margin {
+                self.bracket.store(0, samples[i]);
+            }
+            if first + i as u32 == high && high < num_samples {
+                self.bracket.store(1, samples[i]);
+            }
+        }
         if thread::thread_idx_x() == 0 {
-            let before = u64::from(self.run.left_len.saturating_sub(num_left));
-            let expected = before * u64::from(num_samples) / u64::from(self.remaining.len);
-            // If the bracket before has missed the pivot, the expected rank may be beyond all samples.
-            let expected = if expected < u64::from(num_samples) { expected as u32 } else { num_samples - 1 };
-            let (low, high) = (expected.saturating_sub(margin), expected + margin);
-            if expected > margin {
-                self.bracket.store(0, self.samples.load(low as usize));
-            } else {
+            if expected <= margin {
                 self.bracket.store(0, C::Ranked::ZEROS);
             }
-            if high < num_samples {
-                self.bracket.store(1, self.samples.load(high as usize));
-            } else {
+            if high >= num_samples {
                 self.bracket.store(1, C::Ranked::LAST);
             }
         }

@@ -56,7 +56,7 @@ pub const fn num_blocks(n: u32, level: u32) -> u32 {
 /// widest axis of their cell: then `cells` holds the cells of the level, and the kernel writes the axes of all nodes to `axes`. If `nodes`
 /// has no coordinates, the coordinates are in the order of ids and are not moved.
 #[kernel(
-    family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks,
+    family = "kdtree", block = THREADS, min_blocks = SELECTION.subtrees_min_blocks[size_of::<C>() / 8],
     shared = SubtreesSmem<C, ITEMS, PLANES>, hot
 )]
 #[instances(C = [f32, i32], ITEMS = [16], PLANES = [0, 8])]
@@ -205,10 +205,8 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
             if sorts_ids {
                 for i in 0..ITEMS {
                     if items[i].is_before(C::Ranked::LAST) {
-                        items[i] = C::Ranked::new(
-                            C::Key::ZERO,
-                            (first + i as u32) << 16 | items[i].id() & 0xFFFF,
-                        );
+                        items[i] =
+                            C::Ranked::new(C::Key::ZERO, (first + i as u32) << 16 | items[i].id() & 0xFFFF);
                     }
                 }
                 sorts_ids = false;
