@@ -439,13 +439,16 @@ fn checked<I: SpatialIndex + ?Sized, R>(
     ) -> Result<R>,
 ) -> Result<R> {
     let options = ValidatedOptions::new(options, index.num_points())?;
-    let (coords, len, first_excluded) = match queries {
+    let (coords, len, first_point, first_excluded) = match queries {
         Queries::Points(points) => {
-            (Some(I::to_stored(checked_coordinates(points, "query")?)?), points.len(), None)
+            (Some(I::to_stored(checked_coordinates(points, "query")?)?), points.len(), None, None)
         }
-        Queries::SelfQuery { include_self } => (None, index.num_points(), (!include_self).then_some(0)),
+        Queries::SelfQuery { include_self } => {
+            (None, index.num_points(), Some(0), (!include_self).then_some(0))
+        }
     };
-    let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, len, dims: I::Point::DIMS };
+    let (coords, removed, dims) = (coords.as_deref(), &[][..], I::Point::DIMS);
+    let queries = ValidatedQueries { coords, first_excluded, first_point, removed, len, dims };
     let backend = index.query_backend()?;
     if !options.periods.is_empty() {
         backend.check_queries(queries, &options)?;
