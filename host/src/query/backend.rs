@@ -6,6 +6,7 @@
 //! | backend | serves |
 //! |---|---|
 //! | every [`CpuTree`](crate::query::cpu::backend::CpuTree) | trees in host memory: `CpuIndex` of k-d trees and balanced trees, `HostTree` of quadtrees |
+//! | `CpuParts` | a dynamic tree in host memory |
 //! | [`BucketIndex`](crate::query::gpu::BucketIndex) | every tree on one GPU |
 //! | [`UnionIndex`](crate::query::union::UnionIndex) | a balanced tree on several GPUs; a quadtree that was built out of core, on one GPU |
 //!
