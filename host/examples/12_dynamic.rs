@@ -27,7 +27,10 @@ fn main() -> Result<()> {
         if !tree.is_empty() {
             let near = tree.nearest(&positions, 1)?;
             let close = near.dist2().iter().filter(|&&dist2| dist2 < 1e-6).count();
-            println!("second {second}: {close} of {BATCH} new positions are within 0.001 of {} older ones", tree.len());
+            println!(
+                "second {second}: {close} of {BATCH} new positions are within 0.001 of {} older ones",
+                tree.len()
+            );
         }
         batches.push(tree.insert(&positions)?.collect());
     }

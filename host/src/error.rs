@@ -139,7 +139,9 @@ pub enum Error {
         bits: u32,
     },
     /// An id does not belong to a point of the index.
-    #[error("id {id} does not belong to a point: the index has never given it, or the point has been removed")]
+    #[error(
+        "id {id} does not belong to a point: the index has never given it, or the point has been removed"
+    )]
     UnknownId {
         /// The least such id of the call.
         id: u32,

@@ -28,7 +28,8 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Ok(()) };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        for (how, make) in [("uniform", points::uniform as fn(usize, u64) -> Vec<P>), ("clustered", points::clustered)]
+        for (how, make) in
+            [("uniform", points::uniform as fn(usize, u64) -> Vec<P>), ("clustered", points::clustered)]
         {
             let mut bench = Bench::new(settings, gpu, n, format!("f32 x 3, {how}"), make, report)?;
             for batch in BATCHES.into_iter().filter(|&batch| batch <= n) {
@@ -157,7 +158,8 @@ impl<'a> Bench<'a> {
     /// Removes half of the points.
     fn removals(&mut self, batch: usize) -> Result<()> {
         let n = self.points.len();
-        let ids = move |i: usize| (i * batch..(i + 1) * batch).map(move |rank| spread(rank, n)).collect::<Vec<_>>();
+        let ids =
+            move |i: usize| (i * batch..(i + 1) * batch).map(move |rank| spread(rank, n)).collect::<Vec<_>>();
         let change = |bench: &mut Self, tree: &mut Tree, i: usize| {
             let ids = Buffer::from_slice(&bench.stream, &ids(i), "ids")?;
             bench.timed(|stream, workspace| tree.remove_on(stream, workspace, &ids))
@@ -191,15 +193,22 @@ impl<'a> Bench<'a> {
         let coords: Vec<P> = points.iter().map(|&(_, point)| point).collect();
         let coords = Buffer::from_slice(&self.stream, coords.as_flattened(), "points")?;
         let before = self.gpu.memory_use().live_bytes;
-        let fresh =
-            KdTree::<P>::build_on(&self.stream, &mut Workspace::new(self.gpu), &coords, &KdTreeOptions::default())?;
+        let fresh = KdTree::<P>::build_on(
+            &self.stream,
+            &mut Workspace::new(self.gpu),
+            &coords,
+            &KdTreeOptions::default(),
+        )?;
         let fresh_bytes = self.gpu.memory_use().live_bytes - before;
         for k in [1, 8] {
             let (ids, timing) = self.nearest(tree, k)?;
             let (expected, expected_timing) = self.nearest(&fresh, k)?;
             let checked = expected.len().min(1000 * k);
             let of = |i: &u32| points[*i as usize].0;
-            assert!(ids[..checked].iter().copied().eq(expected[..checked].iter().map(of)), "{what}: another result");
+            assert!(
+                ids[..checked].iter().copied().eq(expected[..checked].iter().map(of)),
+                "{what}: another result"
+            );
             let ratio = timing.median_ms / expected_timing.median_ms;
             for (system, timing, note) in [
                 (String::new(), timing, format!("{ratio:.2} of a fresh tree")),
@@ -222,7 +231,11 @@ impl<'a> Bench<'a> {
     }
 
     /// Measures nearest queries, and returns the ids.
-    fn nearest<I: DeviceIndex<Point = P, StoredCoord = f32>>(&self, tree: &I, k: usize) -> Result<(Vec<u32>, Timing)> {
+    fn nearest<I: DeviceIndex<Point = P, StoredCoord = f32>>(
+        &self,
+        tree: &I,
+        k: usize,
+    ) -> Result<(Vec<u32>, Timing)> {
         let entries = self.queries.len() / 3 * k;
         let mut ids = Buffer::uninitialized(self.gpu, entries, "ids of neighbors")?;
         let mut dist2 = Buffer::uninitialized(self.gpu, entries, "distances of neighbors")?;

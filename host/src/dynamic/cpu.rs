@@ -89,10 +89,7 @@ impl<C: Coord> CpuParts<C> {
     fn query<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> R) -> R {
         match &self.parts[..] {
             [part] => run(part),
-            _ => run(&UnionIndex {
-                rounds: Box::new(self),
-                coords_by_id: Box::new(|| self.coords_by_id()),
-            }),
+            _ => run(&UnionIndex { rounds: Box::new(self), coords_by_id: Box::new(|| self.coords_by_id()) }),
         }
     }
 

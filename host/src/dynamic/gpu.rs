@@ -121,7 +121,8 @@ impl<C: Coord> GpuPoints<C> {
         }
         let first_id = self.given().num as u32;
         let mut overflow = self.index.overflow.take();
-        let mut placed = vec![Placed { tree: &mut self.index, coords, items: empty_view().read_only(), found }];
+        let mut placed =
+            vec![Placed { tree: &mut self.index, coords, items: empty_view().read_only(), found }];
         if let (Some(tree), Some(points), Some(found)) = (&mut overflow, &overflowing, overflow_found) {
             placed.push(Placed { tree, coords: points.coords.slice(), items: points.items.slice(), found });
         }
@@ -178,7 +179,8 @@ impl<C: Coord> GpuPoints<C> {
             self.changed(stream, None, 0, remaining);
             // The points are removed. Boxes that are too large only cost time, so an error is none of this call.
             let fitted = self.index.fit_boxes(stream, None);
-            let overflow_fitted = self.index.overflow.as_mut().map(|overflow| overflow.fit_boxes(stream, None));
+            let overflow_fitted =
+                self.index.overflow.as_mut().map(|overflow| overflow.fit_boxes(stream, None));
             drop((fitted, overflow_fitted));
         }
         Ok(())
@@ -207,7 +209,12 @@ impl<C: Coord> GpuPoints<C> {
     ///
     /// # Safety
     /// As [`insert_points`](Self::insert_points).
-    unsafe fn gather(&self, stream: &Stream, coords: Slice<'_, C>, items: Slice<'_, u32>) -> Result<Overflowing<C>> {
+    unsafe fn gather(
+        &self,
+        stream: &Stream,
+        coords: Slice<'_, C>,
+        items: Slice<'_, u32>,
+    ) -> Result<Overflowing<C>> {
         let dims = self.index.dims;
         let mut gathered = Buffer::uninitialized(&self.index.gpu, items.len() * dims, BUILT)?;
         // SAFETY: there are coordinates of each point; the rest is passed on to the caller.
@@ -345,12 +352,7 @@ unsafe fn write<C: Coord>(stream: &Stream, placed: &mut [Placed<'_, C>], first_i
 ///
 /// # Safety
 /// As [`write`].
-unsafe fn give<C>(
-    stream: &Stream,
-    placed: &mut [Placed<'_, C>],
-    in_tree: bool,
-    first_id: u32,
-) -> Result<()> {
+unsafe fn give<C>(stream: &Stream, placed: &mut [Placed<'_, C>], in_tree: bool, first_id: u32) -> Result<()> {
     let mut given = placed.iter_mut().map(|placed| placed.given(in_tree));
     let (main, overflow) = (given.next().unwrap_or(none_given()), given.next().unwrap_or(none_given()));
     // SAFETY: passed on to the caller.

@@ -42,7 +42,9 @@ pub use options::DynamicOptions;
 
 use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count};
-use crate::point::{Dispatch, MAX_POINTS, NoValue, PerCoordinate, Point, Typed, checked_coordinates, dims, with_coordinate};
+use crate::point::{
+    Dispatch, MAX_POINTS, NoValue, PerCoordinate, Point, Typed, checked_coordinates, dims, with_coordinate,
+};
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
 use backend::{Backend, GpuBackend};
@@ -243,7 +245,9 @@ mod tests {
         tree.storage = Storage::Cpu(Box::new(CpuParts::with_ids_given(2, Default::default(), num_ids)));
         assert_eq!(tree.next_ids(2).unwrap(), (num_ids as u32)..MAX_POINTS as u32);
         let error = tree.insert(&[[0.0, 0.0]; 3]).unwrap_err();
-        assert!(matches!(error, Error::TooManyItems { count, max: MAX_POINTS, .. } if count == MAX_POINTS + 1));
+        assert!(
+            matches!(error, Error::TooManyItems { count, max: MAX_POINTS, .. } if count == MAX_POINTS + 1)
+        );
         assert_eq!((tree.len(), tree.num_points()), (0, num_ids));
     }
 }

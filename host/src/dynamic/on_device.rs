@@ -54,12 +54,7 @@ impl<P: Point> DynamicKdTree<P> {
     ///
     /// # Errors
     /// [`Error::NotOnGpu`]; otherwise the errors of [`remove`](Self::remove).
-    pub fn remove_on(
-        &mut self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        ids: &Buffer<u32>,
-    ) -> Result<()> {
+    pub fn remove_on(&mut self, stream: &Stream, workspace: &mut Workspace, ids: &Buffer<u32>) -> Result<()> {
         let Storage::Gpu(tree) = &mut self.storage else { return Err(Error::NotOnGpu) };
         tree.remove_on(stream, workspace, ids)?;
         self.renew(ids.len());

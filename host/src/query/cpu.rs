@@ -150,7 +150,9 @@ impl<C: Coord> CpuIndex<C> {
         let mut boxes = memory::filled(buckets.num_top() + buckets.num(), Found::NONE, "boxes of subtrees")?;
         parallel::for_chunks(&mut boxes[buckets.num_top()..], TASK_BUCKETS, |chunk, boxes| {
             for (bucket, found) in (chunk * TASK_BUCKETS..).zip(boxes) {
-                buckets.slots(bucket).for_each(|slot| found.add(self.point::<D>(Some(bucket), slot), id(slot)));
+                buckets
+                    .slots(bucket)
+                    .for_each(|slot| found.add(self.point::<D>(Some(bucket), slot), id(slot)));
             }
         });
         for node in (0..buckets.num_top()).rev() {

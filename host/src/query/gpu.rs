@@ -22,9 +22,9 @@ mod within;
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
-use cuda_std::mem::{Slice, SliceMut};
 use crate::once::Once;
 use crate::primitives::pairs::empty_view;
+use cuda_std::mem::{Slice, SliceMut};
 use device_options::DeviceOptions;
 use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::query::axes::Axes;
@@ -211,7 +211,14 @@ impl<C: Coord> BucketIndex<C> {
         self.overflow.as_ref().map_or_else(
             || {
                 let (none, no_ids) = (empty_view::<C>().read_only(), empty_view::<u32>().read_only());
-                Index { coords: none, ids: no_ids, boxes: none, least_ids: no_ids, dims: self.dims as u32, bucket_len: 0 }
+                Index {
+                    coords: none,
+                    ids: no_ids,
+                    boxes: none,
+                    least_ids: no_ids,
+                    dims: self.dims as u32,
+                    bucket_len: 0,
+                }
             },
             |overflow| overflow.view(),
         )

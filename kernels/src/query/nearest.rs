@@ -64,7 +64,7 @@ impl<'a, C: Float> ResultRows<'a, C> {
     }
 }
 
-/// What the best points of a query start with.
+/// The start of a search: the bound, and the best points so far.
 #[derive(Clone, Copy)]
 struct Start<'a, C> {
     bound: C,
@@ -178,9 +178,8 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
 #[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
 pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(nearest: Nearest<'_, C>) {
-    nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |start| {
-        Queue::<C::Distance, T>::new(start)
-    });
+    nearest
+        .run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |start| Queue::<C::Distance, T>::new(start));
 }
 
 /// Writes the `k` nearest points of each query for any `k`; one lane per query.

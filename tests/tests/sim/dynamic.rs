@@ -70,12 +70,14 @@ fn changes<P: Point>(gpu: &Gpu, all: &[P], ks: &[usize], radius: DistanceOf<P>) 
     trees.insert(&all[..first]);
     trees.insert(&all[first..]);
     // More equal points than there are free slots in a bucket: a second tree has them.
-    trees.insert(&[all[5]; 11]);
+    trees.insert(&[all[5]; 20]);
     trees.check(queries, ks, &options, radius);
-    trees.remove(&(0..all.len() as u32 + 8).step_by(3).collect::<Vec<_>>());
-    // Free slots of removed points, and of the second tree.
-    trees.insert(&all[..10]);
+    // Free slots of the second tree.
     trees.insert(&[all[5]; 2]);
+    trees.check(queries, ks, &options, radius);
+    trees.remove(&(0..all.len() as u32 + 20).step_by(3).collect::<Vec<_>>());
+    // Free slots of removed points.
+    trees.insert(&all[..10]);
     let mask = PointMask::from_fn(trees.0[0].num_points(), |id| id % 4 != 1).unwrap();
     trees.check(queries, ks, &options.mask(mask), radius);
 }

@@ -58,9 +58,10 @@ impl SlotsPlan {
         // SAFETY: passed on to the caller.
         unsafe {
             let order = self.order.run(temp, index, QueryView::of_points(coords))?.order;
-            let (buckets, items) = order.map_or((empty_view().read_only(), empty_view().read_only()), |order| {
-                (order.keys, order.values)
-            });
+            let (buckets, items) = order
+                .map_or((empty_view().read_only(), empty_view().read_only()), |order| {
+                    (order.keys, order.values)
+                });
             let overflow_list = Overflow { items: overflow, num: num_overflow };
             let args = (buckets, items, index.ids.slice(), index.bucket_len, slots, overflow_list);
             temp.stream.launch_items::<dynamic_find_slots>(items.len() as u64, args)?;

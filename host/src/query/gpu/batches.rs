@@ -138,11 +138,7 @@ enum InputCoords<'a, C> {
 }
 
 impl<'a, C: Coord> RowInput<'a, C> {
-    fn queries(
-        tree: &'a BucketIndex<C>,
-        stream: &Stream,
-        queries: ValidatedQueries<'a, C>,
-    ) -> Result<Self> {
+    fn queries(tree: &'a BucketIndex<C>, stream: &Stream, queries: ValidatedQueries<'a, C>) -> Result<Self> {
         let coords = match queries.coords {
             Some(coords) => InputCoords::Host(coords),
             None => InputCoords::Device(tree, tree.coords_by_id(stream)?),

@@ -21,11 +21,8 @@ impl<C: Coord> BucketIndex<C> {
         // SAFETY: passed on to the caller.
         unsafe {
             self.fit_boxes(stream, None)?;
-            let axes = Axes {
-                axes: self.axes.slice(),
-                varying: self.varying_axes.slice(),
-                dims: self.dims as u32,
-            };
+            let axes =
+                Axes { axes: self.axes.slice(), varying: self.varying_axes.slice(), dims: self.dims as u32 };
             let Locator::Planes(splits) = &mut self.locator else { return Ok(()) };
             let (coords, splits) =
                 (self.padded_coords.slice().part(0, self.ids.len() * self.dims), splits.slice_mut());

@@ -141,8 +141,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         let (mut layout, num_rows) = (Layout::new(), self.num_rows());
         let order_plan = match self.regions {
             RegionViews::Within(queries) => {
-                let is_in_order =
-                    queries.are_in_order || self.options.is_in_order(self.tree.ids.len(), ALL);
+                let is_in_order = queries.are_in_order || self.options.is_in_order(self.tree.ids.len(), ALL);
                 // Points are visited in the order of the tree, from the root on.
                 let are_few = queries.len(self.tree.dims) < QUERIES.ordered_from;
                 let arrangement =

@@ -2,10 +2,10 @@
 
 use super::{Run, attack_everywhere, with_case};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::dynamic::DynamicOptions;
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
 use kauri::research::balanced;
-use kauri::dynamic::DynamicOptions;
 use kauri::{Batches, Device, DynamicKdTree, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
 use kauri_tests::nasty::{Case, Choice, Distance, Draw, Nasty, Outcome};
@@ -353,10 +353,14 @@ fn dynamic_trees_of_floats() {
 
 #[test]
 fn dynamic_trees_of_integers() {
-    attack_everywhere("dynamic trees of integers", 12, &|run, draw| match draw.choose(Choice::Type, &[0, 1]) {
-        0 => dynamic_trees::<i32, 2>(run, draw),
-        _ => dynamic_trees::<i64, 3>(run, draw),
-    });
+    attack_everywhere(
+        "dynamic trees of integers",
+        12,
+        &|run, draw| match draw.choose(Choice::Type, &[0, 1]) {
+            0 => dynamic_trees::<i32, 2>(run, draw),
+            _ => dynamic_trees::<i64, 3>(run, draw),
+        },
+    );
 }
 
 #[test]
