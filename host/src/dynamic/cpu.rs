@@ -266,7 +266,7 @@ impl<C: Coord> QueryBackend<C> for CpuParts<C> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{MAX_PARTS, num_kept};
 
     /// Inserts batches of equal size, and returns the points that were built per batch, and the largest number of parts.
     fn cost(first: usize, batch: usize, num_batches: usize) -> (f64, usize) {
