@@ -16,13 +16,14 @@
 //! | the worst case | a build of one tree of all points: if the second tree would have more than an eighth of all slots and points, if there are more new points than free slots, and if a removal leaves more than two slots for a point |
 //!
 //! Batches spread like the points themselves can add about 40 % to the points before the worst case, so that it costs each new point the
-//! build of 3 to 4 points on average. If all new points are at one place, it occurs when they are an eighth of the points: the build of
-//! about 10 points for each. Where as many points come as go, it occurs rarely or never. A removal pays for the build of up to 3 points.
+//! build of 3 to 4 points on average. If all new points are at one place, it occurs when they are a twelfth of the points: the build of
+//! 13 points for each, and builds of the second tree before. Where as many points come as go, it occurs rarely or never. A removal pays
+//! for the build of up to 3 points.
 //!
 //! Memory: 1.5 slots for a point after a build and 2 at most, in addition to the boxes of a [`KdTree`](crate::KdTree), and up to 1.5 bits
 //! for each id that was ever given: 1.4 to 2 times the memory of a [`KdTree`](crate::KdTree) over points `[f32; 3]`. The worst case takes
-//! about 2.5 times the memory of a [`KdTree`](crate::KdTree) beside the tree until the call returns, other inserts 25 bytes for a new
-//! point and 4 for a slot.
+//! about 3 times the memory of a [`KdTree`](crate::KdTree) beside the tree until the call returns, other inserts 25 bytes for a new
+//! point and 4 for a slot. A query for all points keeps a copy of their coordinates, by id, until the next change.
 //!
 //! # On the CPU
 //!

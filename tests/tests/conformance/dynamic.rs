@@ -126,10 +126,10 @@ impl Model {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 8, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_changes(changes in changes(60)) {
+    fn any_changes(changes in changes(40)) {
         for device in devices_for(0) {
             let (mut tree, mut model) = (tree(&device), Model::default());
             for change in &changes {
