@@ -16,6 +16,7 @@ macro_rules! setters {
 pub mod balanced;
 mod batches;
 pub mod device;
+pub mod dynamic;
 mod error;
 #[cfg(feature = "io")]
 pub mod io;
@@ -48,6 +49,7 @@ mod threads;
 pub use balanced::{BalancedKdTree, BalancedOptions};
 pub use batches::{Batches, Delivered};
 pub use device::Device;
+pub use dynamic::DynamicKdTree;
 pub use error::{Error, FileLocation, Result};
 pub use join::{BoxJoin, DistanceJoin, KnnJoin, TopKBoxJoin, TopKDistanceJoin};
 pub use kdtree::{KdTree, KdTreeOptions};

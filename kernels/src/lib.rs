@@ -11,6 +11,7 @@
 
 pub mod balanced;
 pub mod block;
+pub mod dynamic;
 pub mod join;
 pub mod kdtree;
 mod plain;

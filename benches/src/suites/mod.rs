@@ -1,6 +1,7 @@
 //! The suites, by topic. The constant `SUITES` of each file lists the suites of its topic by name.
 
 pub mod clouds;
+pub mod dynamic;
 pub mod first_call;
 pub mod join;
 pub mod kdtree;
@@ -37,6 +38,7 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
     let indexes = kdtree::SUITES
         .into_iter()
+        .chain(dynamic::SUITES)
         .chain(quadtree::SUITES)
         .chain(sah::SUITES)
         .chain(clouds::SUITES)

@@ -20,14 +20,15 @@ use kauri_kernels::thread::coord::Coord;
 use varying::varying_axes;
 pub(crate) use verify::out_of_turn;
 
-/// Builds the tree over validated coordinates (one point after another).
+/// Builds the tree over validated coordinates (one point after another). Point `i` has id `ids[i]`, or `i` without ids.
 pub(crate) fn build<C: Coord>(
     coords: &[C],
+    ids: Option<&[u32]>,
     dims: usize,
     rule: SplitRule,
     stats: &mut Stats,
 ) -> Result<CpuIndex<C>> {
-    with_dims!(dims, D => build::build(points::<C, D>(coords), rule, stats))
+    with_dims!(dims, D => build::build(points::<C, D>(coords), ids, rule, stats))
 }
 
 /// Makes the index of the nodes of a file.

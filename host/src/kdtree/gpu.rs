@@ -24,6 +24,7 @@ use crate::kdtree::backend::Sections;
 use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 use crate::parallel::{self, TASK_ITEMS};
+use crate::primitives::pairs::empty_view;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::{BucketIndex, index_bytes, node_slots};
 use crate::stats::Stats;
@@ -60,6 +61,8 @@ struct Build<'a, C> {
     temp: &'a Temp<'a>,
     /// The coordinates of the points.
     coords: Slice<'a, C>,
+    /// The ids of the points; empty if point `i` has id `i`, as algorithms other than [`BuildAlgorithm::Selection`] require.
+    ids: Slice<'a, u32>,
     nodes: PointsMut<'a, C>,
     splits: SplitAxes<'a, C>,
     /// The memory of the boxes, which are computed after the nodes.
@@ -153,7 +156,8 @@ impl<C: Coord> GpuTree<C> {
             let to = points.unwrap_or_else(|| tree.index.padded_coords.slice_mut().part(0, coords.len()));
             stats.phase("upload", || temp.upload(to, coords))?;
             stats.phase("build", || {
-                tree.launch_build(&plan, &temp, points.map(|points| points.read_only()))?;
+                let points = points.map(|points| points.read_only());
+                tree.launch_build(&plan, &temp, points, empty_view().read_only())?;
                 stream.synchronize()
             })?;
         }
@@ -161,6 +165,7 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Launches a build: nodes, split axes and boxes. `points` is `None` for a build in place, whose points are in the memory of the nodes.
+    /// `point_ids` are [`Build::ids`].
     ///
     /// # Safety
     /// The number of points is that of the tree. Nothing else uses the points and the tree until the stream has done the work.
@@ -169,6 +174,7 @@ impl<C: Coord> GpuTree<C> {
         plan: &BuildPlan<C>,
         temp: &Temp<'_>,
         points: Option<Slice<'_, C>>,
+        point_ids: Slice<'_, u32>,
     ) -> Result<()> {
         let index = &mut self.index;
         // SAFETY: passed on to the caller; the memory of the nodes holds the points and a padding.
@@ -186,7 +192,7 @@ impl<C: Coord> GpuTree<C> {
                 varying: index.varying_axes.slice(),
             };
             let boxes = index.boxes.slice_mut();
-            plan.algorithm.run(Build { temp, coords, nodes, splits, boxes })?;
+            plan.algorithm.run(Build { temp, coords, ids: point_ids, nodes, splits, boxes })?;
             index.build_boxes(&temp.stream)
         }
     }
@@ -237,15 +243,37 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         let temp = workspace.carve(stream, &plan.layout, "k-d tree build")?;
         self.index.wait(stream)?;
         self.index.built_on = Some(stream.clone());
+        let no_ids = empty_view().read_only();
         // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
         unsafe {
             if plan.algorithm.is_in_place() {
                 stream.copy(self.index.padded_coords.slice_mut().part(0, coords.len()), coords)?;
-                return self.launch_build(&plan, &temp, None);
+                return self.launch_build(&plan, &temp, None, no_ids);
             }
-            self.launch_build(&plan, &temp, Some(coords))
+            self.launch_build(&plan, &temp, Some(coords), no_ids)
         }
     }
+}
+
+/// Builds the index of points in device memory that have these ids.
+///
+/// # Safety
+/// There is an id for each point. Nothing else writes the points until the stream has done the work.
+pub(crate) unsafe fn index_of<C: Coord>(
+    stream: &Stream,
+    workspace: &mut Workspace,
+    (coords, ids): (Slice<'_, C>, Slice<'_, u32>),
+    dims: usize,
+    rule: SplitRule,
+) -> Result<BucketIndex<C>> {
+    let mut tree = GpuTree::uninitialized(stream.gpu(), ids.len(), dims, rule)?;
+    if !ids.is_empty() {
+        let plan = BuildPlan::<C>::new(ids.len(), dims, BuildAlgorithm::Selection, rule);
+        let temp = workspace.carve(stream, &plan.layout, "k-d tree build")?;
+        // SAFETY: passed on to the caller.
+        unsafe { tree.launch_build(&plan, &temp, Some(coords), ids)? };
+    }
+    Ok(tree.index)
 }
 
 /// Permutes items of the nodes from in-order sequence to level order.

@@ -26,7 +26,7 @@
 
 mod backend;
 pub(crate) mod cpu;
-mod gpu;
+pub(crate) mod gpu;
 mod on_device;
 mod options;
 #[cfg(feature = "io")]
@@ -263,6 +263,6 @@ fn build(
 ) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
         Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
-        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords, None, dims, options.split, stats)?)),
     }))
 }

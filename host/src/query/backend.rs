@@ -6,6 +6,7 @@
 //! | backend | serves |
 //! |---|---|
 //! | every [`CpuTree`](crate::query::cpu::backend::CpuTree) | trees in host memory: `CpuIndex` of k-d trees and balanced trees, `HostTree` of quadtrees |
+//! | `CpuParts` | a dynamic tree in host memory |
 //! | [`BucketIndex`](crate::query::gpu::BucketIndex) | every tree on one GPU |
 //! | [`UnionIndex`](crate::query::union::UnionIndex) | a balanced tree on several GPUs; a quadtree that was built out of core, on one GPU |
 //!
@@ -33,6 +34,10 @@ pub struct ValidatedQueries<'a, C> {
     pub(crate) coords: Option<&'a [C]>,
     /// Query `i` excludes the point with this id plus `i`.
     pub(crate) first_excluded: Option<u32>,
+    /// Query `i` is the point with this id plus `i`.
+    pub(crate) first_point: Option<u32>,
+    /// A bit for each id: a query that is a removed point finds nothing.
+    pub(crate) removed: &'a [u32],
     /// Number of queries.
     pub(crate) len: usize,
     /// Number of dimensions.
@@ -52,12 +57,14 @@ impl<'a, C: Coord> ValidatedQueries<'a, C> {
 
     /// Returns a range of the queries, which are not a self-query.
     pub(crate) fn part(self, range: Range<usize>) -> Self {
-        let Self { coords, first_excluded, dims, .. } = self;
+        let Self { coords, dims, .. } = self;
+        let first_of_range = |first: Option<u32>| first.map(|first| first + range.start as u32);
         Self {
             coords: coords.map(|coords| &coords[range.start * dims..range.end * dims]),
-            first_excluded: first_excluded.map(|first| first + range.start as u32),
+            first_excluded: first_of_range(self.first_excluded),
+            first_point: first_of_range(self.first_point),
             len: range.len(),
-            dims,
+            ..self
         }
     }
 }

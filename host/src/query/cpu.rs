@@ -30,6 +30,7 @@ use backend::{CpuTree, TreeOf};
 use boxes::{Boxes, Found};
 use buckets::Buckets;
 use kauri_kernels::query::axes::AxisCycle;
+use kauri_kernels::query::buckets::NO_POINT;
 use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
 pub(crate) use queries::Corners;
@@ -56,6 +57,8 @@ pub(crate) struct CpuIndex<C> {
     /// The coordinates of all input points by id, for a balanced tree: it may lack some of them, and its last level may have nodes
     /// without a point.
     input_coords: Option<Arc<Items<C>>>,
+    /// The tree has some of the points of an index whose points change.
+    is_part: bool,
     corners: Corners<C>,
     boxes: Boxes<C>,
 }
@@ -117,7 +120,64 @@ impl<C: Coord> CpuIndex<C> {
         }
         coords.resize(num_points * D + LANES, C::ZERO);
         let (corners, boxes) = (Corners::new(), Boxes::new(&boxes[..buckets.num_boxes()])?);
-        Ok(Self { dims: D, buckets, coords, ids, axes, cycle, input_coords, corners, boxes })
+        let is_part = false;
+        Ok(Self { dims: D, buckets, coords, ids, axes, cycle, input_coords, is_part, corners, boxes })
+    }
+
+    /// Makes the tree a part of an index whose points change: it may lack the points of queries.
+    pub(crate) fn into_part(self) -> Self {
+        Self { is_part: true, ..self }
+    }
+
+    /// Calls `visit` with each point and its id, without those that have been removed.
+    pub(crate) fn for_each_point<const D: usize>(&self, mut visit: impl FnMut([C; D], u32)) {
+        let top = (0..self.buckets.num_top()).map(|node| (None, node));
+        let bucket = |bucket| self.buckets.slots(bucket).map(move |slot| (Some(bucket), slot));
+        for (bucket, slot) in top.chain((0..self.buckets.num()).flat_map(bucket)) {
+            if self.ids[slot] != NO_POINT {
+                visit(self.point(bucket, slot), self.ids[slot]);
+            }
+        }
+    }
+
+    /// Prepares the removal of the points for which `is_removed` returns true, by their ids: returns the boxes of the other points.
+    pub(crate) fn boxes_without<const D: usize>(
+        &self,
+        is_removed: impl Fn(u32) -> bool + Sync,
+    ) -> Result<Boxes<C>> {
+        let buckets = &self.buckets;
+        let id = |slot: usize| if is_removed(self.ids[slot]) { NO_POINT } else { self.ids[slot] };
+        let mut boxes = memory::filled(buckets.num_top() + buckets.num(), Found::NONE, "boxes of subtrees")?;
+        parallel::for_chunks(&mut boxes[buckets.num_top()..], TASK_BUCKETS, |chunk, boxes| {
+            for (bucket, found) in (chunk * TASK_BUCKETS..).zip(boxes) {
+                buckets
+                    .slots(bucket)
+                    .for_each(|slot| found.add(self.point::<D>(Some(bucket), slot), id(slot)));
+            }
+        });
+        for node in (0..buckets.num_top()).rev() {
+            boxes[node] = boxes[2 * node + 1].with(boxes[2 * node + 2]);
+            boxes[node].add(self.point(None, node), id(node));
+        }
+        Boxes::new(&boxes[..buckets.num_boxes()])
+    }
+
+    /// Removes these points. `boxes` are those of the other points.
+    pub(crate) fn remove(&mut self, is_removed: impl Fn(u32) -> bool + Sync, boxes: Boxes<C>) {
+        parallel::for_chunks(&mut self.ids, TASK_ITEMS, |_, ids| {
+            ids.iter_mut().filter(|id| is_removed(**id)).for_each(|id| *id = NO_POINT);
+        });
+        (self.boxes, self.corners) = (boxes, Corners::new());
+    }
+
+    /// Number of points that have not been removed.
+    pub(crate) fn num_remaining(&self) -> usize {
+        with_dims!(self.dims, D => self.boxes.view::<D>().of(0).len as usize)
+    }
+
+    /// Returns the least and the greatest corner of the bounding box of the points that have not been removed.
+    pub(crate) fn bounds<const D: usize>(&self) -> [[C; D]; 2] {
+        *self.boxes.view::<D>().of(0).corners
     }
 
     /// Returns the bytes of the index of a k-d tree, without axes.
@@ -145,7 +205,8 @@ impl<C: Coord> CpuIndex<C> {
             ids: &self.ids,
             axes: &self.axes,
             cycle: self.cycle,
-            has_all: self.input_coords.is_none(),
+            has_all: self.input_coords.is_none() && !self.is_part,
+            is_part: self.is_part,
             boxes: self.boxes.view(),
         }
     }
@@ -193,11 +254,7 @@ impl<C: Coord> CpuTree for CpuIndex<C> {
         let mut by_id = memory::filled(self.num_points() * self.dims, C::ZERO, "points as queries")?;
         with_dims!(self.dims, D => {
             let rows = by_id.as_chunks_mut::<D>().0;
-            let top = (0..self.buckets.num_top()).map(|node| (None, node));
-            let bucket = |bucket| self.buckets.slots(bucket).map(move |slot| (Some(bucket), slot));
-            for (bucket, slot) in top.chain((0..self.buckets.num()).flat_map(bucket)) {
-                rows[self.ids[slot] as usize] = self.point(bucket, slot);
-            }
+            self.for_each_point(|point, id| rows[id as usize] = point);
         });
         Ok(by_id.into())
     }

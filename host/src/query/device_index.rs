@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 type CoordOf<I> = <I as SpatialIndex>::StoredCoord;
 
-/// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
-/// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree). Results equal the results of the calls on slices.
+/// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`DynamicKdTree`](crate::DynamicKdTree),
+/// [`BalancedKdTree`](crate::BalancedKdTree), [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree). Results equal the results of the calls on slices.
 ///
 /// The coordinates of queries and boxes have the type that the index stores ([`SpatialIndex::StoredCoord`]). An index on the CPU returns
 /// [`Error::NotOnGpu`], and so do a quadtree that was built [out of core](crate::quadtree::OutOfCore) and a balanced tree that was built
@@ -78,7 +78,8 @@ pub trait DeviceIndex: SpatialIndex {
     ///
     /// The radius of the prepared options is the first bound; masks, norms and periods hold, and with
     /// [`DeviceQueries::SelfQuery`] excluded points are not visited. No ids are written, so there is no memory for them. Scratch
-    /// memory: 16 bytes per query, unless they are coherent or are the points of the tree.
+    /// memory: 16 bytes per query, unless they are coherent or are the points of the tree. A query that is a removed point of a
+    /// [`DynamicKdTree`](crate::DynamicKdTree) has no visit.
     ///
     /// # Errors
     /// [`Error::NotOnGpu`]; [`Error::OtherTree`] if the options were prepared for another tree; [`Error::Shape`] if the coordinates are

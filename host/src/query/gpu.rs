@@ -16,12 +16,14 @@ mod buckets;
 mod by_nodes;
 pub(crate) mod device_options;
 mod nearest;
-mod order;
+pub(crate) mod order;
 mod visit;
 mod within;
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
+use crate::once::Once;
+use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::DeviceOptions;
 use kauri_kernels::kdtree::selection::PointsMut;
@@ -45,18 +47,38 @@ pub(crate) struct BucketIndex<C> {
     /// The boxes of the children of each node above the buckets.
     pub(crate) boxes: Buffer<C>,
     /// The least id of the points of each node down to the buckets.
-    least_ids: Buffer<u32>,
+    pub(crate) least_ids: Buffer<u32>,
     /// The split axis of each node; empty if levels split on axes in turn, or if there are no split planes.
     pub(crate) axes: Buffer<u8>,
     /// The bit mask of the axes that levels split on in turn; empty for all axes.
     pub(crate) varying_axes: Buffer<u32>,
     pub(crate) locator: Locator<C>,
-    /// Slots of each bucket, some of them without a point; 0 if the tree is left-balanced.
+    /// Slots of each bucket, some of them without a point; 0 if the tree is left-balanced, [`GAPS`](kauri_kernels::query::buckets::GAPS) if it has gaps.
     pub(crate) bucket_len: u32,
     /// The coordinates of all input points by id, if the index does not hold all of them.
     pub(crate) input_coords: Option<Arc<Buffer<C>>>,
     /// The caller's stream that last built the index.
     pub(crate) built_on: Option<Stream>,
+    /// The ids of an index whose points change.
+    pub(crate) given: Option<GivenIds<C>>,
+    /// The points that had no room in the buckets, if the points change and there are such points.
+    pub(crate) overflow: Option<Box<BucketIndex<C>>>,
+}
+
+/// The ids that an index whose points change has given to points.
+pub(crate) struct GivenIds<C> {
+    /// How many ids have been given.
+    pub(crate) num: usize,
+    /// A bit for each id: the point has been removed.
+    pub(crate) removed: Buffer<u32>,
+    /// The coordinates of the points by id, computed by the first query for all points.
+    coords: Once<Arc<Buffer<C>>>,
+}
+
+impl<C> GivenIds<C> {
+    pub(crate) fn new(num: usize, removed: Buffer<u32>) -> Self {
+        Self { num, removed, coords: Once::new() }
+    }
 }
 
 /// Finds the bucket that a query starts in.
@@ -127,6 +149,8 @@ impl<C: Coord> BucketIndex<C> {
             bucket_len: 0,
             input_coords: None,
             built_on: None,
+            given: None,
+            overflow: None,
         })
     }
 
@@ -151,9 +175,13 @@ impl<C: Coord> BucketIndex<C> {
         options.check_device(stream)
     }
 
-    /// Number of input points.
+    /// Number of input points; of an index whose points change, of ids given.
     pub(crate) fn num_points(&self) -> usize {
-        self.input_coords.as_ref().map_or(self.ids.len(), |coords| coords.len() / self.dims)
+        match (&self.given, &self.input_coords) {
+            (Some(given), _) => given.num,
+            (None, Some(coords)) => coords.len() / self.dims,
+            (None, None) => self.ids.len(),
+        }
     }
 
     /// Levels above the buckets.
@@ -176,6 +204,24 @@ impl<C: Coord> BucketIndex<C> {
             dims: self.dims as u32,
             bucket_len: self.bucket_len,
         }
+    }
+
+    /// Returns the index of the points that had no room in the buckets, as a kernel argument.
+    fn overflow_view(&self) -> Index<'_, C> {
+        self.overflow.as_ref().map_or_else(
+            || {
+                let (none, no_ids) = (empty_view::<C>().read_only(), empty_view::<u32>().read_only());
+                Index {
+                    coords: none,
+                    ids: no_ids,
+                    boxes: none,
+                    least_ids: no_ids,
+                    dims: self.dims as u32,
+                    bucket_len: 0,
+                }
+            },
+            |overflow| overflow.view(),
+        )
     }
 
     /// Returns the coordinates, point after point, without padding.

@@ -25,8 +25,8 @@ pub(crate) mod sealed {
 /// The type of distances in the results of an index.
 type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
 
-/// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
-/// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
+/// An index of points that answers queries: [`KdTree`](crate::KdTree), [`DynamicKdTree`](crate::DynamicKdTree),
+/// [`BalancedKdTree`](crate::BalancedKdTree), [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
 ///
 /// ```
 /// use kauri::query::QueryOptions;
@@ -49,13 +49,14 @@ type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
 /// | index | choose it for |
 /// |---|---|
 /// | [`KdTree`](crate::KdTree) | neighbors and ranges alone; 1 to 8 dimensions |
+/// | [`DynamicKdTree`](crate::DynamicKdTree) | points that are inserted and removed |
 /// | [`BalancedKdTree`](crate::BalancedKdTree) | a build on several GPUs; medians, nodes, a list of equal points |
 /// | [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree) | cells and levels of detail; more points than device memory holds; 2 or 3 dimensions |
 ///
 /// The trait [`DeviceIndex`](crate::query::DeviceIndex) has the queries on device buffers, which balanced trees do not have.
 ///
-/// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
-/// a query by a [`PointMask`]. Queries only read, so threads may share one index.
+/// All indexes but [`DynamicKdTree`](crate::DynamicKdTree) are immutable: points cannot be added, moved or removed. Build another index
+/// over the changed points, or leave points out of a query by a [`PointMask`]. Queries only read, so threads may share one index.
 ///
 /// Calls in batches pass the rows to `visit` in order, on the calling thread, while a GPU computes the next batch. [`ControlFlow::Break`]
 /// stops the call, which then returns what it delivered. The rows equal those of the call that returns the whole result. If `visit`
@@ -90,7 +91,8 @@ pub trait SpatialIndex: sealed::Sealed {
     /// The device that the index lives on.
     fn device(&self) -> &Device;
 
-    /// Number of input points; their ids are `0..num_points`.
+    /// Number of input points; their ids are `0..num_points`. Of a [`DynamicKdTree`](crate::DynamicKdTree), the number of ids given, also to
+    /// points that have been removed.
     fn num_points(&self) -> usize;
 
     #[doc(hidden)]
@@ -439,13 +441,16 @@ fn checked<I: SpatialIndex + ?Sized, R>(
     ) -> Result<R>,
 ) -> Result<R> {
     let options = ValidatedOptions::new(options, index.num_points())?;
-    let (coords, len, first_excluded) = match queries {
+    let (coords, len, first_point, first_excluded) = match queries {
         Queries::Points(points) => {
-            (Some(I::to_stored(checked_coordinates(points, "query")?)?), points.len(), None)
+            (Some(I::to_stored(checked_coordinates(points, "query")?)?), points.len(), None, None)
         }
-        Queries::SelfQuery { include_self } => (None, index.num_points(), (!include_self).then_some(0)),
+        Queries::SelfQuery { include_self } => {
+            (None, index.num_points(), Some(0), (!include_self).then_some(0))
+        }
     };
-    let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, len, dims: I::Point::DIMS };
+    let (coords, removed, dims) = (coords.as_deref(), &[][..], I::Point::DIMS);
+    let queries = ValidatedQueries { coords, first_excluded, first_point, removed, len, dims };
     let backend = index.query_backend()?;
     if !options.periods.is_empty() {
         backend.check_queries(queries, &options)?;

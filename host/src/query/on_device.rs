@@ -35,7 +35,8 @@ use std::sync::Arc;
 pub enum DeviceQueries<'a, C> {
     /// The coordinates of points, point after point; each has a row of the result.
     Coordinates(&'a Buffer<C>),
-    /// All points of the tree; the row of a point is its id.
+    /// All points of the tree; the row of a point is its id. The first such query after a change of a
+    /// [`DynamicKdTree`](crate::DynamicKdTree) copies the points to the order of their ids, and waits for the device.
     SelfQuery {
         /// A point is its own neighbor; otherwise it is excluded from its row.
         include_self: bool,
@@ -47,7 +48,7 @@ pub enum DeviceQueries<'a, C> {
 ///
 /// Other trees refuse them with [`Error::OtherTree`](crate::Error::OtherTree). A k-d tree and a balanced tree still accept them after
 /// [`KdTree::rebuild_on`](crate::KdTree::rebuild_on) and [`BalancedKdTree::rebuild_on`](crate::BalancedKdTree::rebuild_on), which keep the
-/// number of points; a quadtree refuses them after [`CellTree::rebuild_on`](crate::quadtree::CellTree::rebuild_on).
+/// number of points; a [`DynamicKdTree`](crate::DynamicKdTree) refuses them after a change, and a quadtree after [`CellTree::rebuild_on`](crate::quadtree::CellTree::rebuild_on).
 pub struct PreparedQuery<P: Point> {
     pub(crate) options: DeviceOptions<DistanceOf<P>>,
     /// The identity of the index.

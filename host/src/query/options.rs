@@ -210,7 +210,7 @@ impl PointMask {
 
     /// True if the point is in the set.
     pub fn takes(&self, id: u32) -> bool {
-        self.words.get(id as usize / 32).is_some_and(|word| word >> (id % 32) & 1 != 0)
+        has_bit(&self.words, id as usize)
     }
 
     /// Returns [`Error::Shape`] unless the mask is for `num_points` points.
@@ -266,30 +266,35 @@ impl<C: Float> ValidatedOptions<C> {
     }
 
     /// Returns [`Error::BeyondPeriod`] for the first query that is more than a period away from a corner of the bounding box of all points.
-    /// `coords_by_id` returns the coordinates of the points by id.
+    /// `points_by_id` returns the points by id.
     pub(crate) fn check_queries<S: Coord<Distance = C>, const D: usize>(
         &self,
         queries: ValidatedQueries<'_, S>,
         corners: [[S; D]; 2],
-        coords_by_id: impl FnOnce() -> Result<Vec<S>>,
+        points_by_id: impl FnOnce() -> Result<PointsById<S>>,
     ) -> Result<()> {
         match queries.coords {
-            Some(coords) => self.check_periods(coords.as_chunks().0, "query", corners),
+            Some(coords) => self.check_periods(coords.as_chunks().0, &[], "query", corners),
             // No two points are farther apart than the corners, so checking the corners is enough in most cases.
-            None => self
-                .check_periods(&corners, "point", corners)
-                .or_else(|_| self.check_periods(coords_by_id()?.as_chunks().0, "point", corners)),
+            None => self.check_periods(&corners, &[], "point", corners).or_else(|_| {
+                let PointsById { coords, removed } = points_by_id()?;
+                self.check_periods(coords.as_chunks().0, &removed, "point", corners)
+            }),
         }
     }
 
     fn check_periods<S: Coord<Distance = C>, const D: usize>(
         &self,
         queries: &[[S; D]],
+        removed: &[u32],
         what: &'static str,
         corners: [[S; D]; 2],
     ) -> Result<()> {
         let [low, high] = corners.map(widen);
         check_each(queries, SEQUENTIAL, |index, query| {
+            if has_bit(removed, index) {
+                return None;
+            }
             let query = widen(*query);
             (0..D).find_map(|axis| {
                 let period = self.periods[axis];
@@ -309,6 +314,19 @@ impl<C: Float> ValidatedOptions<C> {
     pub(crate) fn is_euclidean(&self) -> bool {
         self.norm == Norm::Euclidean && self.periods.is_empty()
     }
+}
+
+/// The points of an index by id.
+pub(crate) struct PointsById<S> {
+    /// The coordinates, point after point.
+    pub(crate) coords: Vec<S>,
+    /// A bit for each id: the point has been removed. Empty if no point has.
+    pub(crate) removed: Vec<u32>,
+}
+
+/// True if the bits have the bit of an id.
+pub(crate) fn has_bit(words: &[u32], id: usize) -> bool {
+    words.get(id / 32).is_some_and(|word| word >> (id % 32) & 1 != 0)
 }
 
 /// Returns the largest distance of a result within a length. Validates the bound too, since a foreign point type may return anything.

@@ -1,5 +1,5 @@
-//! A union of indexes over disjoint sets of points, queried as one: the parts of a tree over several devices, or the parts of a tree that
-//! pass through a device one after another.
+//! A union of indexes over disjoint sets of points, queried as one: the parts of a tree over several devices, the parts of a tree that
+//! pass through a device one after another, or the parts of a tree in host memory whose points change.
 
 use kauri_kernels::thread::coord::{Coord, Float};
 use std::borrow::Cow;
@@ -19,10 +19,10 @@ const MERGED_ENTRIES: usize = 1 << 24;
 const ROWS_PER_TASK: usize = 1 << 10;
 
 /// Indexes over disjoint sets of points; ids count over all points.
-pub(crate) struct UnionIndex<C> {
-    pub(crate) rounds: Box<dyn Rounds<C>>,
+pub(crate) struct UnionIndex<'a, C> {
+    pub(crate) rounds: Box<dyn Rounds<C> + 'a>,
     /// Returns the coordinates of all points by id.
-    pub(crate) coords_by_id: Box<dyn Fn() -> Result<Vec<C>> + Send + Sync>,
+    pub(crate) coords_by_id: Box<dyn Fn() -> Result<Vec<C>> + Send + Sync + 'a>,
 }
 
 /// The indexes of a union, in rounds: the indexes of one round are in device memory together, and are queried concurrently.
@@ -38,6 +38,8 @@ pub(crate) trait Rounds<C: Coord>: Send + Sync {
 pub(crate) enum Indexes<'a, C: Coord> {
     /// Indexes that stay in device memory.
     Resident(&'a [Box<dyn QueryBackend<C>>]),
+    /// Indexes in host memory. Each of them uses all threads, so they are queried one after another.
+    InHostMemory(Vec<&'a dyn QueryBackend<C>>),
     /// An index that was brought to the device for this round.
     Loaded(Box<dyn QueryBackend<C>>),
 }
@@ -58,6 +60,7 @@ impl<C: Coord> Indexes<'_, C> {
     fn each<R: Send>(&self, run: impl Fn(&dyn QueryBackend<C>) -> Result<R> + Sync) -> Result<Vec<R>> {
         match self {
             Self::Resident(indexes) => each(*indexes, |index| run(&**index)),
+            Self::InHostMemory(indexes) => indexes.iter().map(|index| run(*index)).collect(),
             Self::Loaded(index) => Ok(vec![run(&**index)?]),
         }
     }
@@ -91,7 +94,7 @@ impl<C: Coord> Indexes<'_, C> {
     }
 }
 
-impl<C: Coord> UnionIndex<C> {
+impl<C: Coord> UnionIndex<'_, C> {
     /// Runs a query on all indexes, round by round.
     fn each<R: Send>(
         &self,
@@ -147,7 +150,7 @@ fn merge<C: Float>(rows: &[NearestRows<C>], begin: usize, ids: &mut [u32], dist2
 /// Maximum number of indexes in a round.
 pub(crate) const MAX_INDEXES: usize = 15;
 
-impl<C: Coord> QueryBackend<C> for UnionIndex<C> {
+impl<C: Coord> QueryBackend<C> for UnionIndex<'_, C> {
     fn check_queries(
         &self,
         queries: ValidatedQueries<'_, C>,

@@ -5,7 +5,8 @@
 //! and the greatest corner of the left child, then those of the right child, contiguously.
 //!
 //! The runs of a left-balanced tree follow from the number of points. Subtrees of one level of a balanced tree differ by at most one
-//! point, so their buckets have slots for the longest run, and slots without a point have the id [`NO_POINT`].
+//! point, so their buckets have slots for the longest run, and slots without a point have the id [`NO_POINT`]. An index whose points change
+//! has a left-balanced tree with gaps: behind the points of each bucket are half as many free slots ([`GAPS`]).
 
 use super::axes::Axes;
 use super::left_balanced::{full_tree, level, num_levels};
@@ -35,8 +36,18 @@ pub struct BucketLayout {
     pub base_len: u32,
     /// Number of runs of the base level with one slot more.
     pub num_longer: u32,
-    /// Number of slots.
-    pub num_slots: u32,
+    /// Number of points that the tree was built over, or of slots of equal buckets.
+    pub num_points: u32,
+    /// Each run has half as many free slots as points.
+    pub has_gaps: bool,
+}
+
+/// Stands for the length of buckets in a left-balanced tree with gaps.
+pub const GAPS: u32 = u32::MAX;
+
+/// Returns the number of slots of a left-balanced tree with gaps, which must fit in 32 bits.
+pub const fn slots_with_gaps(num_points: u32) -> u64 {
+    num_points as u64 + (num_points / 2) as u64
 }
 
 impl BucketLayout {
@@ -46,20 +57,25 @@ impl BucketLayout {
         // A run of the last level has a node of the levels above, and before it, while there are any, a node of the last level.
         let base_level = num_levels(num_points).saturating_sub(1);
         let num_longer = num_points - full_tree(base_level);
-        Self { levels: levels(num_points), base_level, base_len: 1, num_longer, num_slots: num_points }
+        Self { levels: levels(num_points), base_level, base_len: 1, num_longer, num_points, has_gaps: false }
     }
 
     /// The layout of buckets with `bucket_len` slots each.
     #[inline(always)]
     pub const fn equal(num_slots: u32, bucket_len: u32) -> Self {
         let levels = num_levels(num_slots / bucket_len) - 1;
-        Self { levels, base_level: levels, base_len: bucket_len, num_longer: 0, num_slots }
+        let (num_points, has_gaps) = (num_slots, false);
+        Self { levels, base_level: levels, base_len: bucket_len, num_longer: 0, num_points, has_gaps }
     }
 
-    /// The layout of buckets with `bucket_len` slots each, or of a left-balanced tree if that is 0.
+    /// The layout of buckets with `bucket_len` slots each; of a left-balanced tree if that is 0, with gaps if it is [`GAPS`].
     #[inline(always)]
     pub const fn new(num_slots: u32, bucket_len: u32) -> Self {
-        if bucket_len == 0 { Self::left_balanced(num_slots) } else { Self::equal(num_slots, bucket_len) }
+        match bucket_len {
+            0 => Self::left_balanced(num_slots),
+            GAPS => Self { has_gaps: true, ..Self::left_balanced(num_slots - num_slots / 3) },
+            _ => Self::equal(num_slots, bucket_len),
+        }
     }
 
     /// Returns the first slot of run `i` of a level; the number of slots after the last run.
@@ -67,7 +83,8 @@ impl BucketLayout {
     pub const fn begin(&self, i: u32, level: u32) -> u32 {
         let first = i << (self.base_level - level);
         let begin = first * self.base_len + if first < self.num_longer { first } else { self.num_longer };
-        if begin < self.num_slots { begin } else { self.num_slots }
+        let begin = if begin < self.num_points { begin } else { self.num_points };
+        if self.has_gaps { begin + begin / 2 } else { begin }
     }
 
     /// Returns the bucket of slot `i` in a left-balanced tree.
@@ -105,7 +122,7 @@ pub struct Index<'a, C> {
     pub least_ids: Slice<'a, u32>,
     /// Number of dimensions.
     pub dims: u32,
-    /// Slots of a bucket; 0 if the tree is left-balanced.
+    /// Slots of a bucket; 0 if the tree is left-balanced, [`GAPS`] if it has gaps.
     pub bucket_len: u32,
 }
 
@@ -132,7 +149,7 @@ pub struct BucketPoints<'a, C> {
 }
 
 impl<'a, C: Coord> BucketPoints<'a, C> {
-    /// The points of buckets with `bucket_len` slots, or of a left-balanced tree if that is 0.
+    /// The points of buckets, in the layout of [`BucketLayout::new`].
     #[inline(always)]
     pub fn new(coords: Slice<'a, C>, ids: Slice<'a, u32>, dims: u32, bucket_len: u32) -> Self {
         let layout = BucketLayout::new(ids.len() as u32, bucket_len);
@@ -222,11 +239,13 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
         }
         least_ids.store(node as usize, least_id);
         for axis in 0..buckets.dims {
-            let first = coords.load(begin * buckets.dims + axis);
-            let (mut low, mut high) = (first, first);
-            for i in 1..len as usize {
-                let coord = coords.load((begin + i) * buckets.dims + axis);
-                (low, high) = (low.min(coord), high.max(coord));
+            let [mut low, mut high] = C::EMPTY;
+            for i in 0..len as usize {
+                // A free slot has any coordinates.
+                if ids.load(begin + i) != NO_POINT {
+                    let coord = coords.load((begin + i) * buckets.dims + axis);
+                    (low, high) = (low.min(coord), high.max(coord));
+                }
             }
             to.store(axis, low);
             to.store(buckets.dims + axis, high);

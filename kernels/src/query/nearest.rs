@@ -2,7 +2,7 @@
 //!
 //! The best points so far are ranks with ids, so that of equally near points the smaller id comes first. They start as the bound with the
 //! largest id, which no point beyond the bound beats. A list with more than `k` entries starts with fillers that come before every point
-//! and are not written to the result.
+//! and are not written to the result. If the result has the best points of another index already, the best so far start as these.
 //!
 //! - `one`: the nearest point.
 //! - `list`: up to 32, in the registers of a lane.
@@ -14,6 +14,7 @@ mod list;
 mod one;
 mod queue;
 
+use super::queries::flags;
 use super::traversal::together::TogetherSmem;
 use super::traversal::{BucketTraversal, THREADS, TraversalSmem};
 use crate::policy::QUERIES;
@@ -63,12 +64,36 @@ impl<'a, C: Float> ResultRows<'a, C> {
     }
 }
 
+/// The start of a search: the bound, and the best points so far.
+#[derive(Clone, Copy)]
+struct Start<'a, C> {
+    bound: C,
+    /// The row of the query.
+    row: ResultRows<'a, C>,
+    /// The row has the best points of another index.
+    continues: bool,
+}
+
+impl<C: Float> Start<'_, C> {
+    /// Returns entry `i` of the row so far.
+    #[inline(always)]
+    unsafe fn best(&self, i: usize) -> C::Ranked {
+        if self.continues {
+            let id = self.row.ids.load(i);
+            if id != u32::MAX {
+                return Ranked::new(self.row.dist2.load(i).key(), id);
+            }
+        }
+        worst(self.bound)
+    }
+}
+
 /// Keeps the best points that a lane or a warp finds.
 trait KeepBest<C: Coord, const D: usize> {
     /// True if all lanes of a warp share one query.
     const ONE_QUERY_PER_WARP: bool;
-    /// Finds the best points within `bound`. All lanes of the warp call it.
-    unsafe fn search(&mut self, bound: C::Distance, traversal: Traversal<'_, C, D>);
+    /// Finds the best points. All lanes of the warp call it.
+    unsafe fn search(&mut self, traversal: Traversal<'_, C, D>);
     /// Writes the best points to their row.
     unsafe fn write(self, row: ResultRows<'_, C::Distance>);
 }
@@ -88,13 +113,13 @@ pub struct Nearest<'a, C: Coord> {
 }
 
 impl<'a, C: Coord> Nearest<'a, C> {
-    /// Answers query `i` together with the warp's other queries; `keep_best` makes the lane's list from a bound and a row.
+    /// Answers query `i` together with the warp's other queries; `keep_best` makes the lane's list.
     #[inline(always)]
     unsafe fn run<const D: usize, B: KeepBest<C, D>>(
         &self,
         i: u64,
         smem: *mut TraversalSmem<C::Distance>,
-        keep_best: impl FnOnce(C::Distance, ResultRows<'a, C::Distance>) -> B,
+        keep_best: impl FnOnce(Start<'a, C::Distance>) -> B,
     ) {
         let Some((traversal, row)) = self.queries.traversal::<D>(i, B::ONE_QUERY_PER_WARP, self.index, smem)
         else {
@@ -102,15 +127,11 @@ impl<'a, C: Coord> Nearest<'a, C> {
         };
         // `rows` may hold anything while another stream builds the tree.
         let row = row.filter(|&row| row < self.result.ids.len() / self.result.k());
-        let is_active = row.is_some();
+        let (is_active, bound) = (row.is_some(), self.queries.bound_of(row));
         let row = self.result.row(row.unwrap_or(0));
-        let bound = if is_active {
-            C::Distance::from_f64(self.queries.bound)
-        } else {
-            C::Distance::ZERO - C::Distance::INFINITY
-        };
-        let mut best = keep_best(bound, row);
-        best.search(bound, traversal);
+        let continues = is_active && self.queries.flags & flags::CONTINUES != 0;
+        let mut best = keep_best(Start { bound, row, continues });
+        best.search(traversal);
         if is_active {
             best.write(row);
         }
@@ -128,8 +149,8 @@ fn worst<C: Float>(bound: C) -> C::Ranked {
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
-    nearest.run::<D, _>(thread::index_1d_u64(), core::ptr::null_mut(), |_, _| {
-        One::<C::Distance, D>::new(shared_mem())
+    nearest.run::<D, _>(thread::index_1d_u64(), core::ptr::null_mut(), |start| {
+        One::<C::Distance, D>::new(start, shared_mem())
     });
 }
 
@@ -145,8 +166,8 @@ pub unsafe fn query_nearest_one<C: Coord, const D: usize>(nearest: Nearest<'_, C
 pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const B: usize>(
     nearest: Nearest<'_, C>,
 ) {
-    nearest.run::<D, _>(thread::index_1d_u64(), core::ptr::null_mut(), |bound, row| {
-        List::<C::Distance, D, K, B>::new(bound, row.k(), shared_mem())
+    nearest.run::<D, _>(thread::index_1d_u64(), core::ptr::null_mut(), |start| {
+        List::<C::Distance, D, K, B>::new(start, shared_mem())
     });
 }
 
@@ -157,9 +178,8 @@ pub unsafe fn query_nearest_list<C: Coord, const D: usize, const K: usize, const
 #[instances(C = [f32], D = [4], T = [4, 8])]
 #[instance(f32, 8, 1)]
 pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(nearest: Nearest<'_, C>) {
-    nearest.run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |bound, row| {
-        Queue::<C::Distance, T>::new(bound, row.k())
-    });
+    nearest
+        .run::<D, _>(thread::index_1d_u64() / 32, shared_mem(), |start| Queue::<C::Distance, T>::new(start));
 }
 
 /// Writes the `k` nearest points of each query for any `k`; one lane per query.
@@ -167,5 +187,5 @@ pub unsafe fn query_nearest_queue<C: Coord, const D: usize, const T: usize>(near
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
 pub unsafe fn query_nearest_heap<C: Coord, const D: usize>(nearest: Nearest<'_, C>) {
-    nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), Heap::new);
+    nearest.run::<D, _>(thread::index_1d_u64(), shared_mem(), |start| Heap::new(start));
 }

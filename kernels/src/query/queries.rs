@@ -2,7 +2,7 @@
 
 use super::buckets::Index;
 use super::traversal::{BucketTraversal, Filter, TraversalAndRow, TraversalSmem};
-use crate::thread::coord::Coord;
+use crate::thread::coord::{Coord, Float};
 use crate::thread::measure::Norm;
 use crate::thread::point::load_point;
 use crate::thread::region::Measure;
@@ -18,8 +18,10 @@ pub mod flags {
     pub const BRUTE_FORCE: u32 = 4;
     /// Whole subtrees are counted without visiting their points: for counts of all points.
     pub const COUNT_SUBTREES: u32 = 8;
+    /// The result has the points of another index already: nearest points are kept if they are better, and counts are added.
+    pub const CONTINUES: u32 = 16;
     /// The norm is in the bits from this one on.
-    pub const NORM_SHIFT: u32 = 4;
+    pub const NORM_SHIFT: u32 = 5;
 }
 
 /// The queries of a launch and their options, in the order in which the threads answer them.
@@ -35,6 +37,10 @@ pub struct Queries<'a, C: Coord> {
     pub excluded: Slice<'a, u32>,
     /// A bit for each point that queries may find; empty if they may find all points.
     pub mask: Slice<'a, u32>,
+    /// A bit for each id; a query that is a point whose bit is set finds nothing. Empty if no query is such a point.
+    pub removed: Slice<'a, u32>,
+    /// The id of the point that the query of row 0 is; used with `removed`.
+    pub first_point: u32,
     /// The period of each axis; empty if no axis has one.
     pub periods: Slice<'a, <C as crate::thread::coord::Coord>::Distance>,
     /// See [`flags`].
@@ -48,6 +54,21 @@ impl<'a, C: Coord> Queries<'a, C> {
     #[inline(always)]
     pub fn len(&self, dims: usize) -> usize {
         if self.rows.is_empty() { self.coords.len() / dims } else { self.rows.len() }
+    }
+
+    /// Returns the largest distance at which the query of a row finds a point: minus infinity if there is no query, or a removed point is it.
+    #[inline(always)]
+    pub(super) unsafe fn bound_of(&self, row: Option<usize>) -> C::Distance {
+        let bound = C::Distance::from_f64(self.bound);
+        let Some(row) = row else { return C::Distance::ZERO - C::Distance::INFINITY };
+        if self.is_removed(row) { C::Distance::ZERO - C::Distance::INFINITY } else { bound }
+    }
+
+    /// True if the query of a row is a removed point.
+    #[inline(always)]
+    pub(super) unsafe fn is_removed(&self, row: usize) -> bool {
+        let id = self.first_point as usize + row;
+        id / 32 < self.removed.len() && self.removed.load(id / 32) >> (id % 32) & 1 != 0
     }
 
     /// Returns the traversal of query `i` and its result row, if there is a query `i`; `None` if the warp has no query at all. Each lane

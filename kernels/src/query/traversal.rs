@@ -7,7 +7,7 @@
 
 pub mod together;
 
-use super::buckets::{BucketPoints, NO_POINT};
+use super::buckets::{BucketPoints, Index, NO_POINT};
 use crate::block::tile::load_16;
 use crate::policy::{BUCKET_LEVELS, QUERIES};
 use crate::thread::coord::{Coord, Float};
@@ -132,7 +132,14 @@ struct Position {
     is_done: bool,
 }
 
-impl<C: Coord, R: Region<C::Distance, D>, const D: usize> BucketTraversal<'_, C, R, D> {
+impl<'a, C: Coord, R: Region<C::Distance, D>, const D: usize> BucketTraversal<'a, C, R, D> {
+    /// Returns the traversal of another index by the query, from its root.
+    #[inline(always)]
+    pub(super) fn of(&self, index: Index<'a, C>) -> Self {
+        let (boxes, least_ids) = (index.boxes, index.least_ids);
+        Self { buckets: index.buckets(), boxes, least_ids, start_bucket: 0, ..*self }
+    }
+
     /// Offers the visitor every point within its bound.
     ///
     /// # Safety

@@ -67,6 +67,8 @@ pub trait Visit<C> {
 pub struct Visits<'a, C: Coord> {
     /// The index.
     pub index: crate::query::buckets::Index<'a, C>,
+    /// Points of the index that had no room in the buckets; without points unless the index changes.
+    pub overflow: crate::query::buckets::Index<'a, C>,
     /// The queries, in the order in which threads take them.
     pub queries: crate::query::queries::Queries<'a, C>,
 }
@@ -90,8 +92,15 @@ impl<'a, C: Coord> Visits<'a, C> {
             return;
         };
         let bound = C::Distance::from_f64(self.queries.bound);
+        let query = match query {
+            Some(query) if !self.queries.is_removed(query) => Some(query),
+            _ => None,
+        };
         let mut lane = Lane { visitor: query.map(|query| begin(query, bound)) };
         traversal.run(&mut lane);
+        if !self.overflow.ids.is_empty() {
+            traversal.of(self.overflow).run(&mut lane);
+        }
         if let (Some(query), Some(visitor)) = (query, lane.visitor) {
             end(query, visitor);
         }

@@ -2,7 +2,10 @@
 //! points of a row are in the order of the tree.
 
 use super::buckets::Index;
-use super::queries::{Queries, flags::COUNT_SUBTREES};
+use super::queries::{
+    Queries,
+    flags::{CONTINUES, COUNT_SUBTREES},
+};
 use super::traversal::{BucketTraversal, Filter, THREADS, TraversalAndRow, TraversalSmem, Visitor};
 use crate::policy::QUERIES;
 use crate::thread::coord::{Coord, Float};
@@ -22,7 +25,7 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
 ) {
     let i = thread::index_1d_u64();
     if let Some((mut traversal, row)) = queries.traversal::<D>(i, false, index, shared_mem()) {
-        let bound = lane_bound(row.is_some(), C::Distance::from_f64(queries.bound));
+        let bound = queries.bound_of(row);
         let counts_subtrees = D < MAX_DIMS && queries.flags & COUNT_SUBTREES != 0;
         let mut count = Count::new::<D>(bound, counts_subtrees);
         if counts_subtrees && traversal.filter.excluded != u32::MAX {
@@ -31,12 +34,13 @@ pub unsafe fn query_count_within<C: Coord, const D: usize>(
             count.excludes_one = traversal.region.is_within_itself(bound);
         }
         traversal.run(&mut count);
-        count.write(row, counts);
+        count.write(row, counts, queries.flags);
     }
 }
 
 /// Writes the ids of the points within the queries' bound of each query from its offset on, and their distances unless `result_dist2` is
-/// empty; one lane per query. Points beyond the capacity of the result are not written.
+/// empty; one lane per query. Each row has `before` points already, none if that is empty. Points beyond the capacity of the result are not
+/// written.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 #[instance(f32, 4)]
@@ -44,35 +48,37 @@ pub unsafe fn query_emit_within<C: Coord, const D: usize>(
     index: Index<'_, C>,
     queries: Queries<'_, C>,
     offsets: Slice<u64>,
+    before: Slice<u32>,
     result_ids: SliceMut<u32>,
     result_dist2: SliceMut<<C as Coord>::Distance>,
 ) {
     let i = thread::index_1d_u64();
     if let Some((traversal, row)) = queries.traversal::<D>(i, false, index, shared_mem()) {
-        let bound = lane_bound(row.is_some(), C::Distance::from_f64(queries.bound));
-        traversal.run(&mut Emit::new(bound, row, offsets, result_ids, result_dist2));
+        let bound = queries.bound_of(row);
+        traversal.run(&mut Emit::new(bound, row, offsets, before, result_ids, result_dist2));
     }
 }
 
-/// Counts the points in each box, borders included; one lane per box. A box is its least and then its greatest corner.
+/// Counts the points in each box, borders included; one lane per box. A box is its least and then its greatest corner. The counts are added
+/// to those that are there if `flags` has [`CONTINUES`].
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_count_in_boxes<C: Coord, const D: usize>(
     index: Index<'_, C>,
     corners: Slice<C>,
     mask: Slice<u32>,
+    flags: u32,
     counts: SliceMut<u32>,
 ) {
     if let Some((traversal, row)) = box_traversal::<C, D>(index, corners, mask) {
         let bound = lane_bound(row.is_some(), C::Distance::ZERO);
         let mut count = Count::new::<D>(bound, mask.is_empty() && index.bucket_len == 0);
         traversal.run(&mut count);
-        count.write(row, counts);
+        count.write(row, counts, flags);
     }
 }
 
-/// Writes the ids of the points in each box from the box's offset on; one lane per box. Points beyond the capacity of the result are not
-/// written.
+/// Writes the ids of the points in each box from the box's offset on, as [`query_emit_within`]; one lane per box.
 #[kernel(family = "query-within", block = THREADS, min_blocks = QUERIES.min_blocks(D, size_of::<<C as Coord>::Distance>()), shared = TraversalSmem<<C as Coord>::Distance>, hot)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
@@ -80,6 +86,7 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
     corners: Slice<C>,
     mask: Slice<u32>,
     offsets: Slice<u64>,
+    before: Slice<u32>,
     result_ids: SliceMut<u32>,
 ) {
     if let Some((traversal, row)) = box_traversal::<C, D>(index, corners, mask) {
@@ -88,6 +95,7 @@ pub unsafe fn query_emit_in_boxes<C: Coord, const D: usize>(
             bound,
             row,
             offsets,
+            before,
             result_ids,
             SliceMut::from_raw_parts(core::ptr::dangling_mut(), 0),
         ));
@@ -182,11 +190,12 @@ impl<C: Float> Count<C> {
     }
 
     #[inline(always)]
-    unsafe fn write(self, row: Option<usize>, counts: SliceMut<'_, u32>) {
+    unsafe fn write(self, row: Option<usize>, counts: SliceMut<'_, u32>, flags: u32) {
         if let Some(row) = row
             && row < counts.len()
         {
-            counts.store(row, self.count.wrapping_sub(self.excludes_one.into()));
+            let before = if flags & CONTINUES != 0 { counts.load(row) } else { 0 };
+            counts.store(row, (before + self.count).wrapping_sub(self.excludes_one.into()));
         }
     }
 }
@@ -208,6 +217,7 @@ impl<'a, C: Float> Emit<'a, C> {
         bound: C,
         row: Option<usize>,
         offsets: Slice<'_, u64>,
+        before: Slice<'_, u32>,
         ids: SliceMut<'a, u32>,
         dist2: SliceMut<'a, C>,
     ) -> Self {
@@ -216,6 +226,9 @@ impl<'a, C: Float> Emit<'a, C> {
             && row + 1 < offsets.len()
         {
             (next, end) = (offsets.load(row), offsets.load(row + 1));
+            if row < before.len() {
+                next += u64::from(before.load(row));
+            }
         }
         let capacity = ids.len() as u64;
         Self { bound, ids, dist2, next, end: if end < capacity { end } else { capacity } }

@@ -23,6 +23,27 @@ impl<'a, C: Float> BestK<'a, C> {
         Self { dist2, ids, len: 0, bound }
     }
 
+    /// Takes the candidates that [`finish`](Self::finish) has left in the row.
+    ///
+    /// # Safety
+    /// No other thread accesses the row, which `finish` has written.
+    #[inline(always)]
+    pub unsafe fn resume(&mut self) {
+        while self.len < self.ids.len() && self.ids.load(self.len) != u32::MAX {
+            self.len += 1;
+        }
+        // Backwards, so that no candidate is worse than its parent.
+        for i in 0..self.len / 2 {
+            let other = self.len - 1 - i;
+            let (dist2, id) = (self.dist2.load(i), self.ids.load(i));
+            self.put(i, self.dist2.load(other), self.ids.load(other));
+            self.put(other, dist2, id);
+        }
+        if self.len == self.ids.len() {
+            self.bound = self.dist2.load(0);
+        }
+    }
+
     /// Returns the k-th best squared distance so far, or the initial bound while there are fewer than k candidates. A
     /// candidate at exactly this distance can still win by a smaller id.
     #[inline(always)]

@@ -3,7 +3,7 @@
 use cuda_std::mem::Slice;
 use kauri_kernels::policy::BUCKET_LEVELS;
 use kauri_kernels::query::buckets::{
-    BucketLayout, BucketPoints, {self},
+    BucketLayout, BucketPoints, GAPS, slots_with_gaps, {self},
 };
 use kauri_kernels::query::left_balanced::{
     full_tree, in_order_begin, in_order_rank, left_size, level, num_levels, parent, pivot, subtree_begin,
@@ -85,6 +85,14 @@ fn buckets_are_subtrees_and_the_nodes_that_follow() {
             }
         }
         assert_eq!(run_begin(num_buckets, levels), n);
+        // With gaps, a bucket has half as many slots more.
+        let Ok(num_slots) = u32::try_from(slots_with_gaps(n)) else { continue };
+        let with_gaps = BucketLayout::new(num_slots, GAPS);
+        assert_eq!((with_gaps.levels, with_gaps.num_points), (levels, n));
+        for bucket in (0..=num_buckets).step_by(step) {
+            let begin = run_begin(bucket, levels);
+            assert_eq!(with_gaps.begin(bucket, levels), begin + begin / 2, "bucket {bucket} of {n}");
+        }
     }
 }
 

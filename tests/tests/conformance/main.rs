@@ -19,6 +19,7 @@ mod command_line_tables;
 mod cust_bridge;
 mod degenerate;
 mod differential;
+mod dynamic;
 mod equal_points;
 mod foreign_points;
 mod frames;

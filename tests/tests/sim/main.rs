@@ -7,6 +7,7 @@ mod boxes;
 mod boxes_top_k;
 mod building_blocks;
 mod demo;
+mod dynamic;
 mod ground;
 mod join;
 mod kdtree;

@@ -69,6 +69,9 @@ const LIST: Kernel = Kernel { file: "kernels/src/query/nearest/list.rs", tests: 
 const QUEUE: Kernel = Kernel { file: "kernels/src/query/nearest/queue.rs", tests: &["query::"] };
 const BUCKETS: Kernel = Kernel { file: "kernels/src/query/buckets.rs", tests: &["query::"] };
 const WITHIN: Kernel = Kernel { file: "kernels/src/query/within.rs", tests: &["query::"] };
+const SLOTS: Kernel = Kernel { file: "kernels/src/dynamic/slots.rs", tests: &["dynamic::"] };
+const REMOVAL: Kernel = Kernel { file: "kernels/src/dynamic/removal.rs", tests: &["dynamic::"] };
+const MOVES: Kernel = Kernel { file: "kernels/src/dynamic/moves.rs", tests: &["dynamic::"] };
 const BEST_K: Kernel = Kernel { file: "kernels/src/thread/best_k.rs", tests: &["kdtree::"] };
 const VERIFY: Kernel = Kernel { file: "kernels/src/kdtree/verify.rs", tests: &["kdtree::"] };
 const SPLIT: Kernel = Kernel { file: "kernels/src/kdtree/selection/split.rs", tests: &["kdtree::"] };
@@ -453,6 +456,36 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: WITHIN,
         from: "            self.next += 1;",
         to: "            self.next += 2;",
+    },
+    Mutant {
+        what: "slots: every point of a bucket takes the first free slot",
+        kernel: SLOTS,
+        from: "            before -= 1;",
+        to: "            before = 0;",
+    },
+    Mutant {
+        what: "slots: an overflowing point has the id of another one",
+        kernel: SLOTS,
+        from: "if self.items.is_empty() { i as u32 } else { self.items.load(i) }",
+        to: "i as u32",
+    },
+    Mutant {
+        what: "removal: an id that occurs twice is no error",
+        kernel: REMOVAL,
+        from: "Scope::Device) & bit != 0 {",
+        to: "Scope::Device) & bit == 1 << 31 {",
+    },
+    Mutant {
+        what: "removal: the second tree keeps its points",
+        kernel: REMOVAL,
+        from: "    free(i, marked, overflow_ids);\n",
+        to: "",
+    },
+    Mutant {
+        what: "moves: the lanes of a warp write to one place",
+        kernel: MOVES,
+        from: "to = shuffle_idx(first, 31) + sum - num_points;",
+        to: "to = shuffle_idx(first, 31);",
     },
     Mutant {
         what: "k best: ties to the larger id",

@@ -21,6 +21,7 @@ const MODULES: &[&str] = &[
     "batches",
     "query",
     "kdtree",
+    "dynamic",
     "balanced",
     "quadtree",
     "join",

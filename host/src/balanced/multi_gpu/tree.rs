@@ -31,7 +31,7 @@ const _: () = assert!(2 * MAX_PARTS - 1 <= MAX_INDEXES);
 pub(crate) struct MultiGpuTree<C> {
     nodes: Arc<Nodes<C>>,
     /// The index that answers queries. The first query builds it.
-    index: Once<UnionIndex<C>>,
+    index: Once<UnionIndex<'static, C>>,
 }
 
 /// A node above the subtrees.

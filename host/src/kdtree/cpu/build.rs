@@ -25,9 +25,10 @@ pub(crate) struct Item<C, const D: usize> {
     id: u32,
 }
 
-/// Builds the tree.
+/// Builds the tree. Point `i` has id `ids[i]`, or `i` without ids.
 pub(crate) fn build<C: Coord, const D: usize>(
     points: &[[C; D]],
+    ids: Option<&[u32]>,
     rule: SplitRule,
     stats: &mut Stats,
 ) -> Result<CpuIndex<C>> {
@@ -41,7 +42,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
     let mut item_axes = memory::filled(num_items, 0, "axes of the points")?;
     let mut cycle = AxisCycle::all(D as u32);
     stats.phase("split", || {
-        let item = |id: usize| Item { coords: points[id], id: id as u32 };
+        let item = |i: usize| Item { coords: points[i], id: ids.map_or(i as u32, |ids| ids[i]) };
         parallel::extend(&mut items, points.len(), TASK_ITEMS, item);
         match rule {
             SplitRule::RoundRobin => {

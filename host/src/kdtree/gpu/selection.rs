@@ -59,8 +59,7 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
         if self.in_place {
             (scratch.coords, to_nodes.coords) = (empty_view(), empty_view());
         }
-        // No ids: the points are in the order of the input.
-        let mut points = Points { coords, ids: no_ids() };
+        let mut points = Points { coords, ids: build.ids };
         // SAFETY: passed on to the caller. Levels alternate between two outputs that do not overlap; the last level writes to `scratch`.
         unsafe {
             for level in 0..self.levels.len() {
@@ -226,7 +225,7 @@ mod tests {
             let (axes, varying) = (empty_view(), no_ids());
             let splits = SplitAxes { dims: 2, bounds: None, axes, varying };
             let (coords, boxes) = (coords.slice(), empty_view());
-            let build = Build { temp: &temp, coords, nodes, splits, boxes };
+            let build = Build { temp: &temp, coords, ids: no_ids(), nodes, splits, boxes };
             // SAFETY: buffers and workspace live until the ids have been copied.
             unsafe { selection.run(build).unwrap() };
             let in_order = node_ids.to_vec(&stream).unwrap();

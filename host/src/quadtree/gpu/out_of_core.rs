@@ -91,7 +91,7 @@ impl<C: Coord> Backend<C> for OutOfCoreTree<C> {
 /// The parts of a tree, and the tree itself for calls that the device lacks memory for.
 struct PartsIndex<C> {
     tree: Arc<HostTree<C>>,
-    union: UnionIndex<C>,
+    union: UnionIndex<'static, C>,
     /// The only part stays in device memory.
     is_resident: bool,
 }
@@ -130,7 +130,7 @@ impl<C: Coord> PartsIndex<C> {
     fn run<R>(
         &self,
         num_rows: usize,
-        on_device: impl FnOnce(&UnionIndex<C>) -> Result<R>,
+        on_device: impl FnOnce(&UnionIndex<'static, C>) -> Result<R>,
         on_cpu: impl FnOnce(&HostTree<C>) -> Result<R>,
     ) -> Result<R> {
         if self.is_resident || num_rows.saturating_mul(POINTS_PER_ROW) >= self.tree.ids.len() {
@@ -302,6 +302,8 @@ mod tests {
             let queries = ValidatedQueries {
                 coords: Some(queries.as_flattened()),
                 first_excluded: Some(7),
+                first_point: None,
+                removed: &[],
                 len: queries.len(),
                 dims: 2,
             };
@@ -330,8 +332,14 @@ mod tests {
         let tree = OutOfCoreTree::new(&gpu, tree());
         let queries = points(N);
         let options = &ValidatedOptions::new(&QueryOptions::<[f32; 2]>::default(), N).unwrap();
-        let queries =
-            ValidatedQueries { coords: Some(queries.as_flattened()), first_excluded: None, len: N, dims: 2 };
+        let queries = ValidatedQueries {
+            coords: Some(queries.as_flattened()),
+            first_excluded: None,
+            first_point: None,
+            removed: &[],
+            len: N,
+            dims: 2,
+        };
         let query = NearestQuery { queries, k: 8, options };
         let rows = || result_rows(N, 8).unwrap();
         let found = tree.query_backend().unwrap().nearest(query, rows()).unwrap();

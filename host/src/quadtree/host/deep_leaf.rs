@@ -29,7 +29,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
         let range = leaf.start as usize..leaf.end as usize;
         let (coords, ids) = (points[range.clone()].as_flattened(), &ids[range]);
         // The ids of a leaf ascend, so local ids in the k-d tree order ties as the ids do.
-        let tree = crate::kdtree::cpu::build(coords, D, SplitRule::Widest, &mut Stats::default())?;
+        let tree = crate::kdtree::cpu::build(coords, None, D, SplitRule::Widest, &mut Stats::default())?;
         Ok(DeepLeaf { node: number, tree: tree.with_ids(ids) })
     };
     (0..).zip(nodes).filter(|(_, node)| is_deep(node)).map(deep_leaf).collect()

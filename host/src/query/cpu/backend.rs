@@ -6,7 +6,7 @@ use crate::query::cpu::nearest::{nearest, nearest_of_one};
 use crate::query::cpu::queries::{Corners, PointQueries, corners};
 use crate::query::cpu::traversal::Traversable;
 use crate::query::cpu::within::{InsideBoxes, RangeOf, count, count_within, find, find_within};
-use crate::query::options::ValidatedOptions;
+use crate::query::options::{PointsById, ValidatedOptions};
 use crate::query::within::RangeResult;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
@@ -85,8 +85,9 @@ impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> Quer
         queries: ValidatedQueries<'_, C>,
         options: &ValidatedOptions<C::Distance>,
     ) -> Result<()> {
-        let coords_by_id = || self.index.coords_by_id().map(Cow::into_owned);
-        options.check_queries::<_, D>(queries, corners(self.tree, self.corners), coords_by_id)
+        let points_by_id =
+            || Ok(PointsById { coords: self.index.coords_by_id()?.into_owned(), removed: Vec::new() });
+        options.check_queries::<_, D>(queries, corners(self.tree, self.corners), points_by_id)
     }
 
     fn nearest(

@@ -97,7 +97,10 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
     fn find(&mut self, row: usize, ids: &mut [MaybeUninit<u32>], distances: &mut [MaybeUninit<C::Distance>]) {
         let Self { tree, queries, k, stack, .. } = self;
         let (query, bound) = (queries.get(row), queries.rules.options.bound);
-        if let ([id], [distance]) = (&mut *ids, &mut *distances) {
+        if !queries.finds(row) {
+            fill(ids, u32::MAX);
+            fill(distances, C::Distance::INFINITY);
+        } else if let ([id], [distance]) = (&mut *ids, &mut *distances) {
             let mut best = Nearest::new(bound);
             traverse(*tree, queries, query, stack, &mut best);
             id.write(best.id);

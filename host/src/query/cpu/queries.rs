@@ -5,7 +5,7 @@ use crate::query::backend::ValidatedQueries;
 use crate::query::cpu::points;
 use crate::query::cpu::rules::{PointQuery, Rules};
 use crate::query::cpu::traversal::Traversable;
-use crate::query::options::ValidatedOptions;
+use crate::query::options::{ValidatedOptions, has_bit};
 use kauri_kernels::thread::coord::Coord;
 
 /// The corners of the bounding box of a tree's points, computed by the first query that needs them.
@@ -27,6 +27,10 @@ pub(crate) struct PointQueries<'a, C: Coord, const D: usize> {
     pub(crate) rules: Rules<'a, C, D>,
     /// Query `i` excludes the point with this id plus `i`.
     pub(crate) first_excluded: Option<u32>,
+    /// Query `i` is the point with this id plus `i`.
+    pub(crate) first_point: Option<u32>,
+    /// A bit for each id: a query that is a removed point finds nothing.
+    pub(crate) removed: &'a [u32],
 }
 
 impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
@@ -42,8 +46,15 @@ impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
             true => [[C::EMPTY[1]; D], [C::EMPTY[0]; D]],
             false => corners(tree, known_corners),
         };
-        let (points, first_excluded) = (points(queries.coords.unwrap_or_default()), queries.first_excluded);
-        Self { points, rules: Rules::new(options, corners), first_excluded }
+        let ValidatedQueries { first_excluded, first_point, removed, .. } = queries;
+        let points = points(queries.coords.unwrap_or_default());
+        Self { points, rules: Rules::new(options, corners), first_excluded, first_point, removed }
+    }
+
+    /// False for a query that is a removed point.
+    #[inline(always)]
+    pub(crate) fn finds(&self, row: usize) -> bool {
+        self.first_point.is_none_or(|first| !has_bit(self.removed, first as usize + row))
     }
 
     /// True if the rules are plain and no point is excluded.

@@ -69,6 +69,8 @@ pub(crate) struct Nodes<'a, C, const D: usize> {
     pub(crate) axes: &'a [u8],
     pub(crate) cycle: AxisCycle,
     pub(crate) has_all: bool,
+    /// Points may have been removed.
+    pub(crate) is_part: bool,
     pub(crate) boxes: BoxesOf<'a, C, D>,
 }
 
@@ -215,7 +217,8 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
             self.scan(
                 node - self.top.len(),
                 worst,
-                B::IS_ONE && PLAIN,
+                // A removed point is at a place of its own, and not found.
+                B::IS_ONE && PLAIN && !self.is_part,
                 |at| rules.distance::<PLAIN>(point, at),
                 |slot, distance| {
                     query.offer::<PLAIN>(self.ids[slot], distance, best);

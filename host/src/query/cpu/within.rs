@@ -57,6 +57,10 @@ pub(crate) trait RangePredicate<C: Coord, const D: usize>: Sync {
         axis: usize,
         plane: C::Distance,
     ) -> [Option<Self::Region>; 2];
+    /// False if no point belongs to the row.
+    fn finds(&self, _row: usize) -> bool {
+        true
+    }
     /// Returns how many of the points between two corners belong to the row.
     fn share(&self, row: usize, corners: &[[C::Distance; D]; 2]) -> Share;
 }
@@ -154,12 +158,16 @@ impl<C: Coord, T: Traversable<C, D>, L: RangePredicate<C, D>, const D: usize> Ra
 
     fn count(&self, row: usize) -> u32 {
         let mut count = Count(0);
-        self.tree.visit_range(&self.predicate, row, &mut count);
+        if self.predicate.finds(row) {
+            self.tree.visit_range(&self.predicate, row, &mut count);
+        }
         count.0
     }
 
     fn find(&self, row: usize, sink: &mut Sink<'_, C::Distance>) {
-        self.tree.visit_range(&self.predicate, row, sink);
+        if self.predicate.finds(row) {
+            self.tree.visit_range(&self.predicate, row, sink);
+        }
     }
 }
 
@@ -247,6 +255,10 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
         self.0.rules.takes::<PLAIN>(id, self.0.excluded(row))
     }
 
+    fn finds(&self, row: usize) -> bool {
+        self.0.finds(row)
+    }
+
     #[inline(always)]
     fn parts(
         &self,
@@ -263,7 +275,7 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
 
     #[inline(always)]
     fn share(&self, row: usize, corners: &[[C::Distance; D]; 2]) -> Share {
-        let PointQueries { rules, points, first_excluded } = self.0;
+        let PointQueries { rules, points, first_excluded, .. } = self.0;
         let (query, bound) = (&points[row], rules.options.bound);
         if rules.distance_to_box::<PLAIN>(query, corners) > bound {
             return Share::None;

@@ -17,8 +17,9 @@ use crate::query::gpu::within::{RangeLaunch, RegionViews};
 use crate::query::gpu::{BucketIndex, batches};
 use crate::query::ids::rows_by_id;
 use crate::query::on_device::{DeviceQueries, DeviceWithin};
-use crate::query::options::ValidatedOptions;
+use crate::query::options::{PointsById, ValidatedOptions};
 use crate::query::within::RangeResult;
+use kauri_kernels::query::buckets::NO_POINT;
 use kauri_kernels::query::nearest::ResultRows;
 use kauri_kernels::thread::coord::Coord;
 use std::ops::{ControlFlow, Range};
@@ -36,7 +37,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
     ) -> Result<()> {
         let stream = self.stream()?;
         with_dims!(self.dims, D => {
-            options.check_queries(queries, self.bounds::<D>(&stream)?, || self.coords_to_host(&stream))
+            options.check_queries(queries, self.bounds::<D>(&stream)?, || self.points_to_host(&stream))
         })
     }
 
@@ -66,7 +67,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
             batch_ids.append_to(&stream, &mut ids)?;
             batch_dist2.append_to(&stream, &mut dist2)?;
         }
-        if queries.coords.is_none() && batch < queries.len && self.input_coords.is_none() {
+        if queries.coords.is_none() && batch < queries.len && self.known_by_id()?.is_none() {
             // The rows of several batches are in the order of the tree.
             let order = self.ids.to_vec(&stream)?;
             return Ok((rows_by_id(&order, &ids, k, RESULT)?, rows_by_id(&order, &dist2, k, RESULT)?));
@@ -138,7 +139,7 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
         // freed.
-        unsafe { self.launch_nearest(stream, workspace, options, QueryView::all(self, queries), rows) }
+        unsafe { self.launch_nearest(stream, workspace, options, QueryView::all(self, queries)?, rows) }
     }
 
     fn visit_on(&self, visit: DeviceVisit<'_, C>, launch: &mut LaunchVisits<'_, C>) -> Result<()> {
@@ -149,7 +150,7 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         }
         self.wait(stream)?;
         // SAFETY: the borrow keeps the queries, and buffers wait for the device before they are freed.
-        unsafe { self.launch_visits(stream, workspace, options, QueryView::all(self, queries), launch) }
+        unsafe { self.launch_visits(stream, workspace, options, QueryView::all(self, queries)?, launch) }
     }
 
     fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()> {
@@ -166,26 +167,35 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
 }
 
 impl<C: Coord> BucketIndex<C> {
-    /// Copies the coordinates of the points, by id, to host memory.
-    fn coords_to_host(&self, stream: &Stream) -> Result<Vec<C>> {
-        match &self.input_coords {
-            Some(coords) => coords.to_vec(stream),
+    /// Copies the points, by id, to host memory.
+    fn points_to_host(&self, stream: &Stream) -> Result<PointsById<C>> {
+        let coords = match self.known_by_id()? {
+            Some(coords) => coords.to_vec(stream)?,
             None => {
                 let (ids, coords) = (self.ids.to_vec(stream)?, self.padded_coords.to_vec(stream)?);
-                rows_by_id(&ids, &coords, self.dims, "points as queries")
+                rows_by_id(&ids, &coords, self.dims, "points as queries")?
             }
-        }
+        };
+        let removed = self.given.as_ref().map_or(Ok(Vec::new()), |given| given.removed.to_vec(stream))?;
+        Ok(PointsById { coords, removed })
     }
 
     /// Returns the least and the greatest corner of the bounding box of all points.
     fn bounds<const D: usize>(&self, stream: &Stream) -> Result<[[C; D]; 2]> {
         // The boxes of the root's children, or the points if there are no boxes.
-        let corners = if self.boxes.is_empty() {
-            self.padded_coords.front_to_vec(stream, self.ids.len() * D)?
+        let [low, high] = if self.boxes.is_empty() {
+            let (ids, coords) = (self.ids.to_vec(stream)?, self.padded_coords.to_vec(stream)?);
+            let slots = ids.iter().zip(coords.as_chunks::<D>().0);
+            let points = slots.filter(|(id, _)| **id != NO_POINT).map(|(_, point)| *point);
+            bounds(&memory::collect(points.collect::<Vec<_>>().into_iter(), "points of an index")?)
         } else {
-            self.boxes.front_to_vec(stream, 4 * D)?
+            let corners = self.boxes.front_to_vec(stream, 4 * D)?;
+            let corners = corners.as_chunks::<D>().0;
+            [bounds(&[corners[0], corners[2]])[0], bounds(&[corners[1], corners[3]])[1]]
         };
-        Ok(bounds(corners.as_chunks::<D>().0))
+        let Some(overflow) = &self.overflow else { return Ok([low, high]) };
+        let [other_low, other_high] = overflow.bounds(stream)?;
+        Ok([bounds(&[low, other_low])[0], bounds(&[high, other_high])[1]])
     }
 
     /// Runs a range query whose queries or boxes are in host memory.
@@ -223,7 +233,7 @@ impl<C: Coord> BucketIndex<C> {
                 QueryView::of_points(coords.slice()).excluding(queries.first_excluded, range.start)
             }
             // SAFETY: a self-query has a query for each point, so the range is one of points.
-            None => unsafe { QueryView::self_query(self, range, queries.first_excluded.is_none()) },
+            None => unsafe { QueryView::self_query(self, range, queries.first_excluded.is_none())? },
         })
     }
 

@@ -62,9 +62,9 @@ fn launch_range<C: Coord>(
     // SAFETY: there is one more offset than rows, and points beyond the capacity of the arrays are not written; the pipeline keeps
     // arrays until they have been copied, and the input until the next batch.
     unsafe {
-        let order = launch.offsets(workspace, offsets)?;
+        let counted = launch.offsets(workspace, offsets)?;
         total.send(stream, offsets)?;
-        launch.emit(order, offsets.read_only(), DeviceRangeMut { ids, dist2 })
+        launch.emit(counted, offsets.read_only(), DeviceRangeMut { ids, dist2 })
     }
 }
 
@@ -87,15 +87,34 @@ pub(super) fn deliver_nearest<C: Coord>(
 }
 
 impl<C: Coord> BucketIndex<C> {
+    /// Returns the coordinates of the points by id, if the tree keeps them: it does not hold all input points, or its points change. The
+    /// first call after a change computes them.
+    pub(super) fn known_by_id(&self) -> Result<Option<&Arc<Buffer<C>>>> {
+        match &self.given {
+            Some(given) => given.coords.get_or_try_init(|| self.scatter_by_id(&self.stream()?)).map(Some),
+            None => Ok(self.input_coords.as_ref()),
+        }
+    }
+
     /// Returns the points' coordinates by id, on the device.
     fn coords_by_id(&self, stream: &Stream) -> Result<Arc<Buffer<C>>> {
-        if let Some(coords) = &self.input_coords {
-            return Ok(coords.clone());
+        match self.known_by_id()? {
+            Some(coords) => Ok(coords.clone()),
+            None => self.scatter_by_id(stream),
         }
+    }
+
+    /// Copies the coordinates of the points to the order of their ids; zeros for removed points.
+    fn scatter_by_id(&self, stream: &Stream) -> Result<Arc<Buffer<C>>> {
         let mut by_id = Buffer::uninitialized(&self.gpu, self.num_points() * self.dims, "points as queries")?;
-        let (coords, ids, to) = (self.coords(), self.ids.slice(), by_id.slice_mut());
-        // SAFETY: every id belongs to a point, and the buffer waits for the device before it is freed.
-        unsafe { permute_parts(stream, Direction::Scatter, self.dims, coords, ids, to) }?;
+        if self.given.is_some() {
+            by_id.fill_bytes(stream, 0)?;
+        }
+        for tree in [Some(self), self.overflow.as_deref()].into_iter().flatten() {
+            let (coords, ids, to) = (tree.coords(), tree.ids.slice(), by_id.slice_mut());
+            // SAFETY: ids belong to points or are out of range, and the buffer waits for the device before it is freed.
+            unsafe { permute_parts(stream, Direction::Scatter, self.dims, coords, ids, to) }?;
+        }
         stream.synchronize()?;
         Ok(Arc::new(by_id))
     }
@@ -115,14 +134,14 @@ struct RowInput<'a, C> {
 enum InputCoords<'a, C> {
     Host(&'a [C]),
     /// The points of the tree by id.
-    Device(Arc<Buffer<C>>),
+    Device(&'a BucketIndex<C>, Arc<Buffer<C>>),
 }
 
 impl<'a, C: Coord> RowInput<'a, C> {
-    fn queries(tree: &BucketIndex<C>, stream: &Stream, queries: ValidatedQueries<'a, C>) -> Result<Self> {
+    fn queries(tree: &'a BucketIndex<C>, stream: &Stream, queries: ValidatedQueries<'a, C>) -> Result<Self> {
         let coords = match queries.coords {
             Some(coords) => InputCoords::Host(coords),
-            None => InputCoords::Device(tree.coords_by_id(stream)?),
+            None => InputCoords::Device(tree, tree.coords_by_id(stream)?),
         };
         let (row_len, first_excluded) = (queries.dims, queries.first_excluded);
         Ok(Self { coords, row_len, are_boxes: false, first_excluded })
@@ -139,14 +158,18 @@ impl<'a, C: Coord> RowInput<'a, C> {
         match &self.coords {
             InputCoords::Host(coords) => input.upload(&coords[range], "queries"),
             // SAFETY: there is a row for each point.
-            InputCoords::Device(coords) => Ok(unsafe { coords.slice().part(range.start, range.len()) }),
+            InputCoords::Device(_, coords) => Ok(unsafe { coords.slice().part(range.start, range.len()) }),
         }
     }
 
     /// Returns the queries of a range of rows on the device.
     fn queries_on<'b>(&'b self, input: InputBuffer<'b>, rows: &Range<usize>) -> Result<QueryView<'b, C>> {
         let coords = self.coords_on(input, rows)?;
-        Ok(QueryView::of_points(coords).excluding(self.first_excluded, rows.start))
+        let queries = QueryView::of_points(coords).excluding(self.first_excluded, rows.start);
+        Ok(match self.coords {
+            InputCoords::Host(_) => queries,
+            InputCoords::Device(tree, _) => queries.of_own_points(tree, rows.start),
+        })
     }
 }
 

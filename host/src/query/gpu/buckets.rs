@@ -3,6 +3,7 @@
 use crate::device::Stream;
 use crate::error::Result;
 use crate::query::gpu::{BucketIndex, Locator};
+use cuda_std::mem::Slice;
 use kauri_kernels::policy::BOXES_LEVELS;
 use kauri_kernels::query::axes::Axes;
 use kauri_kernels::query::buckets::{query_bucket_boxes, query_inner_boxes, query_splits};
@@ -14,6 +15,27 @@ impl<C: Coord> BucketIndex<C> {
     /// # Safety
     /// Nothing else uses the index until the stream has done the work.
     pub(crate) unsafe fn build_boxes(&mut self, stream: &Stream) -> Result<()> {
+        if self.levels() == 0 {
+            return Ok(());
+        }
+        // SAFETY: passed on to the caller.
+        unsafe {
+            self.fit_boxes(stream, None)?;
+            let axes =
+                Axes { axes: self.axes.slice(), varying: self.varying_axes.slice(), dims: self.dims as u32 };
+            let Locator::Planes(splits) = &mut self.locator else { return Ok(()) };
+            let (coords, splits) =
+                (self.padded_coords.slice().part(0, self.ids.len() * self.dims), splits.slice_mut());
+            let args = (coords, self.ids.slice(), axes, self.bucket_len, splits);
+            stream.launch_items::<query_splits<C>>(splits.len() as u64, args)
+        }
+    }
+
+    /// Computes boxes and least ids from the buckets up, for these ids of the slots, by default those of the index.
+    ///
+    /// # Safety
+    /// There is an id for each slot. Nothing else uses the index until the stream has done the work.
+    pub(crate) unsafe fn fit_boxes(&mut self, stream: &Stream, ids: Option<Slice<'_, u32>>) -> Result<()> {
         let (dims, bucket_len, levels) = (self.dims as u32, self.bucket_len, self.levels());
         if levels == 0 {
             return Ok(());
@@ -21,7 +43,7 @@ impl<C: Coord> BucketIndex<C> {
         let (boxes, least_ids) = (self.boxes.slice_mut(), self.least_ids.slice_mut());
         // SAFETY: the buffer holds all points and padding.
         let coords = unsafe { self.padded_coords.slice().part(0, self.ids.len() * self.dims) };
-        let ids = self.ids.slice();
+        let ids = ids.unwrap_or(self.ids.slice());
         // SAFETY: passed on to the caller.
         unsafe {
             let args = (coords, ids, dims, bucket_len, boxes, least_ids);
@@ -33,11 +55,7 @@ impl<C: Coord> BucketIndex<C> {
                 stream.launch::<query_inner_boxes<C>>(1 << root, (boxes, least_ids, dims, root, end))?;
                 end = root;
             }
-            let axes = Axes { axes: self.axes.slice(), varying: self.varying_axes.slice(), dims };
-            let Locator::Planes(splits) = &mut self.locator else { return Ok(()) };
-            let splits = splits.slice_mut();
-            let args = (coords, ids, axes, bucket_len, splits);
-            stream.launch_items::<query_splits<C>>(splits.len() as u64, args)
         }
+        Ok(())
     }
 }

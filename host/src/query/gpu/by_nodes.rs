@@ -28,6 +28,7 @@ pub(super) fn can_answer<C: Coord>(
         && queries.excluded.is_empty()
         && queries.first_excluded.is_none()
         && tree.bucket_len == 0
+        && tree.given.is_none()
         && matches!(tree.locator, Locator::Planes(_))
         // There are no kernels for integers.
         && C::NAME == C::Distance::NAME

@@ -35,19 +35,19 @@ impl<C: Float> DeviceOptions<C> {
         self.mask.check_device(stream)
     }
 
-    /// True if queries for `k` points ([`ALL`](super::within::ALL) in a range query) are compared with each of `num_points` points.
-    pub(crate) fn is_brute_force(&self, num_points: usize, k: usize) -> bool {
+    /// True if queries for `k` points ([`ALL`](super::within::ALL) in a range query) are compared with the point of each of `num_slots` slots.
+    pub(crate) fn is_brute_force(&self, num_slots: usize, k: usize) -> bool {
         let [by_lanes, by_warps] = QUERIES.brute_force_up_to;
         match self.validated.traversal {
             Traversal::BruteForce => true,
-            Traversal::Auto => num_points <= if by_warps_alone(k) { by_warps } else { by_lanes },
+            Traversal::Auto => num_slots <= if by_warps_alone(k) { by_warps } else { by_lanes },
             _ => false,
         }
     }
 
     /// True if such queries need no sort by start bucket.
-    pub(crate) fn is_in_order(&self, num_points: usize, k: usize) -> bool {
-        self.validated.coherent || self.is_brute_force(num_points, k)
+    pub(crate) fn is_in_order(&self, num_slots: usize, k: usize) -> bool {
+        self.validated.coherent || self.is_brute_force(num_slots, k)
     }
 
     /// The `D` of the kernels to launch: the dimensions of the tree, or [`MAX_DIMS`] for the general kernel, which takes any number of
@@ -77,6 +77,10 @@ pub(crate) struct QueryView<'a, C> {
     pub(crate) excluded: Slice<'a, u32>,
     /// Query `i` excludes the point with this id plus `i`; used in place of `excluded`.
     pub(crate) first_excluded: Option<u32>,
+    /// A bit for each id; a query that is a removed point finds nothing. Empty if no query is.
+    pub(crate) removed: Slice<'a, u32>,
+    /// The id of the point that query 0 is; used with `removed`.
+    pub(crate) first_point: u32,
     /// The queries are points of the tree, in its order.
     pub(crate) are_in_order: bool,
     /// The queries are all points of the tree.
@@ -85,9 +89,9 @@ pub(crate) struct QueryView<'a, C> {
 
 impl<'a, C: Coord> QueryView<'a, C> {
     /// Returns all queries of a call.
-    pub(crate) fn all(tree: &'a BucketIndex<C>, queries: DeviceQueries<'a, C>) -> Self {
+    pub(crate) fn all(tree: &'a BucketIndex<C>, queries: DeviceQueries<'a, C>) -> Result<Self> {
         match queries {
-            DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
+            DeviceQueries::Coordinates(coords) => Ok(Self::of_points(coords.slice())),
             // SAFETY: the range covers all points.
             DeviceQueries::SelfQuery { include_self } => unsafe {
                 Self::self_query(tree, 0..tree.num_points(), include_self)
@@ -98,8 +102,22 @@ impl<'a, C: Coord> QueryView<'a, C> {
     /// Makes queries of points, in the order of their rows.
     pub(crate) fn of_points(coords: Slice<'a, C>) -> Self {
         let none = empty_view().read_only();
-        let (rows, excluded, first_excluded) = (none, none, None);
-        Self { coords, rows, excluded, first_excluded, are_in_order: false, is_self_query: false }
+        Self {
+            coords,
+            rows: none,
+            excluded: none,
+            first_excluded: None,
+            removed: none,
+            first_point: 0,
+            are_in_order: false,
+            is_self_query: false,
+        }
+    }
+
+    /// Query `i` is the point of the tree with id `first + i`.
+    pub(crate) fn of_own_points(self, tree: &'a BucketIndex<C>, first: usize) -> Self {
+        let removed = tree.given.as_ref().map_or(self.removed, |given| given.removed.slice());
+        Self { removed, first_point: first as u32, ..self }
     }
 
     /// Query `i` excludes point `first + before + i`.
@@ -107,8 +125,8 @@ impl<'a, C: Coord> QueryView<'a, C> {
         Self { first_excluded: first.map(|first| first + before as u32), ..self }
     }
 
-    /// Makes queries of a range of the tree's points, in its order, or by id if the tree does not hold all input points. If the range
-    /// covers all points, the row of a point is its id; otherwise rows are in the order of the queries.
+    /// Makes queries of a range of the tree's points, in its order, or by id if the tree does not hold all input points or its points
+    /// change. If the range covers all points, the row of a point is its id; otherwise rows are in the order of the queries.
     ///
     /// # Safety
     /// The range is within the points.
@@ -116,11 +134,12 @@ impl<'a, C: Coord> QueryView<'a, C> {
         tree: &'a BucketIndex<C>,
         range: Range<usize>,
         include_self: bool,
-    ) -> Self {
-        if let Some(coords) = &tree.input_coords {
+    ) -> Result<Self> {
+        if let Some(coords) = tree.known_by_id()? {
             // SAFETY: passed on to the caller.
             let coords = unsafe { coords.slice().part(range.start * tree.dims, range.len() * tree.dims) };
-            return Self::of_points(coords).excluding((!include_self).then_some(0), range.start);
+            let queries = Self::of_points(coords).excluding((!include_self).then_some(0), range.start);
+            return Ok(queries.of_own_points(tree, range.start));
         }
         // SAFETY: passed on to the caller.
         let (coords, ids) = unsafe {
@@ -128,14 +147,13 @@ impl<'a, C: Coord> QueryView<'a, C> {
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
         let (none, is_self_query) = (empty_view().read_only(), range.len() == tree.num_points());
-        Self {
-            coords,
+        Ok(Self {
             rows: if is_self_query { ids } else { none },
             excluded: if include_self { none } else { ids },
-            first_excluded: None,
             are_in_order: true,
             is_self_query,
-        }
+            ..Self::of_points(coords)
+        })
     }
 
     /// Number of queries with `dims` dimensions.
@@ -155,16 +173,32 @@ impl<C: Coord> BucketIndex<C> {
     ) -> Queries<'a, C> {
         let in_order = if order.is_none() { flags::IN_ORDER } else { 0 };
         let self_query = if queries.is_self_query { flags::SELF_QUERY } else { 0 };
-        let brute_force = if options.is_brute_force(self.num_points(), k) { flags::BRUTE_FORCE } else { 0 };
+        let brute_force = if options.is_brute_force(self.ids.len(), k) { flags::BRUTE_FORCE } else { 0 };
         Queries {
             coords: queries.coords,
             rows: order.map_or(queries.rows, |order| order.values),
             start_buckets: order.map_or(empty_view().read_only(), |order| order.keys),
             excluded,
             mask: options.mask.slice(),
+            removed: queries.removed,
+            first_point: queries.first_point,
             periods: options.periods.slice(),
             flags: in_order | self_query | brute_force | (options.validated.norm as u32) << flags::NORM_SHIFT,
             bound: options.validated.bound.to_f64(),
         }
+    }
+
+    /// Returns the queries to another index for this one, which adds its points to the result. They start at the root: the bounds are small
+    /// already.
+    pub(crate) fn continued<'a>(
+        &self,
+        options: &DeviceOptions<C::Distance>,
+        queries: Queries<'a, C>,
+        k: usize,
+    ) -> Queries<'a, C> {
+        let kept = queries.flags & !(flags::SELF_QUERY | flags::BRUTE_FORCE | flags::COUNT_SUBTREES);
+        let brute_force = if options.is_brute_force(self.ids.len(), k) { flags::BRUTE_FORCE } else { 0 };
+        let flags = kept | brute_force | flags::CONTINUES;
+        Queries { start_buckets: empty_view().read_only(), flags, ..queries }
     }
 }

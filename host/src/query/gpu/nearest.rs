@@ -41,7 +41,14 @@ impl<C: Coord> BucketIndex<C> {
             let order = order_plan.run(&temp, self, queries)?;
             let queries = self.kernel_queries(options, queries, k, order);
             with_kernel_dims!(options.kernel_dims(self.dims), D in [2, 3, 4] or MAX_DIMS => {
-                launch::<C, D>(stream, self.view(), queries, rows)
+                launch::<C, D>(stream, self.view(), queries, rows)?;
+                match &self.overflow {
+                    Some(overflow) => {
+                        let queries = overflow.continued(options, queries, k);
+                        launch::<C, D>(stream, overflow.view(), queries, rows)
+                    }
+                    None => Ok(()),
+                }
             })
         }
     }
@@ -56,7 +63,7 @@ impl<C: Coord> BucketIndex<C> {
         k: usize,
     ) -> Result<(QueryOrderPlan, Temp<'a>)> {
         let are_few = queries.len(self.dims).saturating_mul(k) < QUERIES.nearest_ordered_from;
-        let arrangement = if queries.are_in_order || options.is_brute_force(self.num_points(), k) {
+        let arrangement = if queries.are_in_order || options.is_brute_force(self.ids.len(), k) {
             Arrangement::Given
         } else if options.validated.coherent || are_few {
             Arrangement::Located

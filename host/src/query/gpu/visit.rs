@@ -26,10 +26,8 @@ impl<C: Coord> BucketIndex<C> {
         unsafe {
             let (order_plan, temp) = self.plan_order(stream, workspace, options, queries, 1)?;
             let order = order_plan.run(&temp, self, queries)?;
-            launch(
-                num_blocks,
-                Visits { index: self.view(), queries: self.kernel_queries(options, queries, 1, order) },
-            )
+            let queries = self.kernel_queries(options, queries, 1, order);
+            launch(num_blocks, Visits { index: self.view(), overflow: self.overflow_view(), queries })
         }
     }
 }

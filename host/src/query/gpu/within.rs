@@ -64,7 +64,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 if !options.validated.has_radius {
                     return Err(Error::NoRadius);
                 }
-                RegionViews::Within(QueryView::all(tree, queries))
+                RegionViews::Within(QueryView::all(tree, queries)?)
             }
             DeviceRangeQuery::InBoxes(_, corners) => {
                 let box_len = 2 * tree.dims;
@@ -107,8 +107,8 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         let (offsets, dist2) = (offsets.slice_mut(), dist2.map(Buffer::slice_mut));
         // SAFETY: lengths have been checked; borrows keep the buffers distinct, and buffers wait for the device before they are freed.
         unsafe {
-            let order = self.offsets(workspace, offsets)?;
-            self.emit(order, offsets.read_only(), DeviceRangeMut { ids: ids.slice_mut(), dist2 })
+            let counted = self.offsets(workspace, offsets)?;
+            self.emit(counted, offsets.read_only(), DeviceRangeMut { ids: ids.slice_mut(), dist2 })
         }
     }
 
@@ -118,7 +118,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         let mut offsets = Buffer::uninitialized(gpu, self.num_rows() + 1, "offsets of rows")?;
         // SAFETY: there is one offset more than rows; the buffers belong to this call, and wait for the device before they are freed.
         unsafe {
-            let order = self.offsets(workspace, offsets.slice_mut())?;
+            let counted = self.offsets(workspace, offsets.slice_mut())?;
             let num_found = num_found(stream, &offsets)?;
             let with_distances = matches!(self.regions, RegionViews::Within(_));
             let (num_distances, item_bytes) = if with_distances {
@@ -131,7 +131,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 .map_err(|error| error.of_result(num_found, item_bytes))?;
             let output =
                 DeviceRangeMut { ids: ids.slice_mut(), dist2: with_distances.then(|| dist2.slice_mut()) };
-            self.emit(order, offsets.slice(), output)?;
+            self.emit(counted, offsets.slice(), output)?;
             Ok(DeviceWithin { offsets, ids, dist2 })
         }
     }
@@ -141,8 +141,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         let (mut layout, num_rows) = (Layout::new(), self.num_rows());
         let order_plan = match self.regions {
             RegionViews::Within(queries) => {
-                let is_in_order =
-                    queries.are_in_order || self.options.is_in_order(self.tree.num_points(), ALL);
+                let is_in_order = queries.are_in_order || self.options.is_in_order(self.tree.ids.len(), ALL);
                 // Points are visited in the order of the tree, from the root on.
                 let are_few = queries.len(self.tree.dims) < QUERIES.ordered_from;
                 let arrangement =
@@ -153,12 +152,12 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         };
         let counts = layout.reserve(num_rows);
         let offsets = Offsets::plan(&mut layout, num_rows);
+        let before = self.tree.overflow.as_ref().map(|_| layout.reserve(num_rows));
         let temp = workspace.carve(self.stream, &layout, "k-d tree queries")?;
-        Ok((RangePlan { order_plan, counts, offsets }, temp))
+        Ok((RangePlan { order_plan, counts, offsets, before }, temp))
     }
 
     /// Counts the points of each row, whole subtrees at once if `count_subtrees` is [`flags::COUNT_SUBTREES`] and the options allow it.
-    /// Returns the order of the rows for [`emit`](Self::emit).
     ///
     /// # Safety
     /// There are as many counts as rows; nothing else uses the buffers of the call and the counts until the stream has done the work.
@@ -168,14 +167,17 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         temp: &Temp<'w>,
         counts: SliceMut<'_, u32>,
         count_subtrees: u32,
-    ) -> Result<QueryOrder<'w>>
+    ) -> Result<Counted<'w>>
     where
         'a: 'w,
     {
         let (&Self { tree, stream, options, regions }, n) = (self, self.num_rows() as u64);
+        let before = plan.before.map_or(empty_view(), |before| temp.view(before));
+        let overflow = tree.overflow.as_deref();
         // SAFETY: passed on to the caller.
         unsafe {
-            match regions {
+            let keep_before = || stream.copy(before, counts.read_only());
+            let order = match regions {
                 RegionViews::Within(views) => {
                     let order = plan.order_plan.run(temp, tree, views)?;
                     let mut queries = tree.kernel_queries(options, views, ALL, order);
@@ -184,24 +186,34 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                     if options.mask.is_empty() && tree.bucket_len == 0 && !may_lack_excluded {
                         queries.flags |= count_subtrees;
                     }
-                    let args = (tree.view(), queries, counts);
                     with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] or MAX_DIMS => {
-                        stream.launch_items::<query_count_within<C, D>>(n, args)
-                    })?;
-                    Ok(order)
+                        stream.launch_items::<query_count_within<C, D>>(n, (tree.view(), queries, counts))?;
+                        if let Some(overflow) = overflow {
+                            keep_before()?;
+                            let args = (overflow.view(), overflow.continued(options, queries, ALL), counts);
+                            stream.launch_items::<query_count_within<C, D>>(n, args)?;
+                        }
+                    });
+                    order
                 }
                 RegionViews::InBoxes(corners) => {
-                    let args = (tree.view(), corners, options.mask.slice(), counts);
+                    let args = |index, flags| (index, corners, options.mask.slice(), flags, counts);
                     with_kernel_dims!(tree.dims, D in [2, 3] or MAX_DIMS => {
-                        stream.launch_items::<query_count_in_boxes<C, D>>(n, args)
-                    })?;
-                    Ok(QueryOrder { order: None, excluded: empty_view().read_only() })
+                        stream.launch_items::<query_count_in_boxes<C, D>>(n, args(tree.view(), 0))?;
+                        if let Some(overflow) = overflow {
+                            keep_before()?;
+                            let args = args(overflow.view(), flags::CONTINUES);
+                            stream.launch_items::<query_count_in_boxes<C, D>>(n, args)?;
+                        }
+                    });
+                    QueryOrder { order: None, excluded: empty_view().read_only() }
                 }
-            }
+            };
+            Ok(Counted { order, before: before.read_only() })
         }
     }
 
-    /// Counts the points of each row and scans the counts to offsets. Returns the order of the rows for [`emit`](Self::emit).
+    /// Counts the points of each row and scans the counts to offsets.
     ///
     /// # Safety
     /// There is one offset more than rows; nothing else uses the buffers of the call and the offsets until the stream has done the work.
@@ -209,7 +221,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         &self,
         workspace: &'w mut Workspace,
         offsets: SliceMut<'_, u64>,
-    ) -> Result<QueryOrder<'w>>
+    ) -> Result<Counted<'w>>
     where
         'a: 'w,
     {
@@ -218,24 +230,25 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
         // SAFETY: passed on to the caller.
         unsafe {
             // Every point is visited, as by `emit`, so that counts and points agree even where a coordinate is NaN.
-            let order = self.launch_count(&plan, &temp, counts, 0)?;
+            let counted = self.launch_count(&plan, &temp, counts, 0)?;
             plan.offsets.run(&temp, counts.read_only(), offsets)?;
-            Ok(order)
+            Ok(counted)
         }
     }
 
     /// Writes the points of each row from its offset on, up to the capacity of the output.
     ///
     /// # Safety
-    /// `order` and `offsets` come from [`offsets`](Self::offsets); nothing else uses its buffers and the output until the stream has done
+    /// `counted` and `offsets` come from [`offsets`](Self::offsets); nothing else uses its buffers and the output until the stream has done
     /// the work.
     pub(super) unsafe fn emit(
         &self,
-        order: QueryOrder<'_>,
+        Counted { order, before }: Counted<'_>,
         offsets: Slice<'_, u64>,
         DeviceRangeMut { ids, dist2 }: DeviceRangeMut<'_, C::Distance>,
     ) -> Result<()> {
         let (&Self { tree, stream, options, regions }, n) = (self, self.num_rows() as u64);
+        let overflow = tree.overflow.as_deref();
         if ids.is_empty() {
             return Ok(());
         }
@@ -244,20 +257,40 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
             match regions {
                 RegionViews::Within(queries) => {
                     let queries = tree.kernel_queries(options, queries, ALL, order);
-                    let args = (tree.view(), queries, offsets, ids, dist2.unwrap_or_else(empty_view));
+                    let dist2 = dist2.unwrap_or_else(empty_view);
                     with_kernel_dims!(options.kernel_dims(tree.dims), D in [2, 3, 4] or MAX_DIMS => {
-                        stream.launch_items::<query_emit_within<C, D>>(n, args)
-                    })
+                        let args = (tree.view(), queries, offsets, empty_view().read_only(), ids, dist2);
+                        stream.launch_items::<query_emit_within<C, D>>(n, args)?;
+                        if let Some(overflow) = overflow {
+                            let queries = overflow.continued(options, queries, ALL);
+                            let args = (overflow.view(), queries, offsets, before, ids, dist2);
+                            stream.launch_items::<query_emit_within<C, D>>(n, args)?;
+                        }
+                    });
                 }
                 RegionViews::InBoxes(corners) => {
-                    let args = (tree.view(), corners, options.mask.slice(), offsets, ids);
+                    let args = |index, before| (index, corners, options.mask.slice(), offsets, before, ids);
                     with_kernel_dims!(tree.dims, D in [2, 3] or MAX_DIMS => {
-                        stream.launch_items::<query_emit_in_boxes<C, D>>(n, args)
-                    })
+                        let first = args(tree.view(), empty_view().read_only());
+                        stream.launch_items::<query_emit_in_boxes<C, D>>(n, first)?;
+                        if let Some(overflow) = overflow {
+                            let args = args(overflow.view(), before);
+                            stream.launch_items::<query_emit_in_boxes<C, D>>(n, args)?;
+                        }
+                    });
                 }
             }
         }
+        Ok(())
     }
+}
+
+/// The rows of a launch after their points have been counted.
+#[derive(Clone, Copy)]
+pub(super) struct Counted<'w> {
+    order: QueryOrder<'w>,
+    /// The number of points of each row in the buckets, before those that had no room there; empty if there are none.
+    before: Slice<'w, u32>,
 }
 
 /// Plan and scratch memory of one launch.
@@ -266,4 +299,6 @@ struct RangePlan {
     order_plan: QueryOrderPlan,
     counts: Region<u32>,
     offsets: Offsets,
+    /// See [`Counted`]; only if points had no room in the buckets.
+    before: Option<Region<u32>>,
 }

@@ -1,6 +1,6 @@
 //! Any number of nearest points, as a heap in the result row.
 
-use super::{KeepBest, ResultRows, Traversal};
+use super::{KeepBest, ResultRows, Start, Traversal};
 use crate::query::traversal::Visitor;
 use crate::thread::best_k::BestK;
 use crate::thread::coord::{Coord, Float};
@@ -13,8 +13,12 @@ pub(super) struct Heap<'a, C> {
 
 impl<'a, C: Float> Heap<'a, C> {
     #[inline(always)]
-    pub(super) fn new(bound: C, row: ResultRows<'a, C>) -> Self {
-        Self { best: BestK::new(row.dist2, row.ids, bound), k: row.k() as u32 }
+    pub(super) unsafe fn new(Start { bound, row, continues }: Start<'a, C>) -> Self {
+        let mut best = BestK::new(row.dist2, row.ids, bound);
+        if continues {
+            best.resume();
+        }
+        Self { best, k: row.k() as u32 }
     }
 }
 
@@ -49,7 +53,7 @@ impl<C: Coord, const D: usize> KeepBest<C, D> for Heap<'_, C::Distance> {
     const ONE_QUERY_PER_WARP: bool = false;
 
     #[inline(always)]
-    unsafe fn search(&mut self, _: C::Distance, traversal: Traversal<'_, C, D>) {
+    unsafe fn search(&mut self, traversal: Traversal<'_, C, D>) {
         traversal.run(self);
     }
 

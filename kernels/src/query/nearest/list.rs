@@ -1,7 +1,7 @@
 //! Up to 32 nearest points in the registers of a lane. Inserting one point would cost a step per entry, so points are collected in
 //! shared memory, and each lane merges those of its query by a sorting network, all lanes at the same time.
 
-use super::{KeepBest, ResultRows, THREADS, Traversal, WARPS, worst};
+use super::{KeepBest, ResultRows, Start, THREADS, Traversal, WARPS};
 use crate::query::traversal::GROUP;
 use crate::query::traversal::together::{Bounds, KeepTogether, TogetherSmem};
 use crate::thread::coord::{Coord, Float};
@@ -28,14 +28,15 @@ pub(super) struct List<C: Float, const D: usize, const K: usize, const B: usize>
 
 impl<C: Float, const D: usize, const K: usize, const B: usize> List<C, D, K, B> {
     #[inline(always)]
-    pub(super) unsafe fn new(bound: C, k: usize, smem: *mut ListSmem<C, D, B>) -> Self {
-        let mut best = [worst(bound); K];
+    pub(super) unsafe fn new(start: Start<'_, C>, smem: *mut ListSmem<C, D, B>) -> Self {
+        let (mut best, num_fillers) = ([C::Ranked::ZEROS; K], K - start.row.k());
         for i in 0..K {
-            if i < K - k {
-                best[i] = C::Ranked::ZEROS;
+            if i >= num_fillers {
+                best[i] = start.best(i - num_fillers);
             }
         }
-        let list = Self { best, bound: (bound, u32::MAX), smem };
+        let last = best[K - 1];
+        let list = Self { best, bound: (C::from_key(last.rank()), last.id()), smem };
         list.num_collected().store(Self::thread_of(warp::lane_id()), 0);
         list
     }
@@ -119,9 +120,9 @@ impl<C: Coord, const D: usize, const K: usize, const B: usize> KeepBest<C, D> fo
     const ONE_QUERY_PER_WARP: bool = false;
 
     #[inline(always)]
-    unsafe fn search(&mut self, bound: C::Distance, traversal: Traversal<'_, C, D>) {
+    unsafe fn search(&mut self, traversal: Traversal<'_, C, D>) {
         let smem = &raw mut (*self.smem).search;
-        traversal.search_together(bound, self, smem);
+        traversal.search_together(self.bound, self, smem);
     }
 
     #[inline(always)]

@@ -1,6 +1,6 @@
 //! The nearest point.
 
-use super::{KeepBest, ResultRows, Traversal, WARPS};
+use super::{KeepBest, ResultRows, Start, Traversal, WARPS};
 use crate::query::traversal::GROUP;
 use crate::query::traversal::together::{Bounds, KeepTogether, TogetherSmem};
 use crate::thread::coord::{Coord, Float};
@@ -17,8 +17,9 @@ pub(super) struct One<C: Float, const D: usize> {
 
 impl<C: Float, const D: usize> One<C, D> {
     #[inline(always)]
-    pub(super) fn new(smem: *mut TogetherSmem<C, D, WARPS>) -> Self {
-        Self { bound: C::ZERO, id: u32::MAX, smem }
+    pub(super) unsafe fn new(start: Start<'_, C>, smem: *mut TogetherSmem<C, D, WARPS>) -> Self {
+        let best = start.best(0);
+        Self { bound: C::from_key(best.rank()), id: best.id(), smem }
     }
 }
 
@@ -53,8 +54,8 @@ impl<C: Coord, const D: usize> KeepBest<C, D> for One<C::Distance, D> {
     const ONE_QUERY_PER_WARP: bool = false;
 
     #[inline(always)]
-    unsafe fn search(&mut self, bound: C::Distance, traversal: Traversal<'_, C, D>) {
-        let bounds = traversal.search_together(bound, self, self.smem);
+    unsafe fn search(&mut self, traversal: Traversal<'_, C, D>) {
+        let bounds = traversal.search_together((self.bound, self.id), self, self.smem);
         (self.bound, self.id) = bounds.get(warp::lane_id());
     }
 

@@ -1,7 +1,7 @@
 //! Up to `32 * T` nearest points of one query in the registers of a warp (after Johnson, Douze, Jégou 2017, *Billion-scale
 //! similarity search with GPUs*, section 4.2).
 
-use super::{KeepBest, ResultRows, Traversal, worst};
+use super::{KeepBest, ResultRows, Start, Traversal};
 use crate::query::traversal::Visitor;
 use crate::thread::coord::{Coord, Float};
 use crate::thread::network;
@@ -20,14 +20,15 @@ pub(super) struct Queue<C: Float, const T: usize> {
 
 impl<C: Float, const T: usize> Queue<C, T> {
     #[inline(always)]
-    pub(super) fn new(bound: C, k: usize) -> Self {
-        let mut best = [worst(bound); T];
+    pub(super) unsafe fn new(start: Start<'_, C>) -> Self {
+        let (mut best, num_fillers) = ([C::Ranked::ZEROS; T], 32 * T - start.row.k());
         for t in 0..T {
-            if 32 * t + (warp::lane_id() as usize) < 32 * T - k {
-                best[t] = C::Ranked::ZEROS;
+            let i = 32 * t + warp::lane_id() as usize;
+            if i >= num_fillers {
+                best[t] = start.best(i - num_fillers);
             }
         }
-        Self { best, bound }
+        Self { best, bound: C::from_key(shuffle_idx(best[T - 1], 31).rank()) }
     }
 
     /// Sorts a bitonic sequence.
@@ -74,7 +75,7 @@ impl<C: Coord, const D: usize, const T: usize> KeepBest<C, D> for Queue<C::Dista
     const ONE_QUERY_PER_WARP: bool = true;
 
     #[inline(always)]
-    unsafe fn search(&mut self, _: C::Distance, traversal: Traversal<'_, C, D>) {
+    unsafe fn search(&mut self, traversal: Traversal<'_, C, D>) {
         traversal.run(self);
     }
 

@@ -146,14 +146,14 @@ struct Search<'t, 'a, C: Coord, const D: usize> {
 }
 
 impl<'a, C: Coord, const D: usize> BucketTraversal<'a, C, Measure<'a, C::Distance, D>, D> {
-    /// Offers every point within the bound of each lane's query. A lane without a query has a negative bound.
+    /// Offers every point within the bound of each lane's query, a distance and an id. A lane without a query has a negative distance.
     ///
     /// # Safety
     /// All lanes of the warp call it, with the same index.
     #[inline(always)]
     pub unsafe fn search_together<const WARPS: usize, K: KeepTogether<C::Distance>>(
         &self,
-        bound: C::Distance,
+        bound: (C::Distance, u32),
         keep: &mut K,
         smem: *mut TogetherSmem<C::Distance, D, WARPS>,
     ) -> Bounds<'a, C::Distance> {
@@ -182,14 +182,14 @@ impl<'a, C: Coord, const D: usize> BucketTraversal<'a, C, Measure<'a, C::Distanc
 impl<C: Coord, const D: usize> Search<'_, '_, C, D> {
     /// Stores the queries, and pushes where they start: the bucket if it is known, otherwise the root.
     #[inline(always)]
-    unsafe fn start(&mut self, bound: C::Distance, min_points: u32) {
+    unsafe fn start(&mut self, (bound, worst_id): (C::Distance, u32), min_points: u32) {
         let BucketTraversal { buckets, region, filter, start_bucket, .. } = self.traversal;
         let lane = warp::lane_id();
         for axis in 0..D {
             self.queries.store(axis * 32 + lane as usize, region.query()[axis]);
         }
         self.excluded.store(lane as usize, filter.excluded);
-        self.bounds.set(bound, u32::MAX);
+        self.bounds.set(bound, worst_id);
         let has_query = !buckets.ids.is_empty() && bound >= C::Distance::ZERO;
         if has_query && *start_bucket != 0 {
             self.level = buckets.lowest_level_with(min_points, buckets.levels);

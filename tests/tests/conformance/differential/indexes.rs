@@ -2,10 +2,11 @@
 
 use super::{Run, attack_everywhere, with_case};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::dynamic::DynamicOptions;
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
 use kauri::research::balanced;
-use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
+use kauri::{Batches, Device, DynamicKdTree, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
 use kauri_tests::nasty::{Case, Choice, Distance, Draw, Nasty, Outcome};
 use proptest::prelude::*;
@@ -37,6 +38,8 @@ pub(super) struct IndexCheck<'a, S: Nasty, const D: usize> {
     points: Vec<[Distance<S>; D]>,
     /// The points that may be found, by id.
     takes: Vec<bool>,
+    /// The points that have been removed, by id: they are no queries.
+    removed: Vec<bool>,
     options: QueryOptions<[S; D]>,
     what: &'a str,
 }
@@ -67,7 +70,13 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         }
         options = options.traversal(draw.choose(Choice::Walk, &TRAVERSALS));
         options.coherent = draw.choose(Choice::Order, &[false, true]);
-        Ok(Self { case, draw, run, points: case.point_numbers(), takes, options, what })
+        let removed = vec![false; takes.len()];
+        Ok(Self { case, draw, run, points: case.point_numbers(), takes, removed, options, what })
+    }
+
+    /// Takes the points that have been removed.
+    fn removed(self, removed: Vec<bool>) -> Self {
+        Self { removed, ..self }
     }
 
     /// Runs all queries.
@@ -86,13 +95,21 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
             Source::OwnWithoutItself => (Queries::SelfQuery { include_self: false }, self.points.clone()),
         };
         let what = format!("{}, {source:?}", self.what);
-        if let Some(beyond) = self.case.space.beyond_period(&self.points, &numbers) {
-            return self.is_refused(index, queries, beyond, &what);
+        let is_own = !matches!(source, Source::Others);
+        let live: Vec<u32> = (0..self.points.len() as u32).filter(|&id| !self.removed[id as usize]).collect();
+        let live_points: Vec<_> = live.iter().map(|&id| self.points[id as usize]).collect();
+        let checked = if is_own { &live_points } else { &numbers };
+        if let Some((query, axis)) = self.case.space.beyond_period(&live_points, checked) {
+            let query = if is_own { live[query as usize].into() } else { query };
+            return self.is_refused(index, queries, (query, axis), &what);
         }
         let rows = |radius| -> Rows<Distance<S>> {
             let (space, bound) = (&self.case.space, self.case.space.bound(radius));
             let left_out = |row: u32| matches!(source, Source::OwnWithoutItself).then_some(row);
             let of = |(query, row)| {
+                if is_own && self.removed[row as usize] {
+                    return Vec::new();
+                }
                 let takes = |id: u32| self.takes[id as usize] && left_out(row) != Some(id);
                 space.neighbors(&self.points, query, bound, takes)
             };
@@ -295,6 +312,55 @@ fn check_balanced<S: Nasty, const D: usize>(
     let equal: Vec<_> = (0..points.len()).filter(|&id| !firsts[id]).collect();
     prop_assert_eq!(removed, equal, "{}, removed", what);
     IndexCheck::new(run, (case, draw), firsts, &what)?.check(&tree)
+}
+
+/// Inserts the points in batches, and removes some after each batch.
+fn dynamic_trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
+    let case = Case::<S, D>::of(draw, draw.choose(Choice::IsPeriodic, &[true, false, false]));
+    let (num_points, batch) = (case.points.len(), draw.choose(Choice::Builder, &[1000, 7, 40, 1]));
+    let split = draw.choose(Choice::Split, &[SplitRule::RoundRobin, SplitRule::Widest]);
+    let one_of = draw.choose(Choice::Leaf, &[5, 2, 1000]);
+    let outcome = run.devices.iter().try_for_each(|device| {
+        let mut tree = DynamicKdTree::new(device, &DynamicOptions::default().split(split))?;
+        let mut removed = vec![false; num_points];
+        for (begin, points) in (0..).step_by(batch).zip(case.points.chunks(batch)) {
+            prop_assert_eq!(tree.insert(points)?, begin..begin + points.len() as u32);
+            let end = begin + points.len() as u32;
+            let remove: Vec<u32> = (0..end)
+                .filter(|&id| !removed[id as usize] && (id * 7 + end).is_multiple_of(one_of))
+                .collect();
+            tree.remove(&remove)?;
+            remove.iter().for_each(|&id| removed[id as usize] = true);
+            prop_assert_eq!(tree.len(), (0..end as usize).filter(|&id| !removed[id]).count());
+        }
+        let what = format!("DynamicKdTree by {split:?} in batches of {batch} on {device}");
+        let remaining = removed.iter().map(|removed| !removed).collect();
+        IndexCheck::new(run, (&case, draw), remaining, &what)?.removed(removed).check(&tree)
+    });
+    with_case(outcome, &case)
+}
+
+#[test]
+fn dynamic_trees_of_floats() {
+    attack_everywhere("dynamic trees", 30, &|run, draw| match draw.choose(Choice::Type, &[2, 3, 1, 8, 4]) {
+        1 => dynamic_trees::<f64, 1>(run, draw),
+        2 => dynamic_trees::<f32, 2>(run, draw),
+        3 => dynamic_trees::<f32, 3>(run, draw),
+        4 => dynamic_trees::<f64, 4>(run, draw),
+        _ => dynamic_trees::<f32, 8>(run, draw),
+    });
+}
+
+#[test]
+fn dynamic_trees_of_integers() {
+    attack_everywhere(
+        "dynamic trees of integers",
+        12,
+        &|run, draw| match draw.choose(Choice::Type, &[0, 1]) {
+            0 => dynamic_trees::<i32, 2>(run, draw),
+            _ => dynamic_trees::<i64, 3>(run, draw),
+        },
+    );
 }
 
 #[test]
