@@ -62,15 +62,17 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         self.counts.part(thread::thread_idx_x() as usize / 32 * RADIX, RADIX)
     }
 
-    /// Counts the caller's items. A barrier must follow.
+    /// Counts the caller's items, as many in all threads. A barrier must follow.
     ///
     /// # Safety
     /// Digits are below [`RADIX`].
     #[inline(always)]
-    pub unsafe fn count<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) {
+    pub unsafe fn count<const ITEMS: usize>(&self, num_items: usize, digit: impl Fn(usize) -> u32) {
         let counts = self.own_counts();
         for item in 0..ITEMS {
-            counts.atomic_add(digit(item) as usize, 1, Ordering::Relaxed, Scope::Block);
+            if item < num_items {
+                counts.atomic_add(digit(item) as usize, 1, Ordering::Relaxed, Scope::Block);
+            }
         }
     }
 
@@ -109,24 +111,30 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
     /// # Safety
     /// See [`clear`](Self::clear); the digits are the counted ones.
     #[inline(always)]
-    pub unsafe fn ranks<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> TileRanks<ITEMS> {
+    pub unsafe fn ranks<const ITEMS: usize>(
+        &self,
+        num_items: usize,
+        digit: impl Fn(usize) -> u32,
+    ) -> TileRanks<ITEMS> {
         const { assert!(32 * WARPS * ITEMS <= 1 << 16) };
         let counts = self.own_counts();
         let mut ranks = TileRanks { pairs: [0; ITEMS] };
         for item in 0..ITEMS {
-            let digit = digit(item);
-            let lanes = lanes_with_digit(digit);
-            let below = (lanes & warp::lane_mask_lt()).count_ones();
-            let mut before = 0;
-            // The highest lane of each digit updates the counter for all lanes of the digit.
-            let leader = 31 - lanes.leading_zeros();
-            if warp::lane_id() == leader {
-                before = counts.load(digit as usize);
-                counts.store(digit as usize, before + below + 1);
+            if item < num_items {
+                let digit = digit(item);
+                let lanes = lanes_with_digit(digit);
+                let below = (lanes & warp::lane_mask_lt()).count_ones();
+                let mut before = 0;
+                // The highest lane of each digit updates the counter for all lanes of the digit.
+                let leader = 31 - lanes.leading_zeros();
+                if warp::lane_id() == leader {
+                    before = counts.load(digit as usize);
+                    counts.store(digit as usize, before + below + 1);
+                }
+                ranks.set(item, warp::shuffle_idx(warp::FULL_MASK, before, leader) + below);
+                // The next item may have a different highest lane.
+                warp::sync_warp(warp::FULL_MASK);
             }
-            ranks.set(item, warp::shuffle_idx(warp::FULL_MASK, before, leader) + below);
-            // The next item may have a different highest lane.
-            warp::sync_warp(warp::FULL_MASK);
         }
         ranks
     }
