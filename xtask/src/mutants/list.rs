@@ -251,8 +251,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "radix rank: no warp barrier between two leaders",
         kernel: RANK,
-        from: "                warp::sync_warp(warp::FULL_MASK);\n            }\n        }\n        ranks",
-        to: "            }\n        }\n        ranks",
+        from: "        warp::sync_warp(warp::FULL_MASK);\n        rank\n",
+        to: "        rank\n",
     },
     Mutant {
         what: "radix rank: counts the lane itself as below it",

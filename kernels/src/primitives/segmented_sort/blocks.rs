@@ -1,7 +1,7 @@
 //! Sorts of segments of more than 32 items, by one block each.
 
 use super::segment;
-use crate::block::radix_rank::RadixRank;
+use crate::block::radix_rank::{RadixRank, group_items};
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
 use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
@@ -120,10 +120,11 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         RadixRank { counts: shared_field!(self.smem, phases.warp_counts), scan }
     }
 
-    /// Returns the number of items that each thread uses for a tile of `len` items.
+    /// Returns the number of items that each thread uses for a tile of `len` items: whole groups.
     #[inline(always)]
     fn num_items(len: u32) -> usize {
-        len.div_ceil(Self::THREADS as u32) as usize
+        let group = group_items(ITEMS) as u32;
+        (len.div_ceil(Self::THREADS as u32 * group) * group) as usize
     }
 
     #[inline(always)]
