@@ -4,7 +4,7 @@
 //! and, at the end, the number of items; ascending from 0; segments may be empty). Items are `u32`, `u64`, `f32`,
 //! `f64`, with [`Sum`](super::operator::Sum), [`Min`](super::operator::Min) and [`Max`](super::operator::Max). Results
 //! have the same bits on every run and on the CPU, even sums of floats. The association of a segment's sum depends on
-//! its position in the array.
+//! its position in the array, and in a reduction on the number of segments and the ends of those near it.
 
 use super::pairs::empty_view;
 use super::partition::starts;
