@@ -265,6 +265,11 @@ pub enum Error {
     /// A call with device buffers was made on an index in host memory.
     #[error("the index is in host memory: use the call without buffers, or build the index on a GPU")]
     NotOnGpu,
+    /// A call that visits points on the CPU was made on an index on a GPU.
+    #[error(
+        "the index is on a GPU: visit its points by a kernel of your own (`DeviceIndex::visit_on`), or build the index on the CPU"
+    )]
+    NotOnCpu,
     /// The progress callback stopped the call.
     #[error("stopped in phase '{phase}': {done}{} done", .total.map_or_else(String::new, |total| format!(" of {total}")))]
     Stopped {

@@ -29,27 +29,29 @@ pub(crate) fn check(workspace: &Workspace, has_kernels: bool) -> Result<String> 
     let crates = package::unpack(package::package(workspace)?, &folder.join("crates"))?;
     let project = folder.join("project");
     write_project(workspace, &crates, &project)?;
-    let run = |program: &str, argument: Option<&str>| {
+    let run = |program: [&str; 2], argument: Option<&str>| {
         let mut command = cargo();
-        command.args(["run", "--quiet", "--offline", "--bin", program, "--"]).args(argument);
+        command.args(["run", "--quiet", "--offline"]).args(program).arg("--").args(argument);
         command.current_dir(&project).env("CARGO_TARGET_DIR", folder.join("target"));
         // Nobody debugs these programs.
         command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         command.env_remove("KAURI_EMBED_PTX");
         cargo::run(&mut command)
     };
-    run("packaged", has_kernels.then_some("kernels"))?;
+    run(["--bin", "packaged"], has_kernels.then_some("kernels"))?;
     if !has_kernels {
         return Ok(format!("{} crates, without kernels", crates.len()));
     }
-    run("own-kernel", Some("sim"))?;
+    run(["--bin", "own-kernel"], Some("sim"))?;
+    run(["--example", "11_own_visitor"], Some("sim"))?;
     Ok(format!("{} crates, {EXAMPLE}", crates.len()))
 }
 
 /// Copies the example, with versions in place of paths into this workspace.
 fn write_project(workspace: &Workspace, crates: &[(Crate, PathBuf)], project: &Path) -> Result<()> {
     let example = workspace.root.join(EXAMPLE);
-    for file in ["build.rs", "src/main.rs", "kernels/src/lib.rs"] {
+    let kernels = ["kernels/src/lib.rs", "kernels/src/photons.rs"];
+    for file in ["build.rs", "src/main.rs", "examples/11_own_visitor.rs"].into_iter().chain(kernels) {
         write(&project.join(file), &read(&example.join(file))?)?;
     }
     write(&project.join("src/bin/packaged.rs"), PROGRAM)?;

@@ -15,14 +15,14 @@
 
 use crate::batches::Delivery;
 use crate::device::{Buffer, Stream, Workspace};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::query::batches::{VisitNearest, VisitRange, deliver_nearest, deliver_range};
 use crate::query::gpu::device_options::DeviceOptions;
 use crate::query::on_device::{DeviceQueries, DeviceRangeQuery, DeviceWithin};
 use crate::query::options::ValidatedOptions;
 use crate::query::within::RangeResult;
 use crate::query::{item_bytes, result_rows};
-use kauri_kernels::query::visit::Visits;
+use kauri_kernels::query::visit::{Visit, Visits};
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::ops::{ControlFlow, Range};
@@ -161,6 +161,15 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>>;
     /// Finds the points of each row in the order of the tree; [`count`](Self::count) returns their number. Rows of boxes have no distances.
     fn find(&self, query: RangeQuery<'_, C>) -> Result<RangeResult<C::Distance>>;
+    /// Visits the points around the queries on the CPU; `visit` is called once for each query.
+    fn visit(
+        &self,
+        _queries: ValidatedQueries<'_, C>,
+        _options: &ValidatedOptions<C::Distance>,
+        _visit: &VisitQuery<'_, C::Distance>,
+    ) -> Result<()> {
+        Err(Error::NotOnCpu)
+    }
     /// Delivers the result of a range query in batches; returns `Break` if `visit` stopped it.
     fn range_batches(
         &self,
@@ -191,6 +200,9 @@ pub(crate) struct DeviceNearest<'a, C: Coord> {
     pub(crate) ids: &'a mut Buffer<u32>,
     pub(crate) dist2: &'a mut Buffer<C::Distance>,
 }
+
+/// Visits the points around the query of this number: makes its visitor, calls the given traversal with it, and keeps its result.
+pub(crate) type VisitQuery<'a, C> = dyn Fn(usize, &mut dyn FnMut(&mut dyn Visit<C>)) + Sync + 'a;
 
 /// Launches a kernel that visits, with a number of blocks.
 pub(crate) type LaunchVisits<'a, C> = dyn FnMut(u64, Visits<'_, C>) -> Result<()> + 'a;

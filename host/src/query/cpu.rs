@@ -1,8 +1,9 @@
 //! Queries on the CPU, to any tree that implements `Traversable`, and [`CpuIndex`], the index of k-d trees and balanced trees.
 //! Quadtrees implement `Traversable` for their cells, in `quadtree/host/traversal.rs`. Queries are compiled once per number of dimensions.
 //!
-//! - `backend`: the query backend of every tree; its methods call `nearest` and `within`.
+//! - `backend`: the query backend of every tree; its methods call `nearest`, `visit` and `within`.
 //! - `nearest`: the k nearest points; `best` keeps them.
+//! - `visit`: visitors of the caller.
 //! - `within`: points within a distance or in boxes.
 //! - `traversal`: the trait `Traversable`, and the traversal of nodes; `rules` has the rules of distances.
 //! - `queries`: the queries of a call.
@@ -19,6 +20,7 @@ mod order;
 pub(crate) mod queries;
 pub(crate) mod rules;
 pub(crate) mod traversal;
+mod visit;
 pub(crate) mod within;
 
 use crate::error::Result;

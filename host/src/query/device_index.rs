@@ -74,7 +74,8 @@ pub trait DeviceIndex: SpatialIndex {
 
     /// Visits the points around every query in a kernel of your own, which `launch` launches: it gets the number of blocks and the first
     /// argument of the kernel, and passes results and payloads as further ones. The kernel calls [`Visits::run`] with a
-    /// [`Visit`](kauri_kernels::query::visit::Visit); [`kauri_kernels::query::visit`] has an example.
+    /// [`Visit`](crate::query::Visit); [`kauri_kernels::query::visit`] has an example. [`SpatialIndex::visit`] takes the same
+    /// visitor on the CPU.
     ///
     /// The radius of the prepared options is the first bound; masks, norms and periods hold, and with
     /// [`DeviceQueries::SelfQuery`] excluded points are not visited. No ids are written, so there is no memory for them. Scratch

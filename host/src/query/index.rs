@@ -1,5 +1,6 @@
 //! The queries of every index of points.
 
+use kauri_kernels::query::visit::Visit;
 use kauri_kernels::thread::coord::{Coord, Float};
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -8,7 +9,7 @@ use std::slice;
 use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::Device;
 use crate::error::Result;
-use crate::memory;
+use crate::memory::{self, Parts};
 use crate::point::{Cartesian, DistanceOf, Point, checked_coordinates};
 use crate::query::backend::{NearestQuery, QueryBackend, RangeQuery, Regions, ValidatedQueries};
 use crate::query::batches::NearestBatch;
@@ -216,6 +217,79 @@ pub trait SpatialIndex: sealed::Sealed {
         };
         nearest_of_one(self, query, options, ids, dist2)?;
         memory::collect(NeighborRow::without_padding(ids, dist2).iter(), "neighbors")
+    }
+
+    /// Visits the points around every query on all CPU threads, and returns a result per query: a sum over the nearest points or within a
+    /// radius, say. No ids are written, so there is no memory for them.
+    ///
+    /// `begin` makes the visitor of a query from its number and the largest distance of the options: infinity, or that of
+    /// [`QueryOptions::radius`], squared for the Euclidean norm. The visitor takes the points within its [bound](Visit::bound), which may
+    /// fall as it takes points. `end` makes the result. A visitor is the same code in a kernel, where
+    /// [`DeviceIndex::visit_on`](crate::query::DeviceIndex::visit_on) visits the points of an index on a GPU. A visitor that depends on the
+    /// order of the points, as a sum of floats does, may have another result there.
+    ///
+    /// ```
+    /// use kauri::query::{NearestPoints, QueryOptions, Visit};
+    /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};
+    ///
+    /// /// The power of the photons within the bound.
+    /// struct Power<'a> {
+    ///     bound: f32,
+    ///     powers: &'a [f32],
+    ///     sum: f32,
+    /// }
+    ///
+    /// impl Visit<f32> for Power<'_> {
+    ///     fn bound(&self) -> f32 {
+    ///         self.bound
+    ///     }
+    ///
+    ///     fn point(&mut self, _: f32, id: u32) {
+    ///         self.sum += self.powers[id as usize];
+    ///     }
+    /// }
+    ///
+    /// let (photons, powers) = ([[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]], [0.5, 4.0, 2.0]);
+    /// let tree = KdTree::build(&Device::cpu(), &photons, &KdTreeOptions::default())?;
+    /// // Within a radius of 1.
+    /// let options = QueryOptions::default().radius(1.0);
+    /// let begin = |_, bound| Power { bound, powers: &powers, sum: 0.0 };
+    /// let sums = tree.visit(&[[0.0, 0.0], [3.0, 3.0]], &options, begin, |_, power| power.sum)?;
+    /// assert_eq!(sums, [2.5, 4.0]);
+    /// // The two nearest photons, by the visitor that keeps them.
+    /// let begin = |_, bound| NearestPoints::<f32, 2>::new(bound);
+    /// let sums = tree.visit(&[[2.0, 1.0]], &QueryOptions::default(), begin, |_, nearest| {
+    ///     let mut sum = 0.0;
+    ///     nearest.for_each(|_, id| sum += powers[id as usize]);
+    ///     sum
+    /// })?;
+    /// assert_eq!(sums, [2.5]);
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`nearest_with`](SpatialIndex::nearest_with); [`Error::NotOnCpu`](crate::Error::NotOnCpu) if the points are in device
+    /// memory. A quadtree that was built out of core is visited on the CPU.
+    fn visit<'a, V: Visit<Distance<Self>>, R: Send>(
+        &self,
+        queries: impl Into<Queries<'a, Self::Point>>,
+        options: &QueryOptions<Self::Point>,
+        begin: impl Fn(usize, Distance<Self>) -> V + Sync,
+        end: impl Fn(usize, V) -> R + Sync,
+    ) -> Result<Vec<R>> {
+        checked(self, queries.into(), options, |backend, queries, options| {
+            let mut results = memory::vec_with_capacity(queries.len, "results of visits")?;
+            let slots = Parts::new(&mut results.spare_capacity_mut()[..queries.len]);
+            backend.visit(queries, options, &|query, traverse| {
+                let mut visitor = begin(query, options.bound);
+                traverse(&mut visitor);
+                // SAFETY: the backend calls this once for each query, so no two threads write the same result.
+                unsafe { slots.write(query, end(query, visitor)) };
+            })?;
+            // SAFETY: every result has been written, and the slice above shows that the capacity is there.
+            unsafe { results.set_len(queries.len) };
+            Ok(results)
+        })
     }
 
     /// Counts the points within `radius` of every query, border included; for [`LonLat`](crate::LonLat) in meters. `radius` replaces

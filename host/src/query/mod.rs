@@ -11,6 +11,9 @@
 //! | points in boxes | [`in_boxes`](SpatialIndex::in_boxes) | [`Rows`](crate::Rows) of ids | | [`in_boxes_batches`](SpatialIndex::in_boxes_batches) |
 //! | how many are in boxes | [`count_in_boxes`](SpatialIndex::count_in_boxes) | `Vec<u32>`, a number per box | | |
 //!
+//! Your own code takes the points around each query, one by one, with [`visit`](SpatialIndex::visit) on the CPU, and in a kernel of your own with
+//! [`visit_on`](DeviceIndex::visit_on).
+//!
 //! Indexes in device memory also read queries from there and write results there: [`DeviceIndex`]. What a result costs depends on where
 //! it goes. The 8 nearest of 10M points for 10M queries, `f32`, 3-D, uniform, on one H200
 //! (`benches/results/kdtree-h200.md` and `kdtree-batches-h200.md`):
@@ -41,6 +44,7 @@ pub use batches::NearestBatch;
 pub use device_index::DeviceIndex;
 pub use index::SpatialIndex;
 pub(crate) use index::sealed::Sealed as SealedIndex;
+pub use kauri_kernels::query::visit::{NearestPoints, Visit};
 pub use neighbors::{Neighbor, NeighborIter, NeighborRow, Neighbors};
 pub(crate) use neighbors::{item_bytes, result_rows};
 pub use on_device::{DeviceQueries, DeviceWithin, PreparedQuery, num_found};

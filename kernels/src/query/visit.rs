@@ -2,29 +2,29 @@
 //!
 //! This kernel estimates the light that falls on surfaces from the photons that have hit them (Jensen 1996, *Global Illumination using Photon
 //! Maps*): the power of the photons within a radius that come from the side of the surface's normal. The host launches it with
-//! `DeviceIndex::visit_on`.
+//! `DeviceIndex::visit_on`. A [`Visit`] is plain Rust: `SpatialIndex::visit` calls the same one on the CPU, with a closure that reads the
+//! photons from a slice. The example `11_own_visitor` does both.
 //!
 //! ```
 //! use cuda_std::prelude::*;
 //! use kauri_kernels::query::traversal::TraversalSmem;
 //! use kauri_kernels::query::visit::{THREADS, Visit, Visits};
 //!
-//! struct Photons<'a> {
+//! struct Irradiance<F> {
 //!     bound: f32,
 //!     normal: [f32; 3],
-//!     /// The direction to where each photon has come from, and its power.
-//!     photons: Slice<'a, [f32; 4]>,
+//!     /// Returns the direction to where a photon has come from, and its power.
+//!     photon: F,
 //!     power: f32,
 //! }
 //!
-//! impl Visit<f32> for Photons<'_> {
+//! impl<F: Fn(u32) -> [f32; 4]> Visit<f32> for Irradiance<F> {
 //!     fn bound(&self) -> f32 {
 //!         self.bound
 //!     }
 //!
 //!     fn point(&mut self, _: f32, id: u32) {
-//!         // SAFETY: there is a photon for each point of the index.
-//!         let [x, y, z, power] = unsafe { self.photons.load(id as usize) };
+//!         let [x, y, z, power] = (self.photon)(id);
 //!         if x * self.normal[0] + y * self.normal[1] + z * self.normal[2] > 0.0 {
 //!             self.power += power;
 //!         }
@@ -38,9 +38,11 @@
 //!     photons: Slice<[f32; 4]>,
 //!     irradiances: SliceMut<f32>,
 //! ) {
+//!     // There is a photon for each point of the index.
+//!     let photon = |id| photons.load(id as usize);
 //!     visits.run::<3, _>(
 //!         shared_mem(),
-//!         |query, bound| Photons { bound, normal: normals.load(query), photons, power: 0.0 },
+//!         |query, bound| Irradiance { bound, normal: normals.load(query), photon, power: 0.0 },
 //!         // The area of the disk: the bound is the square of its radius.
 //!         |query, sum| irradiances.store(query, sum.power / (core::f32::consts::PI * sum.bound)),
 //!     );

@@ -5,29 +5,33 @@ use kauri_kernels::query::traversal::TraversalSmem;
 use kauri_kernels::query::visit::{NearestPoints, THREADS, Visit, Visits};
 
 /// Adds up the payloads of the points within the bound.
-struct Sum<'a> {
-    bound: f32,
-    payloads: Slice<'a, u32>,
-    sum: u32,
+pub struct Sum<F> {
+    /// The largest distance.
+    pub bound: f32,
+    /// Returns the payload of a point.
+    pub payload: F,
+    /// The sum.
+    pub sum: u32,
 }
 
-impl Visit<f32> for Sum<'_> {
+impl<F: Fn(u32) -> u32> Visit<f32> for Sum<F> {
     fn bound(&self) -> f32 {
         self.bound
     }
 
     fn point(&mut self, _: f32, id: u32) {
-        // SAFETY: there is a payload for each point.
-        self.sum = self.sum.wrapping_add(unsafe { self.payloads.load(id as usize) });
+        self.sum = self.sum.wrapping_add((self.payload)(id));
     }
 }
 
 /// Writes the sum of the payloads of the points within the radius of each query.
 #[kernel(family = "test", block = THREADS, shared = TraversalSmem<f32>)]
 pub unsafe fn test_visit_sums(visits: Visits<'_, f32>, payloads: Slice<u32>, sums: SliceMut<u32>) {
+    // There is a payload for each point.
+    let payload = |id| payloads.load(id as usize);
     visits.run::<3, _>(
         shared_mem(),
-        |_, bound| Sum { bound, payloads, sum: 0 },
+        |_, bound| Sum { bound, payload, sum: 0 },
         |query, visitor| sums.store(query, visitor.sum),
     );
 }

@@ -4,7 +4,7 @@ use crate::{on_each_gpu, zeros};
 use kauri::device::{Buffer, Workspace};
 use kauri::query::{DeviceIndex, DeviceQueries, PointMask, Queries, QueryOptions};
 use kauri::{Error, KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, SpatialIndex};
-use kauri_test_kernels::visit::{test_visit_nearest, test_visit_sums};
+use kauri_test_kernels::visit::{Sum, test_visit_nearest, test_visit_sums};
 
 /// Returns points with equal coordinates and equal distances among them.
 fn points(num: usize, seed: u64) -> Vec<[f32; 3]> {
@@ -20,6 +20,7 @@ fn visits_agree_with_lists_of_ids() {
         let (points, queries) = (points(400, 1), points(200, 2));
         let payloads: Vec<u32> = crate::noise(400, 3);
         let tree = KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
+        let cpu_tree = KdTree::build(&kauri::Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
         let (workspace, coords) = (&mut Workspace::new(gpu), queries.as_flattened());
         let coords = Buffer::from_slice(stream, coords, "queries").unwrap();
         let payloads_on = Buffer::from_slice(stream, &payloads, "payloads").unwrap();
@@ -54,6 +55,12 @@ fn visits_agree_with_lists_of_ids() {
                 .collect();
             assert!(expected.iter().any(|&sum| sum != 0));
             assert_eq!(sums.to_vec(stream).unwrap(), expected);
+            // The same visitor on the CPU.
+            let begin = |_, bound| Sum { bound, payload: |id| payloads[id as usize], sum: 0 };
+            let on_cpu = cpu_tree.visit(&queries, &within, begin, |_, visitor| visitor.sum);
+            assert_eq!(on_cpu.unwrap(), expected);
+            let refused = tree.visit(&queries, &within, begin, |_, visitor| visitor.sum);
+            assert!(matches!(refused, Err(Error::NotOnCpu)), "{refused:?}");
             // The nearest points.
             let prepared = tree.prepare(stream, &options).unwrap();
             let mut ids = zeros::<u32>(stream, 5 * queries.len());

@@ -10,7 +10,9 @@ use crate::once::Once;
 use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::gpu::index::Cells;
 use crate::quadtree::host::HostTree;
-use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries};
+use crate::query::backend::{
+    NearestQuery, NearestRows, QueryBackend, RangeQuery, ValidatedQueries, VisitQuery,
+};
 use crate::query::cpu::backend::CpuTree;
 use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots};
 use crate::query::options::ValidatedOptions;
@@ -167,6 +169,15 @@ impl<C: Coord> QueryBackend<C> for PartsIndex<C> {
             |union| union.nearest(query, rows),
             |tree| tree.nearest(query, result_rows(num_queries, query.k)?),
         )
+    }
+
+    fn visit(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+        visit: &VisitQuery<'_, C::Distance>,
+    ) -> Result<()> {
+        self.tree.visit(queries, options, visit)
     }
 
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>> {

@@ -1,10 +1,13 @@
 //! The query backend of every tree on the CPU.
 
 use crate::error::Result;
-use crate::query::backend::{NearestQuery, NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries};
+use crate::query::backend::{
+    NearestQuery, NearestRows, QueryBackend, RangeQuery, Regions, ValidatedQueries, VisitQuery,
+};
 use crate::query::cpu::nearest::{nearest, nearest_of_one};
 use crate::query::cpu::queries::{Corners, PointQueries, corners};
 use crate::query::cpu::traversal::Traversable;
+use crate::query::cpu::visit;
 use crate::query::cpu::within::{InsideBoxes, RangeOf, count, count_within, find, find_within};
 use crate::query::options::{PointsById, ValidatedOptions};
 use crate::query::within::RangeResult;
@@ -49,6 +52,15 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
         dist2: &mut [C::Distance],
     ) -> Result<()> {
         self.with_queries(|tree| tree.nearest_of_one(query, ids, dist2))
+    }
+
+    fn visit(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+        visit: &VisitQuery<'_, C::Distance>,
+    ) -> Result<()> {
+        self.with_queries(|tree| tree.visit(queries, options, visit))
     }
 
     fn count(&self, query: RangeQuery<'_, C>) -> Result<Vec<u32>> {
@@ -106,6 +118,15 @@ impl<C: Coord, I: CpuTree<Coord = C>, T: Traversable<C, D>, const D: usize> Quer
     ) -> Result<()> {
         nearest_of_one(self.tree, &self.queries(queries, options), k, ids, dist2);
         Ok(())
+    }
+
+    fn visit(
+        &self,
+        queries: ValidatedQueries<'_, C>,
+        options: &ValidatedOptions<C::Distance>,
+        visit: &VisitQuery<'_, C::Distance>,
+    ) -> Result<()> {
+        visit::visit(self.tree, &self.queries(queries, options), visit)
     }
 
     fn count(&self, RangeQuery { regions, options }: RangeQuery<'_, C>) -> Result<Vec<u32>> {

@@ -121,7 +121,7 @@ impl<'a, C: Coord, T: Traversable<C, D>, const D: usize> Search<'a, C, T, D> {
 }
 
 /// Offers the points of a tree to `best`.
-fn traverse<C: Coord, T: Traversable<C, D>, const D: usize>(
+pub(crate) fn traverse<C: Coord, T: Traversable<C, D>, const D: usize>(
     tree: T,
     queries: &PointQueries<'_, C, D>,
     query: PointQuery<'_, C, D>,

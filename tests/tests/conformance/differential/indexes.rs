@@ -4,7 +4,7 @@ use super::{Run, attack_everywhere, with_case};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::dynamic::DynamicOptions;
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
-use kauri::query::{PointMask, Queries, QueryOptions, Traversal};
+use kauri::query::{NearestPoints, PointMask, Queries, QueryOptions, Traversal, Visit};
 use kauri::research::balanced;
 use kauri::{Batches, Device, DynamicKdTree, Error, KdTree, KdTreeOptions, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
@@ -117,6 +117,7 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         };
         self.check_nearest(index, queries, &rows(self.case.radius), &what)?;
         let radius = self.case.radius.unwrap_or(Distance::<S>::INFINITY);
+        self.check_visits(index, queries, radius, &rows(Some(radius)), &what)?;
         self.check_within(index, queries, radius, rows(Some(radius)), &what)
     }
 
@@ -184,6 +185,39 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
         same(rows.collect(), &std::mem::take(&mut expected), &format!("{what}, within {radius:?} as found"))
     }
 
+    /// Visits find the points within the radius, and the nearest of them.
+    fn check_visits<I: SpatialIndex<Point = [S; D]>>(
+        &self,
+        index: &I,
+        queries: Queries<'_, [S; D]>,
+        radius: Distance<S>,
+        rows: &Rows<Distance<S>>,
+        what: &str,
+    ) -> Outcome {
+        let options = self.options.clone().radius(radius);
+        let begin = |_, bound| All { bound, found: Vec::new() };
+        let found = index.visit(queries, &options, begin, |query, all| (query, all.found));
+        if matches!(found, Err(Error::NotOnCpu)) && !index.device().is_cpu() {
+            return Ok(());
+        }
+        for (row, (query, mut found)) in found?.into_iter().enumerate() {
+            prop_assert_eq!(query, row, "{}, visits", what);
+            found.sort_by(|a, b| a.partial_cmp(b).expect("distances are numbers"));
+            same(found, &rows[row], &format!("{what}, visit {row} within {radius:?}"))?;
+        }
+        let begin = |_, bound| NearestPoints::<Distance<S>, 3>::new(bound);
+        let nearest = index.visit(queries, &options, begin, |_, nearest| {
+            let mut found = Vec::new();
+            nearest.for_each(|distance, id| found.push((distance, id)));
+            found
+        })?;
+        prop_assert_eq!(nearest.len(), rows.len(), "{}, visits", what);
+        for (row, found) in nearest.into_iter().enumerate() {
+            same(found, &rows[row][..rows[row].len().min(3)], &format!("{what}, nearest of visit {row}"))?;
+        }
+        Ok(())
+    }
+
     fn check_boxes<I: SpatialIndex<Point = [S; D]>>(&self, index: &I) -> Outcome {
         let boxes = self.case.boxes.iter().map(|corners| corners.map(|corner| corner.map(Nasty::number)));
         let inside = |corners: [[Distance<S>; D]; 2]| {
@@ -227,6 +261,7 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
             index.count_within(queries, radius, options).map(drop),
             index.within(queries, radius, options).map(drop),
             index.within_batches(queries, radius, options, &mut batches, |_| Continue(())).map(drop),
+            index.visit(queries, options, |_, bound| All { bound, found: Vec::new() }, |_, _| ()).map(drop),
         ];
         for (call, outcome) in outcomes.into_iter().enumerate() {
             let named = match outcome {
@@ -240,6 +275,22 @@ impl<'a, S: Nasty, const D: usize> IndexCheck<'a, S, D> {
 
     fn batches(&self) -> Batches<'static> {
         Batches::new().rows(self.draw.choose(Choice::Batches, &[1, 2, 5, 1000]))
+    }
+}
+
+/// A visitor that keeps all points within its bound.
+struct All<C> {
+    bound: C,
+    found: Vec<(C, u32)>,
+}
+
+impl<C: Copy> Visit<C> for All<C> {
+    fn bound(&self) -> C {
+        self.bound
+    }
+
+    fn point(&mut self, distance: C, id: u32) {
+        self.found.push((distance, id));
     }
 }
 

@@ -1,6 +1,8 @@
-//! A kernel on top of kauri's joins: the pairs of nearby people with the most common interests.
+//! Kernels on top of kauri's kernels: the pairs of nearby people with the most common interests, and photon density.
 #![no_std]
 #![allow(unsafe_op_in_unsafe_fn)]
+
+pub mod photons;
 
 use cuda_std::prelude::*;
 use kauri_kernels::join::threshold::{CustomScoreLaunch, offer_pairs};

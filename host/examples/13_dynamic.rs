@@ -1,6 +1,6 @@
 //! Points that come and go: a sliding window over a stream of positions, with the nearest neighbors of each new one.
 //!
-//! `cargo run --release --example 12_dynamic`
+//! `cargo run --release --example 13_dynamic`
 
 mod arguments;
 
@@ -14,7 +14,7 @@ const BATCH: usize = 10_000;
 const WINDOW: usize = 5;
 
 fn main() -> Result<()> {
-    arguments("12_dynamic", 0, str::parse::<String>);
+    arguments("13_dynamic", 0, str::parse::<String>);
     let mut tree = DynamicKdTree::new(&Device::best()?, &DynamicOptions::default())?;
     let mut batches = Vec::new();
     for second in 0..8 {

@@ -1,7 +1,7 @@
 //! One program of two libraries: `cust` owns the context, the stream and the memory, and kauri builds a tree and queries it there.
 //! Then `cust` launches a kernel of kauri.
 //!
-//! `cargo run --release --example 11_cust --features cust`
+//! `cargo run --release --example 12_cust --features cust`
 
 mod arguments;
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 const NUM_POINTS: usize = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    arguments("11_cust", 0, str::parse::<String>);
+    arguments("12_cust", 0, str::parse::<String>);
     // kauri's message says what is missing; that of cust would ask the driver for it.
     if let Err(reason) = Device::cuda(0) {
         println!("no GPU here: {reason}");
