@@ -122,6 +122,6 @@ impl<R: Ranked, const ITEMS: usize> SegmentSort<'_, R, ITEMS> {
     /// is that of `a` ^ that of `b`.
     #[inline(always)]
     fn spread(index: u32) -> u32 {
-        index ^ (index / Self::BANKS & (Self::BANKS - 1))
+        index ^ ((index / Self::BANKS) & (Self::BANKS - 1))
     }
 }

@@ -193,7 +193,7 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
                 if items[i].is_before(C::Ranked::LAST) {
                     let position = (id & 0xFFFF) as usize;
                     let key = if Self::IS_WIDEST && !sorts_ids {
-                        let axis = self.axis_of((1 << depth) + (first + i as u32 >> log_len));
+                        let axis = self.axis_of((1 << depth) + ((first + i as u32) >> log_len));
                         self.points.coord(self.begin + position, axis).key()
                     } else {
                         keys.load(position)
@@ -263,7 +263,7 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
         let half = 1_u32 << (log_len - 1);
         let mut is_equal = false;
         for i in 0..ITEMS {
-            let in_segment = thread * ITEMS as u32 + i as u32 & (2 * half - 1);
+            let in_segment = (thread * ITEMS as u32 + i as u32) & (2 * half - 1);
             // The pivot and the slot behind it; a segment of two slots has one point.
             let is_beside = half > 1 && in_segment.wrapping_add(1).wrapping_sub(half) < 2;
             is_equal |= is_beside && items[i].rank() == before.rank();
