@@ -4,7 +4,6 @@
 use crate::{noise, on_cuda};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, Device, FaultCall, FaultPlan, Gpu, SimOptions, Stream, Workspace};
-use kauri::dynamic::DynamicOptions;
 use kauri::join::{DistanceJoin, KnnIndex, KnnJoin, Scored, Strategy, TopKDistanceJoin};
 use kauri::kdtree::BuildAlgorithm;
 use kauri::mesh::{Mesh, Motion, shapes};
@@ -17,7 +16,7 @@ use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOp
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::balanced;
 use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
-use kauri::{Batches, DynamicKdTree, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, research};
+use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, research};
 use std::ops::ControlFlow;
 
 const CALLS: [FaultCall; 6] = [
@@ -252,66 +251,6 @@ fn every_call_of_a_balanced_tree_may_fail() {
             balanced_on_device_survives(device.gpu().unwrap(), &points, algorithm, plan)
         });
     }
-}
-
-/// Changes a tree on a device with faults. A call that fails has changed nothing. Returns true if no call failed.
-fn dynamic_survives(gpu: &Gpu, points: &Points, plan: FaultPlan) -> bool {
-    let options = DynamicOptions::default();
-    let faulty = gpu.with_faults(plan);
-    let Ok(mut tree) = DynamicKdTree::new(&Device::from_gpu(faulty.clone()), &options) else {
-        return false;
-    };
-    let mut expected = DynamicKdTree::new(&Device::cpu(), &options).unwrap();
-    let mut no_call_failed = true;
-    let first = points.len() - points.len() / 4;
-    let crowd = vec![points[0]; 14];
-    let removed: Vec<u32> = (0..points.len() as u32).step_by(3).collect();
-    let most: Vec<u32> = (0..points.len() as u32).filter(|id| id % 3 == 1).collect();
-    let inserted = [&points[..first], &points[first..], &crowd];
-    type Change<'a> = dyn Fn(&mut DynamicKdTree<[f32; 2]>) -> Result<()> + 'a;
-    let changes: [&Change<'_>; 5] = [
-        &|tree| tree.insert(inserted[0]).map(drop),
-        &|tree| tree.insert(inserted[1]).map(drop),
-        &|tree| tree.insert(inserted[2]).map(drop),
-        &|tree| tree.remove(&removed),
-        &|tree| tree.remove(&most),
-    ];
-    for change in changes {
-        // The fault is over after a few calls, unless it lasts.
-        let mut result = Ok(());
-        for _ in 0..2 {
-            result = change(&mut tree);
-            if let Err(error) = &result {
-                assert!(is_expected(error), "{plan:?}: {error}");
-                no_call_failed = false;
-            } else {
-                change(&mut expected).unwrap();
-            }
-            assert_eq!((tree.len(), tree.num_points()), (expected.len(), expected.num_points()), "{plan:?}");
-            if let Ok(near) = tree.nearest(&points[..5], 4) {
-                assert_eq!(near, expected.nearest(&points[..5], 4).unwrap(), "{plan:?}");
-            }
-            if result.is_ok() {
-                break;
-            }
-        }
-        if result.is_err() {
-            break;
-        }
-    }
-    drop(tree);
-    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
-    no_call_failed
-}
-
-#[test]
-fn every_call_of_a_dynamic_tree_may_fail() {
-    on_cuda(|gpu, _| each_call_fails(|plan| dynamic_survives(gpu, &points(3000), plan)));
-    let device = Device::sim(SimOptions::default()).unwrap();
-    let points = points(60);
-    each_call_of_fails(&[FaultCall::Alloc, FaultCall::Launch, FaultCall::Any], |plan| {
-        dynamic_survives(device.gpu().unwrap(), &points, plan)
-    });
 }
 
 type Points = [[f32; 2]];
