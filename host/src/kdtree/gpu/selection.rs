@@ -233,4 +233,25 @@ mod tests {
             assert!(ids == expected.node_ids().unwrap(), "{margin} {capacity}");
         }
     }
+
+    /// Subtrees of the lowest top level that have all points, half of them, and a number in between; short ones with and without a neighbor.
+    #[test]
+    fn subtrees_of_all_sizes() {
+        use crate::device::SimOptions;
+        use crate::kdtree::SplitRule;
+        use crate::{Device, KdTree, KdTreeOptions};
+        let (cpu, sim) = (Device::cpu(), Device::sim(SimOptions::default()).unwrap());
+        for n in [1, 2, 1000, 2047, 2048, 2100, 3071, 3500, 4095, 5000, 6143] {
+            let points: Vec<[f32; 2]> = (0..n)
+                .map(|i: u32| [(i.wrapping_mul(2_654_435_761) >> 20) as f32, (i * 7919 % 4500) as f32])
+                .collect();
+            for rule in [SplitRule::RoundRobin, SplitRule::Widest] {
+                let options = KdTreeOptions::default().split(rule);
+                let tree = KdTree::build(&sim, &points, &options).unwrap();
+                tree.verify().unwrap();
+                let expected = KdTree::build(&cpu, &points, &options).unwrap();
+                assert!(tree.node_ids().unwrap() == expected.node_ids().unwrap(), "{n} {rule:?}");
+            }
+        }
+    }
 }

@@ -343,6 +343,10 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
         // Nodes of the last level have no children.
         let end = if depth + 1 < self.height { 2 << depth } else { 0 };
         for code in strided((1 << depth) + thread::thread_idx_x(), end, THREADS as u32) {
+            // The second subtree may be missing.
+            if (code - (1 << depth)) << (self.height - depth) >= self.end {
+                continue;
+            }
             let root = code >> (depth - self.roots_depth);
             let cell = (self.root - self.first_node + (root & self.roots_depth)) as usize * 2 * dims;
             let cell = Cell::<C, MAX_DIMS>::load(self.cells.part(cell, 2 * dims), dims);
