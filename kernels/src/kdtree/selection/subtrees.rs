@@ -343,11 +343,11 @@ impl<C: Coord, const ITEMS: usize, const PLANES: usize> Subtrees<'_, C, ITEMS, P
         // Nodes of the last level have no children.
         let end = if depth + 1 < self.height { 2 << depth } else { 0 };
         for code in strided((1 << depth) + thread::thread_idx_x(), end, THREADS as u32) {
+            let root = code >> (depth - self.roots_depth);
             // The second subtree may be missing.
-            if (code - (1 << depth)) << (self.height - depth) >= self.end {
+            if root > 2 && self.end == self.gap {
                 continue;
             }
-            let root = code >> (depth - self.roots_depth);
             let cell = (self.root - self.first_node + (root & self.roots_depth)) as usize * 2 * dims;
             let cell = Cell::<C, MAX_DIMS>::load(self.cells.part(cell, 2 * dims), dims);
             let axis = cell.of_descendant(root, code, plane).widest(dims) as u8;
