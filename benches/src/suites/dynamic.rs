@@ -113,6 +113,9 @@ impl<'a> Bench<'a> {
         points: impl Fn(&Self, usize) -> Vec<(u32, P)>,
     ) -> Result<()> {
         let num_batches = (num_points / batch).min(MAX_BATCHES);
+        if num_batches == 0 {
+            return Ok(());
+        }
         // Twice: kernels are loaded and memory is there the second time.
         for is_measured in [false, true] {
             let (mut tree, mut times) = (self.tree()?, Vec::new());
