@@ -627,7 +627,7 @@ pub struct SelectionPolicy {
 /// of the warps; fewer instructions for copies changed nothing), later splits 1.2 (17 us each, however few the points),
 /// subtrees 2.5, brackets 1.1, pivots 0.7.
 pub const SELECTION: SelectionPolicy = SelectionPolicy {
-    bracket_threads: 512,
+    bracket_threads: 1024,
     split: (256, 8),
     settle: (512, 4),
     subtrees_threads: 128,

@@ -1,5 +1,6 @@
 //! Functions that the threads of one block execute together. They know no layout of global memory.
 
+pub mod bitonic;
 pub mod compact;
 pub mod counting_rank;
 pub mod look_back;

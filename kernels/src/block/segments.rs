@@ -18,8 +18,6 @@ pub struct SegmentSort<'a, R, const ITEMS: usize> {
 impl<R: Ranked, const ITEMS: usize> SegmentSort<'_, R, ITEMS> {
     /// The number of bits of an index within a thread.
     const BITS: u32 = ITEMS.ilog2();
-    /// The number of items that fill the banks of shared memory.
-    const BANKS: u32 = 128 / size_of::<R>() as u32;
 
     /// Sorts each aligned segment of `2^log_len` items.
     ///
@@ -28,76 +26,48 @@ impl<R: Ranked, const ITEMS: usize> SegmentSort<'_, R, ITEMS> {
     /// least 4. Nothing else uses the scratch memory; a barrier follows before it is used again.
     #[inline(always)]
     pub unsafe fn sort(&self, items: &mut [R; ITEMS], log_len: u32) {
-        self.sort_active(items, log_len, true);
-    }
-
-    /// Sorts the first `2^log_len` items of the block; the other ones are ignored.
-    ///
-    /// # Safety
-    /// As [`sort`](Self::sort).
-    #[inline(always)]
-    pub unsafe fn sort_first(&self, items: &mut [R; ITEMS], log_len: u32) {
-        self.sort_active(items, log_len, (thread::thread_idx_x() * ITEMS as u32) >> log_len == 0);
-    }
-
-    /// Sorts the segments; the warps whose threads are not active only take part in barriers.
-    #[inline(always)]
-    unsafe fn sort_active(&self, items: &mut [R; ITEMS], log_len: u32, is_active: bool) {
-        // A warp that has any active thread computes with all of them.
-        let is_active = warp::warp_vote_any(warp::FULL_MASK, is_active);
-        if is_active {
-            let mut stage = 1;
-            while stage <= Self::BITS {
-                if stage <= log_len {
-                    merge_mirrored(items, stage);
-                }
-                stage += 1;
+        let mut stage = 1;
+        while stage <= Self::BITS {
+            if stage <= log_len {
+                merge_mirrored(items, stage);
             }
+            stage += 1;
         }
-        let mut stage = Self::BITS + 1;
         while stage <= log_len {
-            self.merge(items, stage, is_active);
+            self.merge(items, stage);
             stage += 1;
         }
     }
 
     /// Merges each two sorted halves of a segment of `2^stage` items.
     #[inline(always)]
-    unsafe fn merge(&self, items: &mut [R; ITEMS], stage: u32, is_active: bool) {
+    unsafe fn merge(&self, items: &mut [R; ITEMS], stage: u32) {
         let mut layout = stage - Self::BITS;
-        self.exchange(items, 0, layout, (1 << (stage - 1)) - 1, is_active);
-        if is_active {
-            merge_bitonic(items);
-        }
+        self.exchange(items, 0, layout, (1 << (stage - 1)) - 1);
+        merge_bitonic(items);
         while layout > 0 {
             let next = layout.saturating_sub(Self::BITS);
-            self.exchange(items, layout, next, 0, is_active);
-            if is_active {
-                merge_adjacent(items, layout - next);
-            }
+            self.exchange(items, layout, next, 0);
+            merge_adjacent(items, layout - next);
             layout = next;
         }
     }
 
     /// Moves the items from one layout to another. `mirror` is flipped in the indices of the upper half of a thread's items.
     #[inline(always)]
-    unsafe fn exchange(&self, items: &mut [R; ITEMS], from: u32, to: u32, mirror: u32, is_active: bool) {
+    unsafe fn exchange(&self, items: &mut [R; ITEMS], from: u32, to: u32, mirror: u32) {
         // The items of a warp stay in the warp if their indices differ in no other bits than those of its lanes and items.
         let in_warp = from <= 5 && to <= 5;
         self.barrier(in_warp);
-        if is_active {
-            let base = Self::spread(Self::index(from));
-            for i in 0..ITEMS {
-                self.exchange.store((base ^ Self::spread((i as u32) << from)) as usize, items[i]);
-            }
+        let base = Self::spread(Self::index(from));
+        for i in 0..ITEMS {
+            self.exchange.store((base ^ Self::spread((i as u32) << from)) as usize, items[i]);
         }
         self.barrier(in_warp);
-        if is_active {
-            let base = Self::spread(Self::index(to));
-            for i in 0..ITEMS {
-                let mirror = if i >= ITEMS / 2 { mirror } else { 0 };
-                items[i] = self.exchange.load((base ^ Self::spread((i as u32) << to ^ mirror)) as usize);
-            }
+        let base = Self::spread(Self::index(to));
+        for i in 0..ITEMS {
+            let mirror = if i >= ITEMS / 2 { mirror } else { 0 };
+            items[i] = self.exchange.load((base ^ Self::spread((i as u32) << to ^ mirror)) as usize);
         }
     }
 
@@ -118,10 +88,10 @@ impl<R: Ranked, const ITEMS: usize> SegmentSort<'_, R, ITEMS> {
         thread & low | (thread & !low) << Self::BITS
     }
 
-    /// Returns the place of an item in shared memory, so that the items of a warp are in different banks. It is linear: the place of `a ^ b`
-    /// is that of `a` ^ that of `b`.
+    /// Returns the place of an item in shared memory. Items that differ in any bits of a layout are in different banks. It is linear: the
+    /// place of `a ^ b` is that of `a` ^ that of `b`.
     #[inline(always)]
     fn spread(index: u32) -> u32 {
-        index ^ ((index / Self::BANKS) & (Self::BANKS - 1))
+        index ^ ((index >> Self::BITS) & (ITEMS as u32 - 1))
     }
 }

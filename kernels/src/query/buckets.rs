@@ -17,6 +17,7 @@ use crate::thread::coord::Coord;
 use crate::thread::items::{own_item, strided};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
+use crate::thread::words::computed;
 use cuda_std::prelude::*;
 
 /// Returns the number of levels above the buckets in a left-balanced tree.
@@ -241,9 +242,10 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
         for axis in 0..buckets.dims {
             let [mut low, mut high] = C::EMPTY;
             for i in 0..len as usize {
+                // Loaded before the comparison, so that no load waits for another.
+                let coord = computed(coords.load((begin + i) * buckets.dims + axis));
                 // A free slot has any coordinates.
                 if ids.load(begin + i) != NO_POINT {
-                    let coord = coords.load((begin + i) * buckets.dims + axis);
                     (low, high) = (low.min(coord), high.max(coord));
                 }
             }

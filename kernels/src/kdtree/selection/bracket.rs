@@ -1,16 +1,17 @@
 //! Brackets: two points of a run that enclose its pivot with high probability.
 
 use super::{COUNTS, LEFT, LevelRuns, Points, Remaining, Run};
-use crate::block::segments::SegmentSort;
+use crate::block::bitonic;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
 use crate::thread::coord::Coord;
+use crate::thread::items::strided;
 use crate::thread::ranked::Ranked;
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
 const THREADS: usize = SELECTION.bracket_threads;
-const ITEMS: usize = SELECTION.max_samples / THREADS;
+const MAX_SAMPLES: usize = SELECTION.max_samples;
 
 /// Writes the bracket of each run of a level. Of `num_samples` samples, a power of two, the ends are the
 /// ones `margin` ranks below and above the expected rank of the pivot; beyond the samples, an end is before or after all points. One block
@@ -27,9 +28,9 @@ pub unsafe fn kdtree_bracket<C: Coord>(
     let i = thread::block_idx_x() as usize;
     let run = level.run(i as u32);
     let (points, axis, remaining) = (level.points(), level.axis(run), level.remaining(run, i, counts));
-    let exchange = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), exchange);
+    let samples = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), samples);
     let bracket = brackets.part(2 * i, 2);
-    Bracket { points, axis, run, remaining, exchange, bracket }.run(
+    Bracket { points, axis, run, remaining, samples, bracket }.run(
         counts.load(i * COUNTS + LEFT),
         num_samples,
         margin,
@@ -39,7 +40,7 @@ pub unsafe fn kdtree_bracket<C: Coord>(
 /// Shared memory of a block.
 #[repr(C, align(16))]
 pub struct BracketSmem<R> {
-    exchange: [[R; THREADS]; ITEMS],
+    samples: [R; MAX_SAMPLES],
 }
 
 /// The bracket of a run.
@@ -48,7 +49,7 @@ struct Bracket<'a, C: Coord> {
     axis: usize,
     run: Run,
     remaining: Remaining<'a>,
-    exchange: SharedSlice<'a, C::Ranked>,
+    samples: SharedSlice<'a, C::Ranked>,
     bracket: SliceMut<'a, C::Ranked>,
 }
 
@@ -58,36 +59,29 @@ impl<C: Coord> Bracket<'_, C> {
         if self.remaining.len == 0 {
             return;
         }
-        let first = thread::thread_idx_x() * ITEMS as u32;
-        let mut samples = [C::Ranked::LAST; ITEMS];
-        for i in 0..ITEMS {
-            let sample = first + i as u32;
-            if sample < num_samples {
-                // Scales a random number of 32 bits to the range: the upper half of the product.
-                let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(sample)) >> 32;
-                let position = (random * u64::from(self.remaining.len)) >> 32;
-                samples[i] = self.points.ranked(self.remaining.position(position as u32), self.axis);
-            }
+        for i in strided(thread::thread_idx_x(), num_samples, THREADS as u32) {
+            // Scales a random number of 32 bits to the range: the upper half of the product.
+            let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(i)) >> 32;
+            let sample = (random * u64::from(self.remaining.len)) >> 32;
+            let point = self.points.ranked(self.remaining.position(sample as u32), self.axis);
+            self.samples.store(i as usize, point);
         }
-        SegmentSort { exchange: self.exchange }.sort_first(&mut samples, num_samples.ilog2());
-        let before = u64::from(self.run.left_len.saturating_sub(num_left));
-        let expected = before * u64::from(num_samples) / u64::from(self.remaining.len);
-        // If the bracket before has missed the pivot, the expected rank may be beyond all samples.
-        let expected = if expected < u64::from(num_samples) { expected as u32 } else { num_samples - 1 };
-        let (low, high) = (expected.saturating_sub(margin), expected + margin);
-        for i in 0..ITEMS {
-            if first + i as u32 == low && expected > margin {
-                self.bracket.store(0, samples[i]);
-            }
-            if first + i as u32 == high && high < num_samples {
-                self.bracket.store(1, samples[i]);
-            }
-        }
+        thread::sync_threads();
+        bitonic::sort(self.samples, num_samples);
         if thread::thread_idx_x() == 0 {
-            if expected <= margin {
+            let before = u64::from(self.run.left_len.saturating_sub(num_left));
+            let expected = before * u64::from(num_samples) / u64::from(self.remaining.len);
+            // If the bracket before has missed the pivot, the expected rank may be beyond all samples.
+            let expected = if expected < u64::from(num_samples) { expected as u32 } else { num_samples - 1 };
+            let (low, high) = (expected.saturating_sub(margin), expected + margin);
+            if expected > margin {
+                self.bracket.store(0, self.samples.load(low as usize));
+            } else {
                 self.bracket.store(0, C::Ranked::ZEROS);
             }
-            if high >= num_samples {
+            if high < num_samples {
+                self.bracket.store(1, self.samples.load(high as usize));
+            } else {
                 self.bracket.store(1, C::Ranked::LAST);
             }
         }

@@ -2,8 +2,8 @@
 
 use super::split::{Split, SplitSmem};
 use super::{COUNTS, LEFT, LevelRuns, OVERFLOW, PointsMut, RIGHT, Remaining};
-use crate::block::nth::{NthSmem, count_digit, nth_counted};
-use crate::block::segments::SegmentSort;
+use crate::block::bitonic;
+use crate::block::nth::{NthSmem, clear_counts, count_digit, find_digit};
 use crate::policy::SELECTION;
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
@@ -51,7 +51,7 @@ pub unsafe fn kdtree_settle<C: Coord>(
 /// Shared memory of phases that do not overlap.
 #[repr(C, align(16))]
 pub union SettleSmem<R: Copy> {
-    exchange: [[R; THREADS]; ITEMS],
+    sorted: [R; MAX_SORTED],
     nth: NthSmem,
     split: SplitSmem<THREADS, ITEMS>,
 }
@@ -101,38 +101,46 @@ impl<C: Coord> Settle<'_, C> {
     /// Returns the point of rank `n` among the points inside the last bracket, by a sort.
     #[inline(always)]
     unsafe fn select_inside(&self, n: u32) -> C::Ranked {
-        let exchange = shared_field!(self.smem, exchange);
-        let first = thread::thread_idx_x() * ITEMS as u32;
-        let mut points = [C::Ranked::LAST; ITEMS];
-        for i in 0..ITEMS {
-            let i_inside = first + i as u32;
-            if i_inside < self.inside.len {
-                points[i] = self.split.from.ranked(self.inside.position(i_inside), self.split.axis);
-            }
-        }
-        let log_len = self.inside.len.next_power_of_two().trailing_zeros();
-        SegmentSort { exchange }.sort_first(&mut points, log_len);
-        thread::sync_threads();
-        for i in 0..ITEMS {
-            if first + i as u32 == n {
-                exchange.store(0, points[i]);
-            }
+        let sorted = shared_field!(self.smem, sorted);
+        let len = self.inside.len;
+        let padded = len.next_power_of_two();
+        let mut i = thread::thread_idx_x();
+        while i < padded {
+            let point = if i < len {
+                self.split.from.ranked(self.inside.position(i), self.split.axis)
+            } else {
+                C::Ranked::LAST
+            };
+            sorted.store(i as usize, point);
+            i += THREADS as u32;
         }
         thread::sync_threads();
-        exchange.load(0)
+        bitonic::sort(sorted, padded);
+        sorted.load(n as usize)
     }
 
-    /// Returns the pivot among all points of the run, by a radix selection.
+    /// Returns the pivot among all points of the run, by a radix selection digit by digit.
     #[inline(always)]
     unsafe fn select_of_all(&self, all: Remaining<'_>) -> C::Ranked {
         let counts = shared_field!(self.smem, nth.counts);
-        nth_counted(self.split.run.left_len.into(), counts, |prefix, digit| {
+        let (mut prefix, mut n) = (C::Ranked::ZEROS, u64::from(self.split.run.left_len));
+        let mut digit = 0;
+        while digit < C::Ranked::DIGITS {
+            clear_counts(counts);
+            thread::sync_threads();
             let mut i = u64::from(thread::thread_idx_x());
             while i < u64::from(all.len) {
                 let point = self.split.from.ranked(all.position(i as u32), self.split.axis);
                 count_digit(point, prefix, digit, counts);
                 i += THREADS as u64;
             }
-        })
+            thread::sync_threads();
+            let (value, before) = find_digit(|digit| counts.load(digit).into(), n);
+            thread::sync_threads();
+            prefix = prefix.with_digit(digit, value);
+            n -= before;
+            digit += 1;
+        }
+        prefix
     }
 }

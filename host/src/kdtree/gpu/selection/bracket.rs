@@ -4,13 +4,13 @@ use kauri_kernels::kdtree::selection::MAX_STAGES;
 use kauri_kernels::kdtree::selection::settle::MAX_SORTED;
 use kauri_kernels::policy::SELECTION;
 
-const _: () = assert!(MAX_SORTED.is_power_of_two(), "the points of a block fill a segment of its sort");
+const _: () = assert!(MAX_SORTED.is_power_of_two(), "the bitonic sort pads its input to a power of two");
 const _: () = assert!(
     SELECTION.samples[0] <= SELECTION.max_samples
         && SELECTION.samples[1] <= SELECTION.max_samples
         && SELECTION.samples[0].is_power_of_two()
         && SELECTION.samples[1].is_power_of_two(),
-    "the samples are a segment of the sort"
+    "a bitonic sort sorts the samples"
 );
 
 /// One bracket around the pivot of each run of a level, and the split by it.
