@@ -26,7 +26,13 @@ fn usage(reason: &str) -> ! {
 fn main() -> Result<()> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let name = match &names[..] {
-        [] => if Device::cuda(0).is_ok() { "cuda" } else { "sim" },
+        [] => {
+            if Device::cuda(0).is_ok() {
+                "cuda"
+            } else {
+                "sim"
+            }
+        }
         [name] => name,
         _ => usage("one argument is expected"),
     };
@@ -64,7 +70,9 @@ fn main() -> Result<()> {
     })?;
     tree.visit_on(&stream, workspace, queries, &prepared, |num_blocks, visits| {
         // SAFETY: as above.
-        unsafe { stream.launch::<own_irradiance_of_nearest>(num_blocks, (visits, scene, of_nearest.slice_mut())) }
+        unsafe {
+            stream.launch::<own_irradiance_of_nearest>(num_blocks, (visits, scene, of_nearest.slice_mut()))
+        }
     })?;
     let (within, of_nearest) = (within.to_vec(&stream)?, of_nearest.to_vec(&stream)?);
 

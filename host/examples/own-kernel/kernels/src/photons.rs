@@ -97,11 +97,7 @@ pub struct Scene<'a> {
 /// # Safety
 /// There is a normal and an irradiance for each query, and a photon for each point.
 #[kernel(family = "own", block = THREADS, shared = TraversalSmem<f32>)]
-pub unsafe fn own_irradiance_within(
-    visits: Visits<'_, f32>,
-    scene: Scene<'_>,
-    irradiances: SliceMut<f32>,
-) {
+pub unsafe fn own_irradiance_within(visits: Visits<'_, f32>, scene: Scene<'_>, irradiances: SliceMut<f32>) {
     let photon = |id| scene.photons.load_16(id as usize);
     visits.run::<3, _>(
         shared_mem(),
