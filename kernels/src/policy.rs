@@ -568,57 +568,52 @@ pub const EXPAND: ExpandPolicy = ExpandPolicy { threads_per_block: 256, items_pe
 /// Tuning of the k-d tree's builder by selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SelectionPolicy {
-    /// The threads of a block that brackets a pivot.
+    /// The most levels of a round.
+    pub levels: u32,
+    /// The threads of a block that brackets pivots.
     pub bracket_threads: usize,
+    /// The samples per thread of these blocks, for coordinates of 32 bits and of 64 bits.
+    pub bracket_items: [usize; 2],
+    /// The points of a run per sample. The number of samples is a power of two.
+    pub points_per_sample: u32,
+    /// The least number of samples.
+    pub min_samples: u32,
+    /// The most points that count as few.
+    pub few: u32,
+    /// The standard deviations of a sample's rank from the pivot to the ends of its bracket, for few points and for
+    /// more. If the bracket misses the pivot, a block splits the run again.
+    pub deviations: [u32; 2],
+    /// The points that a bin of a bracket should have.
+    pub bin_points: u32,
     /// The threads of a block that splits tiles, and the points per thread.
     pub split: (usize, usize),
     /// The threads of a block that finds a pivot by sorting the remaining points, and the points per thread.
     pub settle: (usize, usize),
+    /// The minimum of blocks that search for pivots. Without it ptxas aims higher and spills.
+    pub settle_min_blocks: usize,
     /// The threads of a block that finishes subtrees.
     pub subtrees_threads: usize,
     /// The points per thread of these blocks, for coordinates of 32 bits and of 64 bits; powers of two.
     pub subtrees_items: [usize; 2],
-    /// The samples of a run of up to [`few`](Self::few) points, and of a longer one; powers of two.
-    pub samples: [usize; 2],
-    /// The most points that count as few.
-    pub few: usize,
-    /// The larger of the two numbers of samples.
-    pub max_samples: usize,
-    /// The standard deviations of a sample's rank from the pivot to the ends of its bracket, for few points and for
-    /// more. If the bracket misses the pivot, a block splits the run again.
-    pub deviations: [u32; 2],
-    /// The minimum of blocks that search for pivots. Without it ptxas aims higher and spills.
-    pub settle_min_blocks: usize,
-    /// The minimum of blocks that finish subtrees.
+    /// The minimum of blocks that finish subtrees. With 8 or 6 they spill.
     pub subtrees_min_blocks: usize,
 }
 
-/// Tuning of the builder by selection. 10M points of 3 `f32`, in ms; 1M points take 0.94, and 1.00 with 256 threads and
-/// 8 items that settle:
-///
-/// | variant | ms |
-/// |---|---|
-/// | as here | 6.5 |
-/// | 256 threads everywhere | 7.1 |
-/// | 256 threads everywhere, loads of a tile one by one | 7.5 |
-/// | 256, 1024 samples of few points | 6.8, 6.5 |
-/// | 1024 samples of more points | 6.7 |
-/// | 3, 5 deviations of few points | 7.6, 6.7 |
-///
-/// By Nsight Compute, of 7.9 ms at its clock: first splits of 13 levels 2.4 (0.18 each, 59 % of the issue slots, 48 %
-/// of the warps; fewer instructions for copies changed nothing), later splits 1.2 (17 us each, however few the points),
-/// subtrees 2.5, brackets 1.1, pivots 0.7.
+/// Tuning of the builder by selection.
 pub const SELECTION: SelectionPolicy = SelectionPolicy {
-    bracket_threads: 1024,
+    levels: 3,
+    bracket_threads: 512,
+    bracket_items: [8, 4],
+    points_per_sample: 4,
+    min_samples: 256,
+    few: 1 << 17,
+    deviations: [4, 5],
+    bin_points: 512,
     split: (256, 8),
     settle: (512, 4),
+    settle_min_blocks: 1,
     subtrees_threads: 128,
     subtrees_items: [16, 8],
-    samples: [512, 2048],
-    few: 1 << 13,
-    max_samples: 2048,
-    deviations: [4, 5],
-    settle_min_blocks: 1,
     subtrees_min_blocks: 5,
 };
 

@@ -76,23 +76,23 @@ pub unsafe fn find_digit(count: impl Fn(usize) -> u64, n: u64) -> (u32, u64) {
     (shuffle_idx(digit, lane), shuffle_idx(before, lane))
 }
 
-/// Returns item `n`, counted from 0, in the order of all items of the block.
+/// Returns item `n`, counted from 0, of the items that `count` counts by [`count_digit`], given the digits before and the number of the
+/// digit. Ends with a barrier.
 ///
 /// # Safety
-/// All threads of the block call, with the same `n`, less than the number of items; no other block uses `smem`.
+/// All threads of the block call, with the same `n`, less than the number of items; nothing else uses `counts`.
 #[inline(always)]
-pub unsafe fn nth<R: Ranked, const ITEMS: usize>(items: [R; ITEMS], mut n: u64, smem: *mut NthSmem) -> R {
-    let counts = shared_field!(smem, counts);
+pub unsafe fn nth_counted<R: Ranked>(
+    mut n: u64,
+    counts: SharedSlice<'_, u32>,
+    count: impl Fn(R, u32),
+) -> R {
     let mut prefix = R::ZEROS;
     let mut i = 0;
     while i < R::DIGITS {
         clear_counts(counts);
         thread::sync_threads();
-        let mut item = 0;
-        while item < ITEMS {
-            count_digit(items[item], prefix, i, counts);
-            item += 1;
-        }
+        count(prefix, i);
         thread::sync_threads();
         let (digit, before) = find_digit(|digit| counts.load(digit).into(), n);
         thread::sync_threads();
@@ -101,4 +101,18 @@ pub unsafe fn nth<R: Ranked, const ITEMS: usize>(items: [R; ITEMS], mut n: u64, 
         i += 1;
     }
     prefix
+}
+
+/// Returns item `n`, counted from 0, in the order of all items of the block.
+///
+/// # Safety
+/// All threads of the block call, with the same `n`, less than the number of items; no other block uses `smem`.
+#[inline(always)]
+pub unsafe fn nth<R: Ranked, const ITEMS: usize>(items: [R; ITEMS], n: u64, smem: *mut NthSmem) -> R {
+    let counts = shared_field!(smem, counts);
+    nth_counted(n, counts, |prefix, i| {
+        for item in items {
+            count_digit(item, prefix, i, counts);
+        }
+    })
 }

@@ -1,20 +1,23 @@
 //! Build by selection and partition. The result is the tree of [`tags`](super::tags), to the last bit.
 //!
-//! The rank of each pivot is known in advance, so the points are never sorted as a whole. The points of a subtree are a *run*, and a few
-//! launches split all runs of a level:
+//! The rank of each pivot is known in advance, so the points are never sorted as a whole. The points of a subtree are a *run*. A *round* splits
+//! every run of a level into the runs of some levels below:
 //!
-//! 1. Samples of a run give a bracket around its pivot ([`bracket`]; Floyd, Rivest 1975, *Expected time bounds for selection*).
-//! 2. One pass over all points moves those below and above the bracket to their side ([`split`]).
-//! 3. A sort of the few points inside the bracket finds the pivot ([`settle`]).
+//! 1. Samples of a run give a bracket around the pivot of each of its nodes in these levels ([`bracket`]; Floyd, Rivest 1975, *Expected time
+//!    bounds for selection*).
+//! 2. One pass takes every point down from the root of its run, to the left of a bracket or to the right ([`split`]). A point that is
+//!    outside of all brackets is moved to its final run; a point inside a bracket is *undecided* at this node.
+//! 3. Level by level, the undecided points of a node are few enough to find its pivot: they were counted in the bins of their bracket, so one
+//!    pass takes all down but those in the bin of the pivot, and a block sorts these ([`settle`]).
 //!
-//! Runs are in in-order sequence: a pivot is between its subtrees. A block finishes each short run in shared memory ([`subtrees`]). At the
-//! end the pivots of the top levels are written between the subtrees ([`top`]).
+//! If a bracket does not contain its pivot, a block splits the whole run again ([`again`]), which only costs time. The order
+//! (coordinate, id) has no ties, so the time does not depend on duplicates.
 //!
-//! In place, the passes move only ids; at the end [`in_place`] permutes the coordinates.
-//!
-//! The order (coordinate, id) has no ties, so the time does not depend on duplicates. A bracket that misses its pivot only costs time: one
-//! block splits the whole run again.
+//! Runs are in in-order sequence: a pivot is between its subtrees. Blocks finish the short runs ([`subtrees`]). At the end the pivots of the
+//! top levels are written between the subtrees ([`top`]). In place, the passes move only ids; at the end [`in_place`] permutes the
+//! coordinates.
 
+pub mod again;
 pub mod bracket;
 pub mod in_place;
 pub mod settle;
@@ -22,21 +25,29 @@ pub mod split;
 pub mod subtrees;
 pub mod top;
 
-use crate::query::left_balanced::{in_order_begin, left_size, subtree_size};
+use crate::query::left_balanced::{in_order_begin, left_size, level, subtree_size};
 use crate::thread::coord::Coord;
 use crate::thread::ranked::Ranked;
 use cuda_std::prelude::*;
 
-/// Maximum number of stages, each of which brackets the points inside the bracket of the stage before.
-pub const MAX_STAGES: usize = 9;
+/// The most levels of a round.
+pub const MAX_LEVELS: usize = 4;
 
-/// Number of counters of a run: points moved left, points moved right, positions beyond the capacity, and points inside the bracket of each
-/// stage and of the pivot.
-pub const COUNTS: usize = 4 + MAX_STAGES;
-const LEFT: usize = 0;
-const RIGHT: usize = 1;
-const OVERFLOW: usize = 2;
-const INSIDE: usize = 3;
+/// The most bins of a bracket.
+pub const MAX_BINS: usize = crate::thread::radix_key::RADIX;
+
+/// Number of counters of a node.
+pub const COUNTS: usize = 5;
+/// The points that were moved to the run of the node.
+const MOVED: usize = 0;
+/// The points of the run that were taken to the left of the bracket.
+const LEFT: usize = 1;
+/// The points inside the bracket.
+const INSIDE: usize = 2;
+/// The points in the bin of the pivot.
+const IN_BIN: usize = 3;
+/// 1 if a bracket of the run of this node does not contain its pivot, or a list was too short.
+const HAS_FAILED: usize = 4;
 
 /// The range of the points of a subtree.
 #[derive(Clone, Copy)]
@@ -118,9 +129,54 @@ impl<C: Coord> PointsMut<'_, C> {
     }
 }
 
-/// The runs of one level at one stage: what its kernels share.
+/// A number for each level of a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, KernelArgs)]
+pub struct PerLevel {
+    /// That of the level of the roots of the runs.
+    pub first: u32,
+    /// That of the next level.
+    pub second: u32,
+    /// That of the third level.
+    pub third: u32,
+    /// That of the fourth level.
+    pub fourth: u32,
+}
+
+impl PerLevel {
+    /// Makes the numbers by a function of the level.
+    pub fn new(of: impl Fn(u32) -> u32) -> Self {
+        Self { first: of(0), second: of(1), third: of(2), fourth: of(3) }
+    }
+
+    /// Returns the number of a level.
+    #[inline(always)]
+    pub const fn get(&self, level: u32) -> u32 {
+        match level {
+            0 => self.first,
+            1 => self.second,
+            2 => self.third,
+            _ => self.fourth,
+        }
+    }
+
+    /// Returns the sum of the numbers of the levels before `level`, each times the nodes of its level in a run.
+    #[inline(always)]
+    const fn before(&self, level: u32) -> usize {
+        let mut sum = 0;
+        let mut i = 0;
+        while i < MAX_LEVELS as u32 {
+            if i < level {
+                sum += (self.get(i) as usize) << i;
+            }
+            i += 1;
+        }
+        sum
+    }
+}
+
+/// One round: what its kernels share. Within a run, the nodes are numbered as in a tree whose root is node 1.
 #[derive(Clone, Copy, KernelArgs)]
-pub struct LevelRuns<'a, C> {
+pub struct Round<'a, C: Coord> {
     /// The coordinates, in the order of the points, or in the order of ids if `by_id`.
     pub coords: Slice<'a, C>,
     /// The ids of the points; empty if the point at position `i` has id `i`.
@@ -129,47 +185,109 @@ pub struct LevelRuns<'a, C> {
     pub by_id: u32,
     /// The split axes of the nodes.
     pub axes: crate::query::axes::Axes<'a>,
-    /// The first node of the level.
+    /// The root of the first run.
     pub first_node: u32,
-    /// Number of the stage.
-    pub stage: u32,
-    /// The positions of the points inside the brackets of the stage before, `capacity` per run.
-    pub positions: Slice<'a, u32>,
-    /// Number of positions that a run can store.
-    pub capacity: u32,
+    /// Number of levels that the round splits; 1 if nodes have axes of their own.
+    pub num_levels: u32,
+    /// Counters, [`COUNTS`] per node of the tree.
+    pub counts: SliceMut<'a, u32>,
+    /// Number of bins of a bracket, even.
+    pub num_bins: u32,
+    /// The ends of the bins, in ascending order: one more than bins per node of the round, run by run and level by level.
+    pub ends: SliceMut<'a, <C as crate::thread::coord::Coord>::Ranked>,
+    /// The number of undecided points in each bin.
+    pub bins: SliceMut<'a, u32>,
+    /// The positions of undecided points, a list per node of the round.
+    pub undecided: SliceMut<'a, u32>,
+    /// The capacity of these lists.
+    pub capacity: crate::kdtree::selection::PerLevel,
+    /// The positions of the points in the bin of the pivot, a list per node of a level.
+    pub in_bin: SliceMut<'a, u32>,
+    /// The capacity of these lists.
+    pub bin_capacity: u32,
+    /// Memory for the points in their new runs.
+    pub to: crate::kdtree::selection::PointsMut<'a, C>,
+    /// The pivots.
+    pub top: crate::kdtree::selection::PointsMut<'a, C>,
 }
 
-impl<'a, C: Coord> LevelRuns<'a, C> {
+impl<'a, C: Coord> Round<'a, C> {
     #[inline(always)]
     fn points(&self) -> Points<'a, C> {
         Points { coords: self.coords, ids: self.ids, dims: self.axes.dims as usize, by_id: self.by_id != 0 }
     }
 
-    /// Returns run `i` of the level.
     #[inline(always)]
-    fn run(&self, i: u32) -> Run {
-        Run::of(self.first_node + i, (self.coords.len() / self.axes.dims as usize) as u32)
+    fn num_points(&self) -> u32 {
+        (self.coords.len() / self.axes.dims as usize) as u32
     }
 
+    /// Returns the node of the tree that is node `code` of run `i`.
     #[inline(always)]
-    unsafe fn axis(&self, run: Run) -> usize {
-        self.axes.of(run.node, self.axes.cycle())
+    fn node(&self, i: u32, code: u32) -> u32 {
+        let depth = level(code - 1);
+        ((self.first_node + i + 1) << depth) - 1 + (code - (1 << depth))
     }
 
-    /// Returns the points of run `i` that are not split yet. `counts` are the counters of all runs.
+    /// Returns the run of node `code` of run `i`.
     #[inline(always)]
-    unsafe fn remaining(&self, run: Run, i: usize, counts: Slice<'_, u32>) -> Remaining<'a> {
-        if self.stage == 0 {
-            return Remaining { positions: self.positions, begin: run.begin, len: run.len };
+    fn run(&self, i: u32, code: u32) -> Run {
+        Run::of(self.node(i, code), self.num_points())
+    }
+
+    /// Returns the counters of node `code` of run `i`.
+    #[inline(always)]
+    unsafe fn counts(&self, i: u32, code: u32) -> SliceMut<'a, u32> {
+        self.counts.part(self.node(i, code) as usize * COUNTS, COUNTS)
+    }
+
+    /// Returns the split axis of the nodes of a run on the level at `depth` below its root.
+    #[inline(always)]
+    unsafe fn axis(&self, i: u32, depth: u32) -> usize {
+        if self.axes.axes.is_empty() {
+            self.axes.cycle().of_level(level(self.first_node) + depth, self.axes.dims)
+        } else {
+            self.axes.of(self.first_node + i, self.axes.cycle())
         }
-        let inside = counts.load(i * COUNTS + INSIDE + self.stage as usize - 1);
-        let len = if inside < self.capacity { inside } else { self.capacity };
-        let positions = self.positions.part(i * self.capacity as usize, len as usize);
-        Remaining { positions, begin: 0, len }
+    }
+
+    /// Returns the index of node `code` of run `i` among the nodes of the round.
+    #[inline(always)]
+    fn index(&self, i: u32, code: u32) -> usize {
+        i as usize * ((1 << self.num_levels) - 1) + code as usize - 1
+    }
+
+    /// Returns the ends of the bins of node `code` of run `i`.
+    #[inline(always)]
+    unsafe fn ends(&self, i: u32, code: u32) -> SliceMut<'a, C::Ranked> {
+        let len = self.num_bins as usize + 1;
+        self.ends.part(self.index(i, code) * len, len)
+    }
+
+    /// Returns the bins of node `code` of run `i`.
+    #[inline(always)]
+    unsafe fn bins(&self, i: u32, code: u32) -> SliceMut<'a, u32> {
+        self.bins.part(self.index(i, code) * self.num_bins as usize, self.num_bins as usize)
+    }
+
+    /// Returns the begin and the length of the list of the undecided points of node `code` of run `i`.
+    #[inline(always)]
+    fn list(&self, i: u32, code: u32) -> (usize, u32) {
+        let depth = level(code - 1);
+        let capacity = self.capacity.get(depth);
+        let of_run = i as usize * self.capacity.before(self.num_levels) + self.capacity.before(depth);
+        (of_run + (code as usize - (1 << depth)) * capacity as usize, capacity)
+    }
+
+    /// Returns the begin of the list of the points in the bin of the pivot of node `code` of run `i`.
+    #[inline(always)]
+    fn bin_list(&self, i: u32, code: u32) -> usize {
+        (((i as usize) << level(code - 1)) + code as usize - (1 << level(code - 1)))
+            * self.bin_capacity as usize
     }
 }
 
-/// The points of a run that are not split yet: all points, or those inside the bracket of the stage before.
+/// The points that a block splits: all points of a run, or those of a list.
 #[derive(Clone, Copy)]
 struct Remaining<'a> {
     /// The positions of the points; empty for all points of the run.
@@ -178,7 +296,17 @@ struct Remaining<'a> {
     len: u32,
 }
 
-impl Remaining<'_> {
+impl<'a> Remaining<'a> {
+    #[inline(always)]
+    unsafe fn all(run: Run, positions: Slice<'a, u32>) -> Self {
+        Self { positions: positions.part(0, 0), begin: run.begin, len: run.len }
+    }
+
+    #[inline(always)]
+    unsafe fn list(lists: Slice<'a, u32>, begin: usize, len: u32) -> Self {
+        Self { positions: lists.part(begin, len as usize), begin: 0, len }
+    }
+
     /// Returns the position of remaining point `i`.
     #[inline(always)]
     unsafe fn position(&self, i: u32) -> usize {

@@ -1,22 +1,24 @@
-//! Build by selection and partition: one pass over all points per level; then a block finishes each short subtree.
+//! Build by selection and partition: a round splits several levels in one pass over the points; then blocks finish short subtrees.
 //!
-//! The points of a subtree are a *run*. The *top levels* are those whose runs are too long for one block. `run` launches, for each top
-//! level, from the root down:
+//! The points of a subtree are a *run*. The *top levels* are those whose runs are too long for one block. `run` launches, for each round of
+//! top levels, from the root down:
 //!
 //! | kernel | work | launched by |
 //! |---|---|---|
 //! | `kdtree_widest_axes` | chooses split axes, only for [`SplitRule::Widest`](crate::kdtree::SplitRule::Widest) | `write_widest_axes` |
-//! | `kdtree_bracket`, `kdtree_split` | sample a bracket around each pivot, and move the points outside of it to their side; a next *stage* repeats this inside of brackets with too many points to sort | `split_level` |
-//! | `kdtree_settle` | sorts the points inside the bracket, which finds the pivot | `split_level` |
+//! | `kdtree_bracket` | samples a bracket around the pivot of each node of the round | `split` |
+//! | `kdtree_split` | takes the points down to their new runs, or to lists of points inside a bracket; then, level by level, the points of these lists | `split` |
+//! | `kdtree_settle` | finds the pivots of a level among the few points left | `split` |
+//! | `kdtree_split_again` | splits the runs again whose brackets have missed a pivot | `split` |
 //!
-//! Then `kdtree_subtrees` finishes each remaining run in the shared memory of a block, and `kdtree_place_top` writes the nodes of the top
-//! levels (`finish`). [`kauri_kernels::kdtree::selection`] describes the algorithm.
+//! Then `kdtree_subtrees` finishes the remaining runs, and `kdtree_place_top` writes the nodes of the top levels (`finish`).
+//! [`kauri_kernels::kdtree::selection`] describes the algorithm.
 //!
 //! In place, the passes move only ids, and the small arrays use the memory of the boxes if they fit.
 
-mod bracket;
 mod in_place;
 mod plan;
+mod round;
 
 use crate::device::Temp;
 use crate::error::Result;
@@ -25,17 +27,19 @@ use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
 use in_place::permute_coordinates;
 use kauri_kernels::kdtree::axes::kdtree_widest_axes;
+use kauri_kernels::kdtree::selection::again::kdtree_split_again;
 use kauri_kernels::kdtree::selection::bracket::kdtree_bracket;
 use kauri_kernels::kdtree::selection::settle::kdtree_settle;
 use kauri_kernels::kdtree::selection::split::{TILE, kdtree_split};
 use kauri_kernels::kdtree::selection::subtrees::{kdtree_subtrees, num_blocks};
 use kauri_kernels::kdtree::selection::top::kdtree_place_top;
-use kauri_kernels::kdtree::selection::{COUNTS, LevelRuns, PointsMut};
+use kauri_kernels::kdtree::selection::{PointsMut, Round};
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Coord;
 pub(crate) use plan::Selection;
+use round::RoundPlan;
 
-/// The points that a level reads. Without ids, point `i` has id `i`.
+/// The points that a round reads. Without ids, point `i` has id `i`.
 #[derive(Clone, Copy)]
 struct Points<'a, C> {
     coords: Slice<'a, C>,
@@ -53,7 +57,6 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
         let in_boxes =
             self.layout_in_boxes.as_ref().map(|layout| unsafe { Temp::over(&temp.stream, boxes, layout) });
         let small = in_boxes.as_ref().unwrap_or(temp);
-        small.clear(self.small.counts)?;
         let mut scratch = PointsMut { coords: temp.view(self.coords), ids: temp.view(self.ids) };
         let mut to_nodes = nodes;
         if self.in_place {
@@ -61,12 +64,12 @@ impl<C: Coord> Algorithm<C> for Selection<C> {
         }
         // No ids: the points are in the order of the input.
         let mut points = Points { coords, ids: no_ids() };
-        // SAFETY: passed on to the caller. Levels alternate between two outputs that do not overlap; the last level writes to `scratch`.
+        // SAFETY: passed on to the caller. Rounds alternate between two outputs that do not overlap; the last one writes to `scratch`.
         unsafe {
-            for level in 0..self.levels.len() {
-                let to = if (self.levels.len() - level) % 2 == 1 { scratch } else { to_nodes };
-                self.write_widest_axes(build, small, level as u32, empty_view())?;
-                self.split_level(build, small, level, points, to)?;
+            for (i, round) in self.rounds.iter().enumerate() {
+                let to = if (self.rounds.len() - i) % 2 == 1 { scratch } else { to_nodes };
+                self.write_widest_axes(build, small, round.first_level, empty_view())?;
+                self.split(build, small, round, points, to)?;
                 points.ids = to.ids.read_only();
                 if !self.in_place {
                     points.coords = to.coords.read_only();
@@ -101,55 +104,56 @@ impl<C: Coord> Selection<C> {
         unsafe { temp.stream.launch_items::<kdtree_widest_axes<C>>(1 << level, args) }
     }
 
-    /// Splits every run of a level at its pivot.
+    /// Splits the levels of a round.
     ///
     /// # Safety
     /// As [`run`](Algorithm::run). `from` and `to` do not overlap. `small` holds the small arrays of the plan.
-    unsafe fn split_level(
+    unsafe fn split(
         &self,
         build: Build<'_, C>,
         small: &Temp<'_>,
-        level: usize,
+        plan: &RoundPlan,
         from: Points<'_, C>,
         to: PointsMut<'_, C>,
     ) -> Result<()> {
-        let Build { temp, splits, .. } = build;
-        let first_node = full_tree(level as u32);
-        let level_runs = |stage: usize, positions, capacity| LevelRuns {
+        let stream = &build.temp.stream;
+        let num_runs = plan.num_runs() as u64;
+        let top = PointsMut { coords: small.view(self.small.top_coords), ids: small.view(self.small.top_ids) };
+        let round = Round {
             coords: from.coords,
             ids: from.ids,
             by_id: u32::from(self.in_place),
-            axes: splits.read_only(),
-            first_node,
-            stage: stage as u32,
-            positions,
-            capacity,
+            axes: build.splits.read_only(),
+            first_node: full_tree(plan.first_level),
+            num_levels: plan.num_levels,
+            counts: small.view(self.small.counts),
+            num_bins: plan.num_bins,
+            ends: small.view(self.small.ends),
+            bins: small.view(self.small.bins),
+            undecided: small.view(self.small.undecided),
+            capacity: plan.capacity,
+            in_bin: small.view(self.small.in_bin),
+            bin_capacity: plan.bin_capacity,
+            to,
+            top,
         };
-        let stages = &self.levels[level];
-        let num_runs = 1_u64 << level;
-        let brackets = small.view(self.small.brackets);
-        let inside = self.small.inside.map(|region| small.view(region));
-        // SAFETY: passed on to the caller; the plan has counters for every run of every level.
+        let num_tiles = |num_points: u32| (num_points as usize).div_ceil(TILE) as u32;
+        // SAFETY: passed on to the caller; the plan has memory for every node of the round.
         unsafe {
-            let counts = small.view(self.small.counts).part(first_node as usize * COUNTS, COUNTS << level);
-            let (mut positions, mut capacity) = (no_ids(), 0);
-            for (i, stage) in stages.iter().enumerate() {
-                let runs = level_runs(i, positions, capacity);
-                let (num_samples, margin) = (stage.num_samples as u32, stage.margin as u32);
-                let args = (runs, counts.read_only(), brackets, num_samples, margin);
-                temp.stream.launch::<kdtree_bracket<C>>(num_runs, args)?;
-                let (inside, inside_capacity) = (inside[i % 2], stage.capacity as u32);
-                let tiles_per_run = stage.points.div_ceil(TILE);
-                let args =
-                    (runs, counts, brackets.read_only(), to, inside, inside_capacity, tiles_per_run as u32);
-                temp.stream.launch::<kdtree_split<C>>(num_runs * tiles_per_run as u64, args)?;
-                (positions, capacity) = (inside.read_only(), inside_capacity);
+            let args = (round, plan.log_samples, plan.gaps);
+            match size_of::<C>() {
+                4 => stream.launch::<kdtree_bracket<C, 8>>(num_runs, args)?,
+                _ => stream.launch::<kdtree_bracket<C, 4>>(num_runs, args)?,
             }
-            let runs = level_runs(stages.len(), positions, capacity);
-            let top =
-                PointsMut { coords: small.view(self.small.top_coords), ids: small.view(self.small.top_ids) };
-            let args = (runs, counts, to, top);
-            temp.stream.launch::<kdtree_settle<C>>(num_runs, args)
+            let tiles = num_tiles(plan.points);
+            stream.launch::<kdtree_split<C>>(num_runs * u64::from(tiles), (round, 0, tiles))?;
+            for depth in 0..plan.num_levels {
+                let tiles = num_tiles(plan.capacity.get(depth));
+                let num_nodes = num_runs << depth;
+                stream.launch::<kdtree_split<C>>(num_nodes * u64::from(tiles), (round, depth + 1, tiles))?;
+                stream.launch::<kdtree_settle<C>>(num_nodes, (round, depth))?;
+            }
+            stream.launch::<kdtree_split_again<C>>(num_runs, (round,))
         }
     }
 
@@ -165,7 +169,7 @@ impl<C: Coord> Selection<C> {
         nodes: PointsMut<'_, C>,
     ) -> Result<()> {
         let Build { temp, splits, .. } = build;
-        let (dims, num_top) = (self.dims as u32, self.levels.len() as u32);
+        let (dims, num_top) = (self.dims as u32, self.num_top);
         let cells = small.view(self.small.cells);
         let (coords, ids, first) = (points.coords, points.ids, full_tree(num_top));
         let args = (coords, ids, splits.read_only(), cells.read_only(), splits.axes, first, nodes);
@@ -196,13 +200,14 @@ fn no_ids<'a>() -> Slice<'a, u32> {
 mod tests {
     use super::*;
 
-    /// Brackets of one point miss nearly every pivot, and a capacity of one position overflows. Such runs are split again.
+    /// Narrow brackets miss many pivots, and short lists overflow. Such runs are split again.
     #[test]
     fn brackets_that_miss() {
         use crate::device::{Buffer, Layout, SimOptions, Stream, Workspace};
         use crate::kdtree::SplitRule;
         use crate::kdtree::gpu::axes::SplitAxes;
         use crate::{Device, KdTree, KdTreeOptions};
+        use kauri_kernels::kdtree::selection::PerLevel;
         use kauri_kernels::query::left_balanced::in_order_rank;
         let points: Vec<[f32; 2]> = (0..4500)
             .map(|i: u32| [(i.wrapping_mul(2_654_435_761) >> 20) as f32, (i * 7919 % 4500) as f32])
@@ -212,12 +217,14 @@ mod tests {
         let gpu = device.gpu().unwrap();
         let stream = Stream::new(gpu).unwrap();
         let coords = Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap();
-        for (margin, capacity) in [(0, 4500_usize), (20, 1), (1000, 4500)] {
+        let narrow = |round: &mut RoundPlan| round.gaps = PerLevel::new(|_| 1);
+        let short = |round: &mut RoundPlan| round.capacity = PerLevel::new(|_| 20);
+        let short_bins = |round: &mut RoundPlan| round.bin_capacity = 1;
+        for spoil in [narrow as fn(&mut RoundPlan), short, short_bins] {
             let mut layout = Layout::new();
             let mut selection =
                 Selection::<f32>::plan(&mut layout, points.len(), 2, SplitRule::RoundRobin, false);
-            let stages = selection.levels.iter_mut().flatten();
-            stages.for_each(|stage| (stage.margin, stage.capacity) = (margin, capacity.min(stage.capacity)));
+            selection.rounds.iter_mut().for_each(spoil);
             let mut workspace = Workspace::new(gpu);
             let temp = workspace.carve(&stream, &layout, "test").unwrap();
             let mut node_coords = Buffer::<f32>::uninitialized(gpu, 9000, "nodes").unwrap();
@@ -231,7 +238,7 @@ mod tests {
             unsafe { selection.run(build).unwrap() };
             let in_order = node_ids.to_vec(&stream).unwrap();
             let ids: Vec<u32> = (0..4500).map(|s| in_order[in_order_rank(s, 4500) as usize]).collect();
-            assert!(ids == expected.node_ids().unwrap(), "{margin} {capacity}");
+            assert!(ids == expected.node_ids().unwrap());
         }
     }
 }

@@ -1,89 +1,216 @@
-//! Brackets: two points of a run that enclose its pivot with high probability.
+//! Brackets: two points that enclose the pivot of a node with high probability, for all nodes of a run in a round.
+//!
+//! The samples of a run are split level by level at their own pivots. The bracket of a node is a range of its samples around the expected
+//! rank of the pivot. Samples within the range are the ends of its bins.
 
-use super::{COUNTS, LEFT, LevelRuns, Points, Remaining, Run};
-use crate::block::bitonic;
+use super::{COUNTS, MAX_LEVELS, PerLevel, Points, Round, Run};
+use crate::block::segments::SegmentSort;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
 use crate::thread::coord::Coord;
 use crate::thread::items::strided;
-use crate::thread::ranked::Ranked;
+use crate::thread::ranked::{RankBits, Ranked};
 use crate::thread::words::Words;
 use cuda_std::prelude::*;
 
 const THREADS: usize = SELECTION.bracket_threads;
-const MAX_SAMPLES: usize = SELECTION.max_samples;
 
-/// Writes the bracket of each run of a level. Of `num_samples` samples, a power of two, the ends are the
-/// ones `margin` ranks below and above the expected rank of the pivot; beyond the samples, an end is before or after all points. One block
-/// per run.
-#[kernel(family = "kdtree", block = THREADS, shared = BracketSmem<<C as Coord>::Ranked>, hot)]
-#[instances(C = [f32, f64, i32])]
-pub unsafe fn kdtree_bracket<C: Coord>(
-    level: LevelRuns<'_, C>,
-    counts: Slice<u32>,
-    brackets: SliceMut<<C as Coord>::Ranked>,
-    num_samples: u32,
-    margin: u32,
+/// Returns the most samples of a run.
+pub const fn max_samples<C>() -> usize {
+    THREADS * if size_of::<C>() == 4 { SELECTION.bracket_items[0] } else { SELECTION.bracket_items[1] }
+}
+
+/// Writes the ends of the bins of all nodes of a round, and clears their counters. Of `2^log_samples` samples per run, the ends are
+/// `gaps` ranks apart, from half the bins below the expected rank of the pivot to half the bins above; beyond the samples, an end is before or
+/// after all points. One block per run.
+#[kernel(family = "kdtree", block = THREADS, min_blocks = 1, shared = BracketSmem<C, ITEMS>, hot)]
+#[instances(C = [f32, i32], ITEMS = [8])]
+#[instance(f64, 4)]
+pub unsafe fn kdtree_bracket<C: Coord, const ITEMS: usize>(
+    round: Round<'_, C>,
+    log_samples: u32,
+    gaps: PerLevel,
 ) {
-    let i = thread::block_idx_x() as usize;
-    let run = level.run(i as u32);
-    let (points, axis, remaining) = (level.points(), level.axis(run), level.remaining(run, i, counts));
-    let samples = shared_field!(shared_mem::<BracketSmem<C::Ranked>>(), samples);
-    let bracket = brackets.part(2 * i, 2);
-    Bracket { points, axis, run, remaining, samples, bracket }.run(
-        counts.load(i * COUNTS + LEFT),
-        num_samples,
-        margin,
-    )
+    let run = thread::block_idx_x();
+    let smem = shared_mem();
+    let root = round.run(run, 1);
+    Bracket::<C, ITEMS> { points: round.points(), round, run, root, log_samples, gaps, smem }.run();
 }
 
 /// Shared memory of a block.
 #[repr(C, align(16))]
-pub struct BracketSmem<R> {
-    samples: [R; MAX_SAMPLES],
+pub struct BracketSmem<C: Coord, const ITEMS: usize> {
+    exchange: [[C::Ranked; THREADS]; ITEMS],
+    /// The number of samples of each node of the run, and the expected rank of its pivot among them.
+    num_samples: [u32; 1 << MAX_LEVELS],
+    expected: [u32; 1 << MAX_LEVELS],
 }
 
-/// The bracket of a run.
-struct Bracket<'a, C: Coord> {
+/// The brackets of a run.
+struct Bracket<'a, C: Coord, const ITEMS: usize> {
     points: Points<'a, C>,
-    axis: usize,
-    run: Run,
-    remaining: Remaining<'a>,
-    samples: SharedSlice<'a, C::Ranked>,
-    bracket: SliceMut<'a, C::Ranked>,
+    round: Round<'a, C>,
+    run: u32,
+    root: Run,
+    log_samples: u32,
+    gaps: PerLevel,
+    smem: *mut BracketSmem<C, ITEMS>,
 }
 
-impl<C: Coord> Bracket<'_, C> {
+impl<C: Coord, const ITEMS: usize> Bracket<'_, C, ITEMS> {
     #[inline(always)]
-    unsafe fn run(self, num_left: u32, num_samples: u32, margin: u32) {
-        if self.remaining.len == 0 {
-            return;
+    unsafe fn run(self) {
+        self.clear();
+        let sort = SegmentSort::<C::Ranked, ITEMS> { exchange: shared_field!(self.smem, exchange) };
+        let first = thread::thread_idx_x() * ITEMS as u32;
+        // The low half word of an item is the number of its sample, the high one the rank of the sample's id.
+        let mut items = [C::Ranked::LAST; ITEMS];
+        for i in 0..ITEMS {
+            if first + (i as u32) < 1 << self.log_samples {
+                let id = u64::from(self.points.id(self.position(first + i as u32)));
+                items[i] = C::Ranked::new(C::Key::from_high_bits(id << 32), first + i as u32);
+            }
         }
-        for i in strided(thread::thread_idx_x(), num_samples, THREADS as u32) {
-            // Scales a random number of 32 bits to the range: the upper half of the product.
-            let random = splitmix64(u64::from(self.run.node) << 32 | u64::from(i)) >> 32;
-            let sample = (random * u64::from(self.remaining.len)) >> 32;
-            let point = self.points.ranked(self.remaining.position(sample as u32), self.axis);
-            self.samples.store(i as usize, point);
+        sort.sort(&mut items, self.log_samples);
+        for i in 0..ITEMS {
+            let rank = first + i as u32;
+            items[i] = self.with_key(items[i], rank << 16 | items[i].id() & 0xFFFF, 0);
+        }
+        let mut depth = 0;
+        while depth < self.round.num_levels {
+            let log_len = self.log_samples - depth;
+            self.expect(depth);
+            sort.sort(&mut items, log_len);
+            let exchange = shared_field!(self.smem, exchange);
+            thread::sync_threads();
+            for i in 0..ITEMS {
+                exchange.store((first + i as u32) as usize, items[i]);
+            }
+            thread::sync_threads();
+            self.write_ends(depth);
+            depth += 1;
+            if depth < self.round.num_levels {
+                self.move_to_halves(&mut items, log_len);
+                for i in 0..ITEMS {
+                    items[i] = self.with_key(items[i], items[i].id(), depth);
+                }
+            }
+        }
+    }
+
+    /// Clears the counters of the run.
+    #[inline(always)]
+    unsafe fn clear(&self) {
+        let nodes = 1 << self.round.num_levels;
+        for i in strided(thread::thread_idx_x(), 2 * nodes * COUNTS as u32, THREADS as u32) {
+            let (code, count) = (i / COUNTS as u32, i % COUNTS as u32);
+            if code > 0 {
+                self.round.counts(self.run, code).store(count as usize, 0);
+            }
+        }
+        let bins = self.round.index(self.run, 1) * self.round.num_bins as usize;
+        let num_bins = (nodes - 1) * self.round.num_bins;
+        for i in strided(thread::thread_idx_x(), num_bins, THREADS as u32) {
+            self.round.bins.store(bins + i as usize, 0);
+        }
+        if thread::thread_idx_x() == 0 {
+            shared_field!(self.smem, num_samples).store(1, 1 << self.log_samples);
+        }
+    }
+
+    /// Returns the position of a sample: a random number of 32 bits, scaled to the length of the run.
+    #[inline(always)]
+    fn position(&self, sample: u32) -> usize {
+        let random = splitmix64(u64::from(self.root.node) << 32 | u64::from(sample)) >> 32;
+        self.root.begin + ((random * u64::from(self.root.len)) >> 32) as usize
+    }
+
+    /// Returns a sample with its key on the axis of a level, unless the slot is empty.
+    #[inline(always)]
+    unsafe fn with_key(&self, item: C::Ranked, id: u32, depth: u32) -> C::Ranked {
+        if item.is_before(C::Ranked::LAST) {
+            let position = self.position(id & 0xFFFF);
+            let axis = self.round.axis(self.run, depth);
+            C::Ranked::new(self.points.coord(position, axis).key(), id)
+        } else {
+            item
+        }
+    }
+
+    /// Computes the expected ranks of the pivots of a level, and the numbers of samples of the next level.
+    #[inline(always)]
+    unsafe fn expect(&self, depth: u32) {
+        let num_samples = shared_field!(self.smem, num_samples);
+        thread::sync_threads();
+        let code = (1 << depth) + thread::thread_idx_x();
+        if thread::thread_idx_x() < 1 << depth {
+            let node = self.round.run(self.run, code);
+            let num = num_samples.load(code as usize);
+            let expected = if node.len == 0 {
+                0
+            } else {
+                u64::from(node.left_len) * u64::from(num) / u64::from(node.len)
+            };
+            shared_field!(self.smem, expected).store(code as usize, expected as u32);
+            if depth + 1 < self.round.num_levels {
+                let half = 1 << (self.log_samples - depth - 1);
+                let (left, right) = (expected as u32, num - expected as u32);
+                num_samples.store(2 * code as usize, if left < half { left } else { half });
+                num_samples.store(2 * code as usize + 1, if right < half { right } else { half });
+            }
         }
         thread::sync_threads();
-        bitonic::sort(self.samples, num_samples);
-        if thread::thread_idx_x() == 0 {
-            let before = u64::from(self.run.left_len.saturating_sub(num_left));
-            let expected = before * u64::from(num_samples) / u64::from(self.remaining.len);
-            // If the bracket before has missed the pivot, the expected rank may be beyond all samples.
-            let expected = if expected < u64::from(num_samples) { expected as u32 } else { num_samples - 1 };
-            let (low, high) = (expected.saturating_sub(margin), expected + margin);
-            if expected > margin {
-                self.bracket.store(0, self.samples.load(low as usize));
+    }
+
+    /// Writes the ends of the bins of the nodes of a level, whose samples are sorted.
+    #[inline(always)]
+    unsafe fn write_ends(&self, depth: u32) {
+        let log_len = self.log_samples - depth;
+        let gaps = self.gaps.get(depth);
+        let half = gaps * (self.round.num_bins / 2);
+        let axis = self.round.axis(self.run, depth);
+        let ends_per_node = self.round.num_bins + 1;
+        for i in strided(thread::thread_idx_x(), ends_per_node << depth, THREADS as u32) {
+            let (code, end) = ((1 << depth) + i / ends_per_node, i % ends_per_node);
+            let rank = end * gaps + shared_field!(self.smem, expected).load(code as usize);
+            let sample = if rank < half {
+                C::Ranked::ZEROS
+            } else if rank - half >= shared_field!(self.smem, num_samples).load(code as usize) {
+                C::Ranked::LAST
             } else {
-                self.bracket.store(0, C::Ranked::ZEROS);
-            }
-            if high < num_samples {
-                self.bracket.store(1, self.samples.load(high as usize));
-            } else {
-                self.bracket.store(1, C::Ranked::LAST);
+                let slot = ((code - (1 << depth)) << log_len) + rank - half;
+                let item = shared_field!(self.smem, exchange).load(slot as usize);
+                self.points.ranked(self.position(item.id() & 0xFFFF), axis)
+            };
+            self.round.ends(self.run, code).store(end as usize, sample);
+        }
+    }
+
+    /// Moves the samples before the expected rank of each node to the lower half of its segment, and the others to the upper one. Of samples
+    /// that do not fit, evenly spaced ones remain. The samples are in the exchange memory.
+    #[inline(always)]
+    unsafe fn move_to_halves(&self, items: &mut [C::Ranked; ITEMS], log_len: u32) {
+        let exchange = shared_field!(self.smem, exchange);
+        let first = thread::thread_idx_x() * ITEMS as u32;
+        let half = 1_u32 << (log_len - 1);
+        let depth = self.log_samples - log_len;
+        for i in 0..ITEMS {
+            let slot = first + i as u32;
+            items[i] = C::Ranked::LAST;
+            if slot < 1 << self.log_samples {
+                let code = (1 << depth) + (slot >> log_len);
+                let segment = slot >> log_len << log_len;
+                let num = shared_field!(self.smem, num_samples).load(code as usize);
+                let expected = shared_field!(self.smem, expected).load(code as usize);
+                let is_left = slot & half == 0;
+                let (begin, len) = if is_left { (0, expected) } else { (expected, num - expected) };
+                let rank = slot & (half - 1);
+                let from = if len > half { rank * len / half } else { rank };
+                if from < len {
+                    items[i] = exchange.load((segment + begin + from) as usize);
+                }
             }
         }
+        thread::sync_threads();
     }
 }
