@@ -192,7 +192,7 @@ pub struct Round<'a, C: Coord> {
     /// Counters, [`COUNTS`] per node of the tree.
     pub counts: SliceMut<'a, u32>,
     /// Number of bins of a bracket, even.
-    pub num_bins: u32,
+    pub num_bins: crate::kdtree::selection::PerLevel,
     /// The ends of the bins, in ascending order: one more than bins per node of the round, run by run and level by level.
     pub ends: SliceMut<'a, <C as crate::thread::coord::Coord>::Ranked>,
     /// The number of undecided points in each bin.
@@ -251,32 +251,34 @@ impl<'a, C: Coord> Round<'a, C> {
         }
     }
 
-    /// Returns the index of node `code` of run `i` among the nodes of the round.
+    /// Returns the begin and the length of the array of node `code` of run `i`, given the lengths of the arrays of a level.
     #[inline(always)]
-    fn index(&self, i: u32, code: u32) -> usize {
-        i as usize * ((1 << self.num_levels) - 1) + code as usize - 1
+    const fn array(&self, i: u32, code: u32, lens: PerLevel) -> (usize, u32) {
+        let depth = level(code - 1);
+        let of_run = i as usize * lens.before(self.num_levels) + lens.before(depth);
+        let len = lens.get(depth);
+        (of_run + (code as usize - (1 << depth)) * len as usize, len)
     }
 
     /// Returns the ends of the bins of node `code` of run `i`.
     #[inline(always)]
     unsafe fn ends(&self, i: u32, code: u32) -> SliceMut<'a, C::Ranked> {
-        let len = self.num_bins as usize + 1;
-        self.ends.part(self.index(i, code) * len, len)
+        let (begin, num_bins) = self.array(i, code, self.num_bins);
+        let nodes_before = i as usize * ((1 << self.num_levels) - 1) + code as usize - 1;
+        self.ends.part(begin + nodes_before, num_bins as usize + 1)
     }
 
     /// Returns the bins of node `code` of run `i`.
     #[inline(always)]
     unsafe fn bins(&self, i: u32, code: u32) -> SliceMut<'a, u32> {
-        self.bins.part(self.index(i, code) * self.num_bins as usize, self.num_bins as usize)
+        let (begin, num_bins) = self.array(i, code, self.num_bins);
+        self.bins.part(begin, num_bins as usize)
     }
 
     /// Returns the begin and the length of the list of the undecided points of node `code` of run `i`.
     #[inline(always)]
-    fn list(&self, i: u32, code: u32) -> (usize, u32) {
-        let depth = level(code - 1);
-        let capacity = self.capacity.get(depth);
-        let of_run = i as usize * self.capacity.before(self.num_levels) + self.capacity.before(depth);
-        (of_run + (code as usize - (1 << depth)) * capacity as usize, capacity)
+    const fn list(&self, i: u32, code: u32) -> (usize, u32) {
+        self.array(i, code, self.capacity)
     }
 
     /// Returns the begin of the list of the points in the bin of the pivot of node `code` of run `i`.

@@ -217,7 +217,7 @@ mod tests {
         let gpu = device.gpu().unwrap();
         let stream = Stream::new(gpu).unwrap();
         let coords = Buffer::from_slice(&stream, points.as_flattened(), "points").unwrap();
-        let narrow = |round: &mut RoundPlan| round.gaps = PerLevel::new(|_| 1);
+        let narrow = |round: &mut RoundPlan| round.num_bins = PerLevel::new(|_| 2);
         let short = |round: &mut RoundPlan| round.capacity = PerLevel::new(|_| 20);
         let short_bins = |round: &mut RoundPlan| round.bin_capacity = 1;
         for spoil in [narrow as fn(&mut RoundPlan), short, short_bins] {

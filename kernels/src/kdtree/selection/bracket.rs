@@ -3,7 +3,7 @@
 //! The samples of a run are split level by level at their own pivots. The bracket of a node is a range of its samples around the expected
 //! rank of the pivot. Samples within the range are the ends of its bins.
 
-use super::{COUNTS, MAX_LEVELS, PerLevel, Points, Round, Run};
+use super::{COUNTS, MAX_LEVELS, Points, Round, Run};
 use crate::block::segments::SegmentSort;
 use crate::policy::SELECTION;
 use crate::primitives::generate::splitmix64;
@@ -29,7 +29,7 @@ pub const fn max_samples<C>() -> usize {
 pub unsafe fn kdtree_bracket<C: Coord, const ITEMS: usize>(
     round: Round<'_, C>,
     log_samples: u32,
-    gaps: PerLevel,
+    gaps: u32,
 ) {
     let run = thread::block_idx_x();
     let smem = shared_mem();
@@ -53,7 +53,7 @@ struct Bracket<'a, C: Coord, const ITEMS: usize> {
     run: u32,
     root: Run,
     log_samples: u32,
-    gaps: PerLevel,
+    gaps: u32,
     smem: *mut BracketSmem<C, ITEMS>,
 }
 
@@ -108,10 +108,9 @@ impl<C: Coord, const ITEMS: usize> Bracket<'_, C, ITEMS> {
                 self.round.counts(self.run, code).store(count as usize, 0);
             }
         }
-        let bins = self.round.index(self.run, 1) * self.round.num_bins as usize;
-        let num_bins = (nodes - 1) * self.round.num_bins;
-        for i in strided(thread::thread_idx_x(), num_bins, THREADS as u32) {
-            self.round.bins.store(bins + i as usize, 0);
+        let num_bins = self.round.num_bins.before(self.round.num_levels);
+        for i in strided(thread::thread_idx_x() as usize, num_bins, THREADS) {
+            self.round.bins.store(self.run as usize * num_bins + i, 0);
         }
         if thread::thread_idx_x() == 0 {
             shared_field!(self.smem, num_samples).store(1, 1 << self.log_samples);
@@ -166,13 +165,13 @@ impl<C: Coord, const ITEMS: usize> Bracket<'_, C, ITEMS> {
     #[inline(always)]
     unsafe fn write_ends(&self, depth: u32) {
         let log_len = self.log_samples - depth;
-        let gaps = self.gaps.get(depth);
-        let half = gaps * (self.round.num_bins / 2);
+        let num_bins = self.round.num_bins.get(depth);
+        let half = self.gaps * (num_bins / 2);
         let axis = self.round.axis(self.run, depth);
-        let ends_per_node = self.round.num_bins + 1;
+        let ends_per_node = num_bins + 1;
         for i in strided(thread::thread_idx_x(), ends_per_node << depth, THREADS as u32) {
             let (code, end) = ((1 << depth) + i / ends_per_node, i % ends_per_node);
-            let rank = end * gaps + shared_field!(self.smem, expected).load(code as usize);
+            let rank = end * self.gaps + shared_field!(self.smem, expected).load(code as usize);
             let sample = if rank < half {
                 C::Ranked::ZEROS
             } else if rank - half >= shared_field!(self.smem, num_samples).load(code as usize) {

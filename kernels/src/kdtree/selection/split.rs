@@ -340,7 +340,7 @@ impl<'a, C: Coord, const THREADS: usize, const ITEMS: usize> Split<'a, C, THREAD
         let point = self.from.ranked(position, axis);
         let ends = self.round.ends(self.run, code);
         // The last bin whose first end is not after the point; the bracket contains it.
-        let (mut bin, mut end) = (0, self.round.num_bins as usize);
+        let (mut bin, mut end) = (0, ends.len() - 1);
         while bin + 1 < end {
             let middle = (bin + end) / 2;
             if point.is_before(ends.load(middle)) {

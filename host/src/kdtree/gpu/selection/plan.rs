@@ -55,8 +55,8 @@ impl<C: Coord> SmallArrays<C> {
             cells: layout.reserve(num_cells * 2 * dims),
             undecided: layout.reserve(most(RoundPlan::num_undecided)),
             in_bin: layout.reserve(most(RoundPlan::num_in_bin)),
-            ends: layout.reserve(most(|round| round.num_nodes() * (round.num_bins as usize + 1))),
-            bins: layout.reserve(most(|round| round.num_nodes() * round.num_bins as usize)),
+            ends: layout.reserve(most(|round| round.num_bins() + round.num_nodes())),
+            bins: layout.reserve(most(RoundPlan::num_bins)),
             counts: layout.reserve(full_tree(num_top + 1) as usize * COUNTS),
         }
     }

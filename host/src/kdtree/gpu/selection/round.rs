@@ -19,9 +19,9 @@ pub(super) struct RoundPlan {
     /// The logarithm of the number of samples of a run.
     pub(super) log_samples: u32,
     /// Number of bins of a bracket, even.
-    pub(super) num_bins: u32,
+    pub(super) num_bins: PerLevel,
     /// Number of ranks of samples between the ends of a bin.
-    pub(super) gaps: PerLevel,
+    pub(super) gaps: u32,
     /// Number of undecided points of a node that are stored.
     pub(super) capacity: PerLevel,
     /// Number of points in the bin of a pivot that are stored.
@@ -40,22 +40,17 @@ impl RoundPlan {
         // The standard deviation of a rank among samples is at most half the square root of their number.
         let width_at = |depth: u32| 2.0 * (deviations * samples_at(depth).sqrt() / 2.0 + 1.0);
         let per_sample = f64::from(points) / samples_at(0);
-        let bins = width_at(0) * per_sample / f64::from(SELECTION.bin_points);
-        let num_bins = (bins as u32).clamp(4, (width_at(0) as u32).min(MAX_BINS as u32)).next_multiple_of(2);
-        let gaps = PerLevel::new(|depth| (width_at(depth) / f64::from(num_bins)).ceil() as u32);
+        let gaps = (f64::from(SELECTION.bin_points) / per_sample).max(width_at(0) / (MAX_BINS - 1) as f64);
+        let gaps = gaps.ceil() as u32;
+        let num_bins = PerLevel::new(|depth| 2 * (width_at(depth) / f64::from(2 * gaps)).ceil() as u32);
         // The number of points between two samples deviates by the root of the number of samples between them, times the points per sample.
-        let points_within = |gaps: f64, depth: u32| {
+        let points_within = |gaps: u32, depth: u32| {
+            let most = f64::from(gaps) + deviations * (f64::from(gaps).sqrt() + 1.0);
             let per_sample = f64::from(points_at(depth)) / samples_at(depth);
-            let most = gaps + 2.0 * deviations * gaps.sqrt();
             ((most * per_sample) as u32).saturating_add(64).min(points_at(depth))
         };
-        let capacity = PerLevel::new(|depth| {
-            points_within(f64::from(gaps.get(depth) * num_bins + 1), depth)
-        });
-        let bin_capacity = (0..num_levels)
-            .map(|depth| points_within(f64::from(gaps.get(depth)) + 2.0 * deviations, depth))
-            .max()
-            .unwrap_or(0);
+        let capacity = PerLevel::new(|depth| points_within(gaps * num_bins.get(depth), depth));
+        let bin_capacity = (0..num_levels).map(|depth| points_within(gaps + 20, depth)).max().unwrap_or(0);
         Self { first_level, num_levels, points, log_samples, num_bins, gaps, capacity, bin_capacity }
     }
 
@@ -69,9 +64,19 @@ impl RoundPlan {
         self.num_runs() * full_tree(self.num_levels) as usize
     }
 
+    /// Number of items of all nodes, given the number of those of a node on each level.
+    fn num_items(&self, per_node: PerLevel) -> usize {
+        (0..self.num_levels).map(|depth| (self.num_runs() << depth) * per_node.get(depth) as usize).sum()
+    }
+
+    /// Number of bins.
+    pub(super) fn num_bins(&self) -> usize {
+        self.num_items(self.num_bins)
+    }
+
     /// Number of undecided points that are stored.
     pub(super) fn num_undecided(&self) -> usize {
-        (0..self.num_levels).map(|depth| (self.num_runs() << depth) * self.capacity.get(depth) as usize).sum()
+        self.num_items(self.capacity)
     }
 
     /// Number of points in the bins of pivots that are stored at a time.
