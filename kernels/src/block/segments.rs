@@ -56,7 +56,7 @@ impl<R: Ranked, const ITEMS: usize> SegmentSort<'_, R, ITEMS> {
     /// Moves the items from one layout to another. `mirror` is flipped in the indices of the upper half of a thread's items.
     #[inline(always)]
     unsafe fn exchange(&self, items: &mut [R; ITEMS], from: u32, to: u32, mirror: u32) {
-        // The items of a warp stay in the warp if their indices differ in no other bits than those of its lanes and items.
+        // In the layouts up to 5 a warp holds the same items, so that it waits only for its own threads.
         let in_warp = from <= 5 && to <= 5;
         self.barrier(in_warp);
         let base = Self::spread(Self::index(from));

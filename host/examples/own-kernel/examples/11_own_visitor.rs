@@ -26,13 +26,8 @@ fn usage(reason: &str) -> ! {
 fn main() -> Result<()> {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let name = match &names[..] {
-        [] => {
-            if Device::cuda(0).is_ok() {
-                "cuda"
-            } else {
-                "sim"
-            }
-        }
+        [] if Device::cuda(0).is_ok() => "cuda",
+        [] => "sim",
         [name] => name,
         _ => usage("one argument is expected"),
     };

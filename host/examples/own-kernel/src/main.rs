@@ -43,12 +43,11 @@ fn main() -> Result<()> {
 
     let join = TopKDistanceJoin::new(epsilon, 10);
     let sets = [&coords_on, &coords_on];
-    let best =
-        join.run_custom_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
-            let args = (own, interests_on.slice(), interests_on.slice());
-            // SAFETY: there are as many words as people.
-            unsafe { stream.launch::<own_shared_interests>(num_blocks, args) }
-        })?;
+    let best = join.run_custom_on::<[f32; 2]>(&stream, &mut Workspace::new(gpu), sets, |num_blocks, own| {
+        let args = (own, interests_on.slice(), interests_on.slice());
+        // SAFETY: there are as many words as people.
+        unsafe { stream.launch::<own_shared_interests>(num_blocks, args) }
+    })?;
     for pair in &best {
         println!("{} and {} share {} interests", pair.left, pair.right, pair.rank);
     }

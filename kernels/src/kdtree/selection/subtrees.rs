@@ -4,8 +4,9 @@
 //! its lower half; the other slots of the two halves are the segments of the children, with one empty slot each. So the slots are in in-order
 //! sequence at the end, and the segments of all levels are aligned, as the sort in registers needs it ([`segments`](crate::block::segments)).
 //!
-//! All subtrees of a level have `2^h - 1` points or half as many, except for one in between. A block builds one of the former, two of the
-//! latter, or that one, whose points and empty slots it moves to their halves after each sort.
+//! On a level, the subtrees on the left have `2^h - 1` points and those on the right have `2^(h-1) - 1`; one between them may have any number
+//! in between. A block builds one large subtree, or two small ones, or the one in between. In that one, it moves the points of the children
+//! to their halves after each sort.
 //!
 //! The order on an axis is by (coordinate, id). The sort compares ids only if equal coordinates are beside a pivot: then the block sorts its
 //! points by id and starts again, with the ranks of the ids behind the coordinates.
