@@ -340,7 +340,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
     let folder = workspace.target.join("new-kernel");
     let (clone, project_folder) = (folder.join("clone"), folder.join("project"));
     let inside = in_workspace(&workspace.root, "check_inside")?;
-    tidy::write_tree(&clone, &with_files(tidy::files(&workspace.root)?, &inside))?;
+    let files = with_files(tidy::files(&workspace.root)?, &inside);
+    tidy::write_tree(&clone, &files)?;
+    keep_dates(&workspace.root, &clone, &files)?;
     fs::create_dir_all(&project_folder)
         .with_context(|| format!("cannot make {}", project_folder.display()))?;
     let mut outputs = project(&clone, &project_folder.canonicalize()?, "check_outside")?;
@@ -355,6 +357,19 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
     cargo::run(command("test", &project_folder, workspace).arg("--quiet"))?;
     cargo::run(command("check", &clone, workspace).args(["--quiet", "--package", "kauri-benches"]))?;
     Ok("a kernel in a copy of this workspace, and one in a project".to_owned())
+}
+
+/// Gives unchanged files of a copy the dates of the originals. Cargo compiles the macros and build scripts of both to the same files,
+/// and would take those of the copy for newer ones, and compile this workspace again.
+fn keep_dates(root: &Path, copy: &Path, files: &[File]) -> Result<()> {
+    for file in files {
+        let original = root.join(&file.path);
+        if fs::read(&original).is_ok_and(|bytes| bytes == file.bytes) {
+            let date = fs::metadata(&original)?.modified()?;
+            fs::File::options().append(true).open(copy.join(&file.path))?.set_modified(date)?;
+        }
+    }
+    Ok(())
 }
 
 fn command(subcommand: &str, folder: &Path, workspace: &Workspace) -> Command {
