@@ -37,6 +37,7 @@ pub mod render;
 #[cfg(feature = "research")]
 pub mod research;
 pub mod rows;
+pub mod rtree;
 pub mod sah;
 mod stats;
 #[cfg(feature = "io")]
@@ -60,5 +61,6 @@ pub use progress::{Progress, Step};
 pub use quadtree::{Octree, Quadtree, QuadtreeOptions};
 pub use query::{DeviceIndex, Neighbor, Neighbors, QueryOptions, SpatialIndex};
 pub use rows::{Rows, RowsBatch};
+pub use rtree::RTree;
 pub use sah::{SahOptions, SahTree};
 pub use stats::{Phase, Stats};

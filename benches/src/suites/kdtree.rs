@@ -19,6 +19,8 @@ use kauri::kdtree::BuildAlgorithm;
 use kauri::query::QueryOptions;
 use kauri::{Device, KdTree, KdTreeOptions, Point, Result, SpatialIndex, Stats};
 use on_device::{Bench, Input};
+
+pub(super) use on_device::along_curve;
 use std::time::{Duration, Instant};
 
 /// The bounds of rows that miss a goal.

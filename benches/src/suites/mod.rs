@@ -6,6 +6,7 @@ pub mod join;
 pub mod kdtree;
 pub mod primitives;
 pub mod quadtree;
+pub mod rtree;
 pub mod sah;
 pub mod terrain;
 
@@ -37,6 +38,7 @@ pub type Suite = fn(&Settings, &mut Report) -> Result<()>;
 pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
     let indexes = kdtree::SUITES
         .into_iter()
+        .chain(rtree::SUITES)
         .chain(quadtree::SUITES)
         .chain(sah::SUITES)
         .chain(clouds::SUITES)

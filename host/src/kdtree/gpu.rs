@@ -25,7 +25,7 @@ use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
-use crate::query::gpu::{BucketIndex, index_bytes, node_slots};
+use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots, planes_bytes};
 use crate::stats::Stats;
 use axes::{PointBounds, SplitAxes, write_varying_axes};
 use cuda_std::mem::{Slice, SliceMut};
@@ -112,7 +112,8 @@ pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize, options: &KdT
 /// Returns the bytes of a finished tree, without the axes of its nodes.
 pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize, rule: SplitRule) -> u64 {
     let mask_bytes = (num_masks(rule) * size_of::<u32>()) as u64;
-    index_bytes::<C>(num_points, dims, levels(num_points as u32)) + mask_bytes
+    let levels = levels(num_points as u32);
+    index_bytes::<C>(num_points, dims, levels) + planes_bytes::<C>(levels) + mask_bytes
 }
 
 /// Returns the number of bit masks of axes that a tree stores.
@@ -123,7 +124,9 @@ fn num_masks(rule: SplitRule) -> usize {
 impl<C: Coord> GpuTree<C> {
     /// Allocates a tree with undefined contents.
     pub(crate) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
-        let mut index = BucketIndex::with_slots(gpu, num_points, dims, levels(num_points as u32))?;
+        let levels = levels(num_points as u32);
+        let mut index =
+            BucketIndex::with_slots(gpu, num_points, dims, levels, Locator::planes(gpu, levels)?)?;
         index.axes = Buffer::uninitialized(gpu, rule.num_stored_axes(num_points), "k-d tree axes")?;
         index.varying_axes = Buffer::uninitialized(gpu, num_masks(rule), "k-d tree axes that vary")?;
         Ok(Self { index, rule })

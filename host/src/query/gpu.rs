@@ -7,6 +7,7 @@
 //! - `visit`: kernels of the caller that take the points around queries.
 //! - `device_options`: options and queries in device memory; chooses the kernel for a number of dimensions.
 //! - `order`: sorts the queries by start bucket first.
+//! - `grid`: the order of points along a Hilbert curve.
 //! - `buckets`: builds the boxes.
 
 mod backend;
@@ -15,6 +16,7 @@ mod buckets;
 #[cfg(feature = "research")]
 mod by_nodes;
 pub(crate) mod device_options;
+pub(crate) mod grid;
 mod nearest;
 mod order;
 mod visit;
@@ -24,6 +26,7 @@ use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::DeviceOptions;
+use grid::Grid;
 use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::query::axes::Axes;
 use kauri_kernels::query::buckets::{BucketLayout, Index, boxes_len, least_ids_len};
@@ -63,6 +66,8 @@ pub(crate) struct BucketIndex<C> {
 pub(crate) enum Locator<C> {
     /// By the split planes of the nodes above the buckets.
     Planes(Buffer<C>),
+    /// By a grid, along whose Hilbert curve the points are ordered.
+    Grid(Grid<C>),
     /// By another structure over the same points.
     Other(Box<dyn Locate<C>>),
 }
@@ -101,18 +106,35 @@ pub(crate) unsafe fn node_slots<'a, C: Coord>(
     }
 }
 
-/// Returns the bytes of an index with `num_slots` slots and `levels` levels above the buckets.
+/// Returns the bytes of an index with `num_slots` slots and `levels` levels above the buckets, without its locator.
 pub(crate) fn index_bytes<C>(num_slots: usize, dims: usize, levels: u32) -> u64 {
-    let coords =
-        num_slots.next_multiple_of(GROUP) * dims + boxes_len(levels, dims) + full_tree(levels) as usize;
+    let coords = num_slots.next_multiple_of(GROUP) * dims + boxes_len(levels, dims);
     let ids = num_slots + least_ids_len(levels);
     (coords * size_of::<C>() + ids * size_of::<u32>()) as u64
 }
 
+/// Returns the bytes of the split planes of an index.
+pub(crate) fn planes_bytes<C>(levels: u32) -> u64 {
+    (full_tree(levels) as usize * size_of::<C>()) as u64
+}
+
+impl<C: Coord> Locator<C> {
+    /// Allocates the split planes of the nodes above the buckets.
+    pub(crate) fn planes(gpu: &Gpu, levels: u32) -> Result<Self> {
+        Ok(Self::Planes(Buffer::uninitialized(gpu, full_tree(levels) as usize, "split planes of an index")?))
+    }
+}
+
 impl<C: Coord> BucketIndex<C> {
     /// Allocates an index with `num_slots` slots and `levels` levels above the buckets.
-    pub(crate) fn with_slots(gpu: &Gpu, num_slots: usize, dims: usize, levels: u32) -> Result<Self> {
-        let (num_coords, num_splits) = (num_slots.next_multiple_of(GROUP) * dims, full_tree(levels) as usize);
+    pub(crate) fn with_slots(
+        gpu: &Gpu,
+        num_slots: usize,
+        dims: usize,
+        levels: u32,
+        locator: Locator<C>,
+    ) -> Result<Self> {
+        let num_coords = num_slots.next_multiple_of(GROUP) * dims;
         let padded_coords = Buffer::uninitialized(gpu, num_coords, "points of an index")?;
         Ok(Self {
             gpu: gpu.clone(),
@@ -123,7 +145,7 @@ impl<C: Coord> BucketIndex<C> {
             least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "least ids of an index")?,
             axes: Buffer::uninitialized(gpu, 0, "split axes of an index")?,
             varying_axes: Buffer::uninitialized(gpu, 0, "axes of an index that vary")?,
-            locator: Locator::Planes(Buffer::uninitialized(gpu, num_splits, "split planes of an index")?),
+            locator,
             bucket_len: 0,
             input_coords: None,
             built_on: None,

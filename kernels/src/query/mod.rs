@@ -14,6 +14,7 @@
 pub mod axes;
 pub mod buckets;
 pub mod by_nodes;
+pub mod grid;
 pub mod left_balanced;
 pub mod nearest;
 pub mod queries;

@@ -22,6 +22,7 @@ const MODULES: &[&str] = &[
     "query",
     "kdtree",
     "balanced",
+    "rtree",
     "quadtree",
     "join",
     "mesh",

@@ -221,7 +221,7 @@ impl<'a, C: Number, const D: usize> Bench<'a, C, D> {
 }
 
 /// Sorts points by the interleaved bits of their coordinates in the bounding cube.
-fn along_curve<C: Number, const D: usize>(points: &mut [[C; D]]) {
+pub(in crate::suites) fn along_curve<C: Number, const D: usize>(points: &mut [[C; D]]) {
     let coordinates = || points.as_flattened().iter().map(|x| x.to_f64());
     let (low, high) = (coordinates().fold(f64::MAX, f64::min), coordinates().fold(f64::MIN, f64::max));
     let bits = 60 / D;

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::memory;
 use crate::point::MAX_POINTS;
 use crate::primitives::pairs::empty_view;
-use crate::query::gpu::{BucketIndex, node_slots};
+use crate::query::gpu::{BucketIndex, Locator, node_slots};
 use cuda_std::mem::Slice;
 use kauri_kernels::balanced::Tree;
 use kauri_kernels::balanced::in_order::{balanced_put_in_order, bucket_len, num_slots};
@@ -61,7 +61,8 @@ fn allocate<C: Float>(gpu: &Gpu, dims: usize, num_nodes: u32) -> Result<BucketIn
     let (num_slots, bucket_len) =
         (u32::try_from(num_slots(num_nodes)).map_err(too_many)?, bucket_len(num_nodes));
     let levels = BucketLayout::equal(num_slots, bucket_len).levels;
-    let mut index = BucketIndex::with_slots(gpu, num_slots as usize, dims, levels)?;
+    let mut index =
+        BucketIndex::with_slots(gpu, num_slots as usize, dims, levels, Locator::planes(gpu, levels)?)?;
     index.bucket_len = bucket_len;
     Ok(index)
 }

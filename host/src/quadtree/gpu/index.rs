@@ -46,8 +46,8 @@ pub(crate) fn bucket_index<C: Coord>(
     cells: Cells,
 ) -> Result<BucketIndex<C>> {
     let (gpu, n, dims) = (ids.gpu(), ids.len(), cells.dims);
-    let mut index = BucketIndex::with_slots(gpu, n, dims, levels(n as u32))?;
-    index.locator = Locator::Other(Box::new(cells));
+    let locator = Locator::Other(Box::new(cells));
+    let mut index = BucketIndex::with_slots(gpu, n, dims, levels(n as u32), locator)?;
     // SAFETY: the index has an entry for each point, and the stream is synchronized below.
     unsafe {
         let places = node_slots(stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;

@@ -224,10 +224,10 @@ impl<C: Coord> PartsOfTree<C> {
         let (gpu, outline) = (&self.gpu, &self.tree.outline);
         let (n, dims, num_levels) = (points.len(), outline.dims, levels(points.len() as u32));
         let stream = Stream::new(gpu)?;
-        let mut index = BucketIndex::with_slots(gpu, n, dims, num_levels)?;
         let frame = Buffer::from_slice(&stream, &outline.frame, "quadtree frame")?.into();
         let nodes = Buffer::from_slice(&stream, &self.nodes(&points)?, "quadtree nodes")?.into();
-        index.locator = Locator::Other(Box::new(Cells { frame, nodes, dims, num_points: n as u32 }));
+        let locator = Locator::Other(Box::new(Cells { frame, nodes, dims, num_points: n as u32 }));
+        let mut index = BucketIndex::with_slots(gpu, n, dims, num_levels, locator)?;
         // SAFETY: the index has an entry for each point, and the stream is synchronized below.
         unsafe {
             let slots = node_slots(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;

@@ -72,30 +72,45 @@ pub(crate) struct Nodes<'a, C, const D: usize> {
     pub(crate) boxes: BoxesOf<'a, C, D>,
 }
 
-impl<C: Coord, const D: usize> Nodes<'_, C, D> {
+impl<'a, C: Coord, const D: usize> Nodes<'a, C, D> {
     /// Returns the split axis of a node; `level_axis` is the axis of its level.
     #[inline(always)]
     fn axis(&self, node: usize, level_axis: usize) -> usize {
         if self.axes.is_empty() { level_axis } else { self.axes[node].into() }
     }
 
-    /// Calls `visit` with the slot and the distance of each point of a bucket whose distance is at most `bound`, which becomes the result
-    /// of `visit`. Points are in in-order sequence. `distance` measures the distance of a point. If `only_nearest`, most points that
-    /// are farther than another one are not visited.
+    /// Returns the bucket of a node.
     #[inline(always)]
-    fn scan<F: Float>(
+    fn bucket(&self, node: usize) -> Bucket<'a, C> {
+        let slots = self.buckets.slots(node - self.top.len());
+        Bucket { coords: &self.coords[(slots.start - self.top.len()) * D..], ids: &self.ids[slots] }
+    }
+}
+
+/// The points of a bucket.
+#[derive(Clone, Copy)]
+pub(crate) struct Bucket<'a, C> {
+    /// The coordinates, axis after axis. Others follow, at least [`LANES`].
+    pub(crate) coords: &'a [C],
+    pub(crate) ids: &'a [u32],
+}
+
+impl<C: Coord> Bucket<'_, C> {
+    /// Calls `visit` with the number and the distance of each point of the bucket whose distance is at most `bound`, which becomes the
+    /// result of `visit`. Points are in the order of the tree. `distance` measures the distance of a point. If `only_nearest`, most points
+    /// that are farther than another one are not visited.
+    #[inline(always)]
+    pub(crate) fn scan<F: Float, const D: usize>(
         &self,
-        bucket: usize,
         mut bound: F,
         only_nearest: bool,
         distance: impl Fn(&[C; D]) -> F,
         mut visit: impl FnMut(usize, F) -> F,
     ) {
-        let slots = self.buckets.slots(bucket);
-        let len = slots.len();
+        let Self { coords, ids } = *self;
+        let len = ids.len();
         // Loads ids while the coordinates are loaded, not after them.
-        black_box(self.ids.get(slots.start).copied());
-        let coords = &self.coords[(slots.start - self.top.len()) * D..];
+        black_box(ids.first().copied());
         for first in (0..len).step_by(LANES) {
             let axes: [&[C; LANES]; D] = std::array::from_fn(|axis| {
                 coords[axis * len + first..].first_chunk().expect("coordinates after the last bucket")
@@ -125,7 +140,7 @@ impl<C: Coord, const D: usize> Nodes<'_, C, D> {
                 lanes &= lanes - 1;
                 let distance = distances[lane];
                 if distance <= bound {
-                    bound = visit(slots.start + first + lane, distance);
+                    bound = visit(first + lane, distance);
                 }
             }
         }
@@ -211,14 +226,13 @@ impl<C: Coord, const D: usize> Traversable<C, D> for Nodes<'_, C, D> {
                 pending += usize::from(is_far_pending);
                 node = near;
             }
-            let worst = best.worst();
-            self.scan(
-                node - self.top.len(),
-                worst,
+            let bucket = self.bucket(node);
+            bucket.scan(
+                best.worst(),
                 B::IS_ONE && PLAIN,
                 |at| rules.distance::<PLAIN>(point, at),
-                |slot, distance| {
-                    query.offer::<PLAIN>(self.ids[slot], distance, best);
+                |i, distance| {
+                    query.offer::<PLAIN>(bucket.ids[i], distance, best);
                     best.worst()
                 },
             );
@@ -282,13 +296,13 @@ impl<C: Coord, L: RangePredicate<C, D>, S: RangeVisitor<C::Distance>, const D: u
     fn subtree(&mut self, node: usize, level_axis: usize, region: L::Region) {
         let Self { tree, predicate, row, .. } = *self;
         if node >= tree.top.len() {
-            return tree.scan(
-                node - tree.top.len(),
+            let bucket = tree.bucket(node);
+            return bucket.scan(
                 predicate.bound(),
                 false,
                 |point| predicate.measure(row, point),
-                |slot, distance| {
-                    self.visit(tree.ids[slot], distance);
+                |i, distance| {
+                    self.visit(bucket.ids[i], distance);
                     predicate.bound()
                 },
             );

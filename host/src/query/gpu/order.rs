@@ -122,6 +122,7 @@ unsafe fn arranged<'a, C: Coord>(
         // SAFETY: passed on to the caller.
         unsafe {
             match &tree.locator {
+                Locator::Grid(grid) => grid.query_buckets(&temp.stream, queries, buckets, numbers),
                 Locator::Other(other) => other.query_buckets(&temp.stream, queries, buckets, numbers),
                 Locator::Planes(splits) => {
                     let args = (splits.slice(), tree.split_axes(), queries, levels, buckets, numbers);

@@ -10,7 +10,7 @@ use crate::primitives::operator::Min;
 use crate::primitives::predicate::EqualBits;
 use crate::primitives::radix_sort::{RadixSortOptions, sort_pairs};
 use crate::primitives::{search, segmented, unique};
-use crate::query::gpu::{BucketIndex, node_slots};
+use crate::query::gpu::{BucketIndex, Locator, node_slots};
 use cuda_std::mem::Slice;
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::terrain::known::Known;
@@ -129,7 +129,8 @@ pub(super) struct GpuTree {
 impl GpuTree {
     fn new(stream: &Stream, codes: Slice<'_, u64>, values: Slice<'_, u32>, frame: Frame) -> Result<Self> {
         let (gpu, n) = (stream.gpu(), codes.len());
-        let mut index = BucketIndex::with_slots(gpu, n, 2, levels(n as u32))?;
+        let levels = levels(n as u32);
+        let mut index = BucketIndex::with_slots(gpu, n, 2, levels, Locator::planes(gpu, levels)?)?;
         let mut heights = Buffer::uninitialized(gpu, n, POINTS)?;
         // SAFETY: the index has a slot for each code, and buffers wait for the device before they are freed.
         unsafe {

@@ -5,7 +5,7 @@ use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::query::{NearestPoints, PointMask, Queries, QueryOptions, Traversal, Visit};
 use kauri::research::balanced;
-use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, SpatialIndex};
+use kauri::{Batches, Device, Error, KdTree, KdTreeOptions, RTree, SpatialIndex};
 use kauri_tests::naive::{Number, is_inside};
 use kauri_tests::nasty::{Case, Choice, Distance, Draw, Nasty, Outcome};
 use proptest::prelude::*;
@@ -302,11 +302,12 @@ fn k_d_trees<S: Nasty, const D: usize>(run: &Run, draw: &Draw) -> Outcome {
 
 fn trees_of<S: Nasty, const D: usize>(run: &Run, draw: &Draw, case: &Case<S, D>) -> Outcome {
     for device in &run.devices {
-        for form in run.some(draw, Choice::Split, &[0, 1, 2]) {
+        for form in run.some(draw, Choice::Split, &[0, 1, 2, 3]) {
             match form {
                 0 => check_tree(device, run, draw, case, SplitRule::RoundRobin)?,
                 1 => check_tree(device, run, draw, case, SplitRule::Widest)?,
-                _ => check_balanced(device, run, draw, case)?,
+                2 => check_balanced(device, run, draw, case)?,
+                _ => check_rtree(device, run, draw, case)?,
             }
         }
     }
@@ -324,6 +325,16 @@ fn check_tree<S: Nasty, const D: usize>(
     let tree = KdTree::build(device, &case.points, &options)?;
     tree.verify()?;
     let what = format!("KdTree by {options:?} on {device}");
+    IndexCheck::new(run, (case, draw), vec![true; case.points.len()], &what)?.check(&tree)
+}
+
+fn check_rtree<S: Nasty, const D: usize>(
+    device: &Device,
+    run: &Run,
+    draw: &Draw,
+    case: &Case<S, D>,
+) -> Outcome {
+    let (tree, what) = (RTree::build(device, &case.points)?, format!("RTree on {device}"));
     IndexCheck::new(run, (case, draw), vec![true; case.points.len()], &what)?.check(&tree)
 }
 

@@ -1,0 +1,121 @@
+//! The order of points along a Hilbert curve: the code of a point is the position of its cell on the curve through a grid.
+
+use super::buckets::BucketLayout;
+use crate::join::curve::{Curve, most_bits};
+use crate::policy::{PER_ITEM_THREADS, RTREE_CODE_BITS};
+use crate::thread::coord::Coord;
+use crate::thread::items::own_item;
+use crate::thread::measure::MAX_DIMS;
+use crate::thread::point::load_point_up_to;
+use crate::thread::search::partition_point;
+use cuda_std::prelude::*;
+
+/// A grid of cells between two corners. It numbers a point beyond them like the nearest point between them.
+#[derive(Clone, Copy)]
+pub struct Grid<const D: usize> {
+    low: [f64; D],
+    /// Cells per length of 1; 0 on an axis without an extent.
+    per_length: [f64; D],
+    dims: usize,
+}
+
+impl<const D: usize> Grid<D> {
+    /// The grid between a low and a high corner of points with `dims` coordinates, at most `D`.
+    #[inline(always)]
+    pub fn new<C: Coord>(low: [C; D], high: [C; D], dims: usize) -> Self {
+        let (low, high, side) = (low.map(C::to_f64), high.map(C::to_f64), (1_u64 << axis_bits(dims)) as f64);
+        let mut per_length = [0.0; D];
+        for axis in 0..D {
+            let extent = high[axis] - low[axis];
+            per_length[axis] = if extent > 0.0 { side / extent } else { 0.0 };
+        }
+        Self { low, per_length, dims }
+    }
+
+    /// Returns the code of a point. Its bits are as many as [`code_bits`] says.
+    #[inline(always)]
+    pub fn code<C: Coord>(&self, point: [C; D]) -> u64 {
+        let bits = axis_bits(self.dims);
+        let last = (u64::MAX >> (64 - bits)) as u32;
+        let mut cell = [0; D];
+        for axis in 0..D {
+            // The conversion gives 0 for numbers below it and for NaN, and the greatest number for those above that.
+            let number = ((point[axis].to_f64() - self.low[axis]) * self.per_length[axis]) as u32;
+            cell[axis] = if number < last { number } else { last };
+        }
+        Curve::Hilbert.code(cell, self.dims, bits)
+    }
+}
+
+/// Returns the number of bits of a code.
+pub const fn code_bits(dims: usize) -> u32 {
+    axis_bits(dims) * dims as u32
+}
+
+/// Returns the number of bits of a cell's number on an axis.
+const fn axis_bits(dims: usize) -> u32 {
+    let (bits, most) = (RTREE_CODE_BITS / dims as u32, most_bits(dims));
+    if bits < most { bits } else { most }
+}
+
+/// Points with the grid of an index.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct GridPoints<'a, C> {
+    /// The coordinates, point after point.
+    pub coords: Slice<'a, C>,
+    /// Number of coordinates of a point.
+    pub dims: u32,
+    /// The corners of the grid, the low one first.
+    pub corners: Slice<'a, C>,
+}
+
+impl<C: Coord> GridPoints<'_, C> {
+    /// Returns the code of a point. The number of dimensions is `D` unless `D` is [`MAX_DIMS`].
+    #[inline(always)]
+    unsafe fn code<const D: usize>(self, i: usize) -> u64 {
+        let dims = if D == MAX_DIMS { self.dims as usize } else { D };
+        let load = |coords, i| load_point_up_to::<C, D, MAX_DIMS>(coords, i, dims);
+        Grid::new(load(self.corners, 0), load(self.corners, 1), dims).code(load(self.coords, i))
+    }
+}
+
+/// Writes the code and the number of each point; one thread per point.
+#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
+pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
+    points: GridPoints<'_, C>,
+    codes: SliceMut<u64>,
+    numbers: SliceMut<u32>,
+) {
+    if let Some(i) = own_item(codes.len()) {
+        codes.store(i, points.code::<D>(i));
+        numbers.store(i, i as u32);
+    }
+}
+
+/// Writes the start bucket and the number of each query; one thread per query. A query starts in the last bucket whose first point has no
+/// greater code.
+#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
+#[instances(C = [f32, f64, i32], D = [2, 3, 8])]
+pub unsafe fn query_grid_buckets<C: Coord, const D: usize>(
+    queries: GridPoints<'_, C>,
+    first_codes: Slice<u64>,
+    buckets: SliceMut<u32>,
+    numbers: SliceMut<u32>,
+) {
+    if let Some(i) = own_item(buckets.len()) {
+        let code = queries.code::<D>(i);
+        let end = partition_point(0, first_codes.len(), |bucket| first_codes.load(bucket) <= code);
+        buckets.store(i, (end as u32).saturating_sub(1));
+        numbers.store(i, i as u32);
+    }
+}
+
+/// Writes the code of the first point of each bucket of a left-balanced tree; one thread per bucket.
+#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
+pub unsafe fn query_grid_first_codes(codes: Slice<u64>, first_codes: SliceMut<u64>) {
+    if let Some(bucket) = own_item(first_codes.len()) {
+        let layout = BucketLayout::left_balanced(codes.len() as u32);
+        first_codes.store(bucket, codes.load(layout.begin(bucket as u32, layout.levels) as usize));
+    }
+}
