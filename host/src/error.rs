@@ -138,6 +138,20 @@ pub enum Error {
         /// The number of bits of a key.
         bits: u32,
     },
+    /// An id does not belong to a point of the index.
+    #[error(
+        "id {id} does not belong to a point: the index has never given it, or the point has been removed"
+    )]
+    UnknownId {
+        /// The least such id of the call.
+        id: u32,
+    },
+    /// A call has one id twice.
+    #[error("id {id} occurs twice: give each id once")]
+    RepeatedId {
+        /// The least such id of the call.
+        id: u32,
+    },
     /// A triangle of a mesh refers to a vertex that does not exist.
     #[error(
         "corner {corner} of triangle {triangle} is vertex {index}: there are {vertices} vertices, from 0"

@@ -19,6 +19,7 @@ pub mod primitives;
 pub mod quadtree;
 pub mod query;
 pub mod render;
+pub mod rtree;
 pub mod sah;
 pub mod terrain;
 pub mod thread;

@@ -34,6 +34,8 @@ pub struct Buffer<T> {
     /// 0 for an empty buffer.
     address: u64,
     len: usize,
+    /// Number of items that the memory has room for.
+    capacity: usize,
     /// False if the memory belongs to the caller or to another library.
     owned: bool,
     _items: PhantomData<T>,
@@ -48,7 +50,7 @@ impl<T: DeviceCopy> Buffer<T> {
         const { assert!(size_of::<T>() > 0, "items of a buffer have a size") };
         let bytes = checked_bytes::<T>(len, Memory::Device, label)?;
         let address = if bytes == 0 { 0 } else { gpu.driver.alloc(Memory::Device, bytes, label)? };
-        Ok(Self { gpu: gpu.clone(), address, len, owned: true, _items: PhantomData })
+        Ok(Self { gpu: gpu.clone(), address, len, capacity: len, owned: true, _items: PhantomData })
     }
 
     /// Allocates `len` items, and fills them with a byte.
@@ -67,6 +69,17 @@ impl<T: DeviceCopy> Buffer<T> {
             *self = Self::uninitialized(&gpu, len, label)?;
         }
         Ok(())
+    }
+
+    /// Number of items that the memory has room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
+    /// Changes the number of items within the capacity. The contents of further items are undefined.
+    pub(crate) fn set_len(&mut self, len: usize) {
+        assert!(len <= self.capacity, "a buffer has no room for {len} items");
+        self.len = len;
     }
 
     /// Allocates a result of `len` items, each with `item_bytes` bytes in all its arrays.
@@ -91,14 +104,14 @@ impl<T: DeviceCopy> Buffer<T> {
         if !address.is_multiple_of(ALIGNMENT as u64) {
             return Err(Error::Unaligned { address, alignment: ALIGNMENT });
         }
-        Ok(Self { gpu: gpu.clone(), address, len, owned: false, _items: PhantomData })
+        Ok(Self { gpu: gpu.clone(), address, len, capacity: len, owned: false, _items: PhantomData })
     }
 
     /// Takes the ownership of memory that [`from_raw`](Self::from_raw) borrows, which `cuMemAlloc` has returned.
     #[cfg(feature = "cust")]
     pub(super) fn adopt(mut self) -> Self {
         if self.address != 0 {
-            self.gpu.driver.adopt(Memory::Device, self.address, (self.len * size_of::<T>()) as u64);
+            self.gpu.driver.adopt(Memory::Device, self.address, (self.capacity * size_of::<T>()) as u64);
         }
         self.owned = true;
         self

@@ -33,6 +33,8 @@ pub struct ValidatedQueries<'a, C> {
     pub(crate) coords: Option<&'a [C]>,
     /// Query `i` excludes the point with this id plus `i`.
     pub(crate) first_excluded: Option<u32>,
+    /// The id that counts as number `i` for `first_excluded`; empty if that is `i`.
+    pub(crate) own_ids: &'a [u32],
     /// Number of queries.
     pub(crate) len: usize,
     /// Number of dimensions.
@@ -52,10 +54,11 @@ impl<'a, C: Coord> ValidatedQueries<'a, C> {
 
     /// Returns a range of the queries, which are not a self-query.
     pub(crate) fn part(self, range: Range<usize>) -> Self {
-        let Self { coords, first_excluded, dims, .. } = self;
+        let Self { coords, first_excluded, own_ids, dims, .. } = self;
         Self {
             coords: coords.map(|coords| &coords[range.start * dims..range.end * dims]),
             first_excluded: first_excluded.map(|first| first + range.start as u32),
+            own_ids,
             len: range.len(),
             dims,
         }
@@ -131,6 +134,10 @@ pub trait QueryBackend<C: Coord>: Send + Sync {
     /// its own points instead.
     fn self_coords(&self) -> Result<Option<Cow<'_, [C]>>> {
         Ok(None)
+    }
+    /// Returns the id of the point of each row of a self-query, where the caller passes the queries; empty if that is the row.
+    fn own_ids(&self) -> &[u32] {
+        &[]
     }
     /// Appends the rows of the nearest points to `rows`, which are empty and have the capacity.
     fn nearest(

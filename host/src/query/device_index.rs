@@ -44,7 +44,7 @@ pub trait DeviceIndex: SpatialIndex {
         stream: &Stream,
         options: &QueryOptions<Self::Point>,
     ) -> Result<PreparedQuery<Self::Point>> {
-        let validated = ValidatedOptions::new(options, self.num_points())?;
+        let validated = ValidatedOptions::new(options, self.num_ids())?;
         let OnDevice { backend, identity } = self.on_device()?;
         let options = backend.prepare(stream, validated)?;
         Ok(PreparedQuery { options, index: identity.clone(), points: PhantomData })

@@ -29,7 +29,7 @@ use device_options::DeviceOptions;
 use grid::Grid;
 use kauri_kernels::kdtree::selection::PointsMut;
 use kauri_kernels::query::axes::Axes;
-use kauri_kernels::query::buckets::{BucketLayout, Index, boxes_len, least_ids_len};
+use kauri_kernels::query::buckets::{BucketLayout, Index, boxes_len, least_ids_len, levels};
 use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::query::traversal::GROUP;
 use kauri_kernels::thread::coord::Coord;
@@ -58,6 +58,8 @@ pub(crate) struct BucketIndex<C> {
     pub(crate) bucket_len: u32,
     /// The coordinates of all input points by id, if the index does not hold all of them.
     pub(crate) input_coords: Option<Arc<Buffer<C>>>,
+    /// The row of each slot's point in a query for all points; empty if that is its id.
+    pub(crate) rows: Buffer<u32>,
     /// The caller's stream that last built the index.
     pub(crate) built_on: Option<Stream>,
 }
@@ -148,8 +150,28 @@ impl<C: Coord> BucketIndex<C> {
             locator,
             bucket_len: 0,
             input_coords: None,
+            rows: Buffer::uninitialized(gpu, 0, "rows of an index")?,
             built_on: None,
         })
+    }
+
+    /// Changes the number of slots of a left-balanced index, within the capacity of its buffers. Contents are undefined then.
+    pub(crate) fn set_num_slots(&mut self, num_slots: usize) {
+        let levels = levels(num_slots as u32);
+        self.padded_coords.set_len(num_slots.next_multiple_of(GROUP) * self.dims);
+        self.ids.set_len(num_slots);
+        self.boxes.set_len(boxes_len(levels, self.dims));
+        self.least_ids.set_len(least_ids_len(levels));
+        match &mut self.locator {
+            Locator::Planes(planes) => planes.set_len(full_tree(levels) as usize),
+            Locator::Grid(grid) => grid.first_codes.set_len(1 << levels),
+            Locator::Other(_) => {}
+        }
+    }
+
+    /// The row of each slot's point in a query for all points.
+    pub(crate) fn own_rows(&self) -> &Buffer<u32> {
+        if self.rows.is_empty() { &self.ids } else { &self.rows }
     }
 
     /// Creates a stream that waits for the last build of the index.

@@ -91,8 +91,14 @@ pub trait SpatialIndex: sealed::Sealed {
     /// The device that the index lives on.
     fn device(&self) -> &Device;
 
-    /// Number of input points; their ids are `0..num_points`.
+    /// Number of points, and of the rows of a query for all points, which are in the order of the ids.
     fn num_points(&self) -> usize;
+
+    /// Number of ids that points have had, and of the points of a mask: ids are `0..num_ids`. It is the number of points, unless points of
+    /// an [`RTree`](crate::RTree) have been removed.
+    fn num_ids(&self) -> usize {
+        self.num_points()
+    }
 
     #[doc(hidden)]
     fn query_backend(&self) -> Result<&dyn QueryBackend<Self::StoredCoord>>;
@@ -512,15 +518,16 @@ fn checked<I: SpatialIndex + ?Sized, R>(
         &ValidatedOptions<Distance<I>>,
     ) -> Result<R>,
 ) -> Result<R> {
-    let options = ValidatedOptions::new(options, index.num_points())?;
+    let options = ValidatedOptions::new(options, index.num_ids())?;
     let (coords, len, first_excluded) = match queries {
         Queries::Points(points) => {
             (Some(I::to_stored(checked_coordinates(points, "query")?)?), points.len(), None)
         }
         Queries::SelfQuery { include_self } => (None, index.num_points(), (!include_self).then_some(0)),
     };
-    let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, len, dims: I::Point::DIMS };
     let backend = index.query_backend()?;
+    let (own_ids, dims) = (if coords.is_none() { backend.own_ids() } else { &[] }, I::Point::DIMS);
+    let queries = ValidatedQueries { coords: coords.as_deref(), first_excluded, own_ids, len, dims };
     if !options.periods.is_empty() {
         backend.check_queries(queries, &options)?;
     }
@@ -536,7 +543,7 @@ fn checked_boxes<I: SpatialIndex + ?Sized, R>(
     run: impl FnOnce(&dyn QueryBackend<I::StoredCoord>, RangeQuery<'_, I::StoredCoord>) -> Result<R>,
 ) -> Result<R> {
     if let Some(mask) = mask {
-        mask.check(index.num_points())?;
+        mask.check(index.num_ids())?;
     }
     let corners = I::to_stored(checked_coordinates(boxes.as_flattened(), "corner of a box")?)?;
     let (regions, options) =

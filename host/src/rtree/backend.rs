@@ -5,12 +5,22 @@ use crate::error::Result;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use kauri_kernels::thread::coord::Coord;
 
-/// An R-tree on its device.
+/// An R-tree on its device. A change that returns an error has changed nothing.
 pub(crate) trait Backend<C: Coord>: Send + Sync {
     /// Returns the backend that answers queries.
     fn query_backend(&self) -> &dyn QueryBackend<C>;
-    /// Returns the number of points.
+    /// Number of points.
     fn num_points(&self) -> usize;
+    /// Number of ids that have been given.
+    fn num_ids(&self) -> usize;
+    /// True if a point has the id.
+    fn contains(&self, id: u32) -> Result<bool>;
+    /// Returns the ids of all points in ascending order.
+    fn ids(&self) -> Result<Vec<u32>>;
+    /// Inserts points, which get the next ids; there are ids for them.
+    fn insert(&mut self, coords: &[C]) -> Result<()>;
+    /// Removes the points with these ids.
+    fn remove(&mut self, ids: &[u32]) -> Result<()>;
 }
 
 /// An R-tree in device memory.
@@ -19,4 +29,8 @@ pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
     fn device_query_backend(&self) -> &dyn DeviceQueryBackend<C>;
     /// Builds the tree over other points, of the same number.
     fn rebuild(&mut self, stream: &Stream, workspace: &mut Workspace, coords: &Buffer<C>) -> Result<()>;
+    /// As [`insert`](Backend::insert).
+    fn insert_on(&mut self, stream: &Stream, workspace: &mut Workspace, coords: &Buffer<C>) -> Result<()>;
+    /// As [`remove`](Backend::remove).
+    fn remove_on(&mut self, stream: &Stream, workspace: &mut Workspace, ids: &Buffer<u32>) -> Result<()>;
 }

@@ -1,6 +1,6 @@
 //! R-trees on the CPU.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::with_dims;
@@ -41,30 +41,51 @@ pub(crate) struct HostTree<C> {
     /// The low and the high corner of the grid.
     grid: [Vec<C>; 2],
     corners: Corners<C>,
+    num_ids: usize,
+    /// The ids of all points in ascending order; empty if no point has been removed.
+    own_ids: Vec<u32>,
+}
+
+/// A point with its id and its code. Points are moved whole, so that a sort needs no indirect loads.
+#[derive(Clone, Copy)]
+struct Item<C, const D: usize> {
+    code: u64,
+    id: u32,
+    coords: [C; D],
 }
 
 /// Builds the tree over validated coordinates (one point after another).
 pub(crate) fn build<C: Coord>(coords: &[C], dims: usize, stats: &mut Stats) -> Result<HostTree<C>> {
-    with_dims!(dims, D => build_of(points::<C, D>(coords), stats))
+    with_dims!(dims, D => HostTree::of_points(points::<C, D>(coords), 0, stats))
 }
 
-fn build_of<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<HostTree<C>> {
-    let n = points.len();
-    let corners = bounds(points);
-    let grid = Grid::new(corners[0], corners[1], D);
-    let mut keyed: Vec<(u64, u32)> = memory::vec_with_capacity(n, "codes of points")?;
-    stats.phase("codes", || {
-        parallel::extend(&mut keyed, n, TASK_ITEMS, |id| (grid.code(points[id]), id as u32));
-    });
-    // Ids differ, so an unstable sort gives one order.
-    stats.phase("sort", || keyed.par_sort_unstable());
-    stats.phase("boxes", || {
+/// A tree without points that has given many ids.
+#[cfg(test)]
+pub(crate) fn with_num_ids(dims: usize, num_ids: usize) -> Result<HostTree<f32>> {
+    Ok(HostTree { num_ids, ..build(&[], dims, &mut Stats::default())? })
+}
+
+impl<C: Coord> HostTree<C> {
+    /// Builds a tree of points, whose ids are `first_id` and the following.
+    fn of_points<const D: usize>(points: &[[C; D]], first_id: usize, stats: &mut Stats) -> Result<Self> {
+        let corners = bounds(points);
+        let grid = Grid::new(corners[0], corners[1], D);
+        let mut items = memory::vec_with_capacity(points.len(), "codes of points")?;
+        stats.phase("codes", || extend(&mut items, points, &grid, first_id));
+        // Ids differ, so an unstable sort gives one order.
+        stats.phase("sort", || items.par_sort_unstable_by_key(|item| (item.code, item.id)));
+        let num_ids = first_id + points.len();
+        stats.phase("boxes", || Self::of_items(&items, corners.map(Vec::from), num_ids))
+    }
+
+    /// Makes a tree of points in the order of their codes.
+    fn of_items<const D: usize>(items: &[Item<C, D>], grid: [Vec<C>; 2], num_ids: usize) -> Result<Self> {
+        let n = items.len();
         let layout = BucketLayout::left_balanced(n as u32);
         let first_bucket = full_tree(layout.levels) as usize;
         let mut coords = memory::vec_with_capacity(n * D + LANES, "points of the tree")?;
         let mut ids = memory::vec_with_capacity(n, "ids of the points")?;
-        let mut boxes =
-            memory::filled(first_bucket + (1 << layout.levels), Found::NONE, "boxes of subtrees")?;
+        let mut boxes = memory::filled(num_boxes(n), Found::NONE, "boxes of subtrees")?;
         let coord_slots = Parts::new(&mut coords.spare_capacity_mut()[..n * D]);
         let id_slots = Parts::new(&mut ids.spare_capacity_mut()[..n]);
         parallel::for_chunks(&mut boxes[first_bucket..], TASK_BUCKETS, |chunk, boxes| {
@@ -74,13 +95,12 @@ fn build_of<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> R
                 let coords = unsafe { coord_slots.part(slots.start * D..slots.end * D) };
                 // SAFETY: as above.
                 let ids = unsafe { id_slots.part(slots.clone()) };
-                for (i, &(_, id)) in keyed[slots.clone()].iter().enumerate() {
-                    let point = points[id as usize];
+                for (i, item) in items[slots.clone()].iter().enumerate() {
                     for axis in 0..D {
-                        coords[axis * slots.len() + i].write(point[axis]);
+                        coords[axis * slots.len() + i].write(item.coords[axis]);
                     }
-                    ids[i].write(id);
-                    found.add(point, id);
+                    ids[i].write(item.id);
+                    found.add(item.coords, item.id);
                 }
             }
         });
@@ -93,9 +113,68 @@ fn build_of<C: Coord, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> R
         for node in (0..first_bucket).rev() {
             boxes[node] = boxes[2 * node + 1].with(boxes[2 * node + 2]);
         }
-        let (boxes, grid) = (Boxes::new(&boxes)?, corners.map(Vec::from));
-        Ok(HostTree { dims: D, layout, coords, ids, boxes, grid, corners: Corners::new() })
-    })
+        let (boxes, corners) = (Boxes::new(&boxes)?, Corners::new());
+        let mut own_ids = Vec::new();
+        if n < num_ids {
+            own_ids = memory::copy(&ids, "ids of the points")?;
+            own_ids.par_sort_unstable();
+        }
+        Ok(Self { dims: D, layout, coords, ids, boxes, grid, corners, num_ids, own_ids })
+    }
+
+    /// Returns the points that `stays` takes, in the order of the tree, with room for more.
+    fn items<const D: usize>(
+        &self,
+        stays: impl Fn(u32) -> bool + Sync,
+        num_more: usize,
+    ) -> Result<Vec<Item<C, D>>> {
+        let mut items = memory::vec_with_capacity(self.ids.len() + num_more, "points of the tree")?;
+        for bucket in 0..1 << self.layout.levels {
+            let slots = slots(&self.layout, bucket);
+            let (coords, len) = (&self.coords[slots.start * D..], slots.len());
+            for (i, &id) in self.ids[slots].iter().enumerate().filter(|(_, id)| stays(**id)) {
+                items.push(Item { code: 0, id, coords: std::array::from_fn(|axis| coords[axis * len + i]) });
+            }
+        }
+        Ok(items)
+    }
+
+    fn grid<const D: usize>(&self) -> Grid<D> {
+        let [low, high] = [0, 1].map(|i| points::<C, D>(&self.grid[i])[0]);
+        Grid::new(low, high, D)
+    }
+
+    fn grid_corners(&self) -> Result<[Vec<C>; 2]> {
+        let [low, high] = &self.grid;
+        Ok([memory::copy(low, "corners of a grid")?, memory::copy(high, "corners of a grid")?])
+    }
+
+    /// Returns the tree with new points.
+    fn with_points<const D: usize>(&self, new: &[[C; D]]) -> Result<Self> {
+        if self.ids.is_empty() {
+            return Self::of_points(new, self.num_ids, &mut Stats::default());
+        }
+        let (grid, mut items) = (self.grid::<D>(), self.items(|_| true, new.len())?);
+        items.par_iter_mut().for_each(|item| item.code = grid.code(item.coords));
+        extend(&mut items, new, &grid, self.num_ids);
+        // A stable sort takes the points of the tree as one sorted run.
+        items.par_sort_by_key(|item| (item.code, item.id));
+        Self::of_items(&items, self.grid_corners()?, self.num_ids + new.len())
+    }
+}
+
+/// Appends points with codes, whose ids are `first_id` and the following. There is capacity for them.
+fn extend<C: Coord, const D: usize>(
+    items: &mut Vec<Item<C, D>>,
+    points: &[[C; D]],
+    grid: &Grid<D>,
+    first_id: usize,
+) {
+    parallel::extend(items, points.len(), TASK_ITEMS, |i| Item {
+        code: grid.code(points[i]),
+        id: (first_id + i) as u32,
+        coords: points[i],
+    });
 }
 
 /// Returns the slots of a bucket.
@@ -114,7 +193,8 @@ pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
 /// Returns the temporary bytes of a build.
 pub(crate) fn temp_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
     let box_bytes = num_boxes(num_points) * with_dims!(dims, D => Boxes::<C>::bytes_each::<D>());
-    (num_points * size_of::<(u64, u32)>() + box_bytes) as u64
+    let item_bytes = with_dims!(dims, D => size_of::<Item<C, D>>());
+    (num_points * item_bytes + box_bytes) as u64
 }
 
 /// Returns the number of boxes of a tree.
@@ -130,18 +210,61 @@ impl<C: Coord> Backend<C> for HostTree<C> {
     fn num_points(&self) -> usize {
         self.ids.len()
     }
+
+    fn num_ids(&self) -> usize {
+        self.num_ids
+    }
+
+    fn contains(&self, id: u32) -> Result<bool> {
+        let has_gaps = !self.own_ids.is_empty();
+        let is_own = || !has_gaps || self.own_ids.binary_search(&id).is_ok();
+        Ok((id as usize) < self.num_ids && !self.ids.is_empty() && is_own())
+    }
+
+    fn ids(&self) -> Result<Vec<u32>> {
+        if self.own_ids.is_empty() {
+            return memory::collect(0..self.ids.len() as u32, "ids of the points");
+        }
+        memory::copy(&self.own_ids, "ids of the points")
+    }
+
+    fn insert(&mut self, coords: &[C]) -> Result<()> {
+        if !coords.is_empty() {
+            *self = with_dims!(self.dims, D => self.with_points(points::<C, D>(coords)))?;
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, ids: &[u32]) -> Result<()> {
+        let mut removed = memory::copy(ids, "points to remove")?;
+        removed.par_sort_unstable();
+        for (i, &id) in removed.iter().enumerate() {
+            if !self.contains(id)? {
+                return Err(Error::UnknownId { id });
+            }
+            if removed.get(i + 1) == Some(&id) {
+                return Err(Error::RepeatedId { id });
+            }
+        }
+        if !removed.is_empty() {
+            *self = with_dims!(self.dims, D => {
+                let items = self.items::<D>(|id| removed.binary_search(&id).is_err(), 0)?;
+                Self::of_items(&items, self.grid_corners()?, self.num_ids)
+            })?;
+        }
+        Ok(())
+    }
 }
 
 impl<C: Coord> HostTree<C> {
     fn nodes<const D: usize>(&self) -> Nodes<'_, C, D> {
-        let [low, high] = [0, 1].map(|i| points::<C, D>(&self.grid[i])[0]);
         Nodes {
             layout: self.layout,
             first_bucket: full_tree(self.layout.levels) as usize,
             coords: &self.coords,
             ids: &self.ids,
             boxes: self.boxes.view(),
-            grid: Grid::new(low, high, D),
+            grid: self.grid(),
         }
     }
 }
@@ -151,17 +274,19 @@ impl<C: Coord> CpuTree for HostTree<C> {
 
     fn coords_by_id(&self) -> Result<Cow<'_, [C]>> {
         let mut by_id = memory::filled(self.ids.len() * self.dims, C::ZERO, "points as queries")?;
+        let row = |id: u32| match self.own_ids.binary_search(&id) {
+            Ok(row) => row,
+            Err(_) => id as usize,
+        };
         with_dims!(self.dims, D => {
             let rows = by_id.as_chunks_mut::<D>().0;
-            for bucket in 0..1 << self.layout.levels {
-                let slots = slots(&self.layout, bucket);
-                let (coords, len) = (&self.coords[slots.start * D..], slots.len());
-                for (i, &id) in self.ids[slots].iter().enumerate() {
-                    rows[id as usize] = std::array::from_fn(|axis| coords[axis * len + i]);
-                }
-            }
+            self.items::<D>(|_| true, 0)?.iter().for_each(|item| rows[row(item.id)] = item.coords);
         });
         Ok(by_id.into())
+    }
+
+    fn own_ids(&self) -> &[u32] {
+        &self.own_ids
     }
 
     fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<C>) -> Result<R>) -> Result<R> {

@@ -72,25 +72,30 @@ pub struct GridPoints<'a, C> {
 impl<C: Coord> GridPoints<'_, C> {
     /// Returns the code of a point. The number of dimensions is `D` unless `D` is [`MAX_DIMS`].
     #[inline(always)]
-    unsafe fn code<const D: usize>(self, i: usize) -> u64 {
+    pub(crate) unsafe fn code<const D: usize>(self, i: usize) -> u64 {
         let dims = if D == MAX_DIMS { self.dims as usize } else { D };
         let load = |coords, i| load_point_up_to::<C, D, MAX_DIMS>(coords, i, dims);
         Grid::new(load(self.corners, 0), load(self.corners, 1), dims).code(load(self.coords, i))
     }
 }
 
-/// Writes the code and the number of each point; one thread per point.
+/// Writes the code and the number of each point; one thread per point. If `num_slots` is not 0, the points are those of a left-balanced tree
+/// with as many slots, and the codes are those of the first point of each bucket.
 #[kernel(family = "rtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
     points: GridPoints<'_, C>,
+    num_slots: u32,
     codes: SliceMut<u64>,
     numbers: SliceMut<u32>,
 ) {
-    if let Some(i) = own_item(codes.len()) {
+    let Some(i) = own_item(codes.len()) else { return };
+    if num_slots == 0 {
         codes.store(i, points.code::<D>(i));
-        numbers.store(i, i as u32);
+        return numbers.store(i, i as u32);
     }
+    let layout = BucketLayout::left_balanced(num_slots);
+    codes.store(i, points.code::<D>(layout.begin(i as u32, layout.levels) as usize));
 }
 
 /// Writes the start bucket and the number of each query; one thread per query. A query starts in the last bucket whose first point has no
@@ -108,14 +113,5 @@ pub unsafe fn query_grid_buckets<C: Coord, const D: usize>(
         let end = partition_point(0, first_codes.len(), |bucket| first_codes.load(bucket) <= code);
         buckets.store(i, (end as u32).saturating_sub(1));
         numbers.store(i, i as u32);
-    }
-}
-
-/// Writes the code of the first point of each bucket of a left-balanced tree; one thread per bucket.
-#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
-pub unsafe fn query_grid_first_codes(codes: Slice<u64>, first_codes: SliceMut<u64>) {
-    if let Some(bucket) = own_item(first_codes.len()) {
-        let layout = BucketLayout::left_balanced(codes.len() as u32);
-        first_codes.store(bucket, codes.load(layout.begin(bucket as u32, layout.levels) as usize));
     }
 }

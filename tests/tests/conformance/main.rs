@@ -45,6 +45,7 @@ mod quadtree_to_file;
 mod readers;
 mod refusals;
 mod results;
+mod rtree;
 mod sah;
 mod save;
 mod stored_integers;

@@ -19,6 +19,7 @@ mod quadtree;
 mod query;
 mod radix_sort;
 mod render;
+mod rtree;
 mod sah;
 mod scan;
 mod search;

@@ -313,6 +313,7 @@ mod tests {
             let queries = ValidatedQueries {
                 coords: Some(queries.as_flattened()),
                 first_excluded: Some(7),
+                own_ids: &[],
                 len: queries.len(),
                 dims: 2,
             };
@@ -341,8 +342,13 @@ mod tests {
         let tree = OutOfCoreTree::new(&gpu, tree());
         let queries = points(N);
         let options = &ValidatedOptions::new(&QueryOptions::<[f32; 2]>::default(), N).unwrap();
-        let queries =
-            ValidatedQueries { coords: Some(queries.as_flattened()), first_excluded: None, len: N, dims: 2 };
+        let queries = ValidatedQueries {
+            coords: Some(queries.as_flattened()),
+            first_excluded: None,
+            own_ids: &[],
+            len: N,
+            dims: 2,
+        };
         let query = NearestQuery { queries, k: 8, options };
         let rows = || result_rows(N, 8).unwrap();
         let found = tree.query_backend().unwrap().nearest(query, rows()).unwrap();

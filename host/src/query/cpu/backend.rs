@@ -18,8 +18,12 @@ use std::borrow::Cow;
 pub(crate) trait CpuTree: Send + Sync {
     /// The type of the coordinates.
     type Coord: Coord;
-    /// Returns the coordinates of all points by id.
+    /// Returns the coordinates of all points in the order of their ids.
     fn coords_by_id(&self) -> Result<Cow<'_, [Self::Coord]>>;
+    /// Returns the ids of all points in ascending order; empty if there are no gaps.
+    fn own_ids(&self) -> &[u32] {
+        &[]
+    }
     /// Calls `run` with the queries of the tree, compiled for its number of dimensions.
     fn with_queries<R>(&self, run: impl FnOnce(&dyn QueryBackend<Self::Coord>) -> Result<R>) -> Result<R>;
 }
@@ -35,6 +39,10 @@ impl<C: Coord, T: CpuTree<Coord = C>> QueryBackend<C> for T {
 
     fn self_coords(&self) -> Result<Option<Cow<'_, [C]>>> {
         self.coords_by_id().map(Some)
+    }
+
+    fn own_ids(&self) -> &[u32] {
+        CpuTree::own_ids(self)
     }
 
     fn nearest(

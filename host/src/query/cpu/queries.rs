@@ -27,6 +27,8 @@ pub(crate) struct PointQueries<'a, C: Coord, const D: usize> {
     pub(crate) rules: Rules<'a, C, D>,
     /// Query `i` excludes the point with this id plus `i`.
     pub(crate) first_excluded: Option<u32>,
+    /// The id that counts as number `i` for `first_excluded`; empty if that is `i`.
+    pub(crate) own_ids: &'a [u32],
 }
 
 impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
@@ -42,8 +44,9 @@ impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
             true => [[C::EMPTY[1]; D], [C::EMPTY[0]; D]],
             false => corners(tree, known_corners),
         };
-        let (points, first_excluded) = (points(queries.coords.unwrap_or_default()), queries.first_excluded);
-        Self { points, rules: Rules::new(options, corners), first_excluded }
+        let ValidatedQueries { first_excluded, own_ids, .. } = queries;
+        let points = points(queries.coords.unwrap_or_default());
+        Self { points, rules: Rules::new(options, corners), first_excluded, own_ids }
     }
 
     /// True if the rules are plain and no point is excluded.
@@ -59,6 +62,9 @@ impl<'a, C: Coord, const D: usize> PointQueries<'a, C, D> {
     /// Returns the id of the point that a query excludes; `u32::MAX` if it excludes none.
     #[inline(always)]
     pub(crate) fn excluded(&self, row: usize) -> u32 {
-        self.first_excluded.map_or(u32::MAX, |first| first + row as u32)
+        self.first_excluded.map_or(u32::MAX, |first| {
+            let number = first + row as u32;
+            self.own_ids.get(number as usize).copied().unwrap_or(number)
+        })
     }
 }

@@ -263,7 +263,7 @@ impl<C: Coord, const D: usize, const PLAIN: bool> RangePredicate<C, D> for ByDis
 
     #[inline(always)]
     fn share(&self, row: usize, corners: &[[C::Distance; D]; 2]) -> Share {
-        let PointQueries { rules, points, first_excluded } = self.0;
+        let PointQueries { rules, points, first_excluded, .. } = self.0;
         let (query, bound) = (&points[row], rules.options.bound);
         if rules.distance_to_box::<PLAIN>(query, corners) > bound {
             return Share::None;

@@ -68,7 +68,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         }
         if queries.coords.is_none() && batch < queries.len && self.input_coords.is_none() {
             // The rows of several batches are in the order of the tree.
-            let order = self.ids.to_vec(&stream)?;
+            let order = self.own_rows().to_vec(&stream)?;
             return Ok((rows_by_id(&order, &ids, k, RESULT)?, rows_by_id(&order, &dist2, k, RESULT)?));
         }
         Ok((ids, dist2))
@@ -171,8 +171,8 @@ impl<C: Coord> BucketIndex<C> {
         match &self.input_coords {
             Some(coords) => coords.to_vec(stream),
             None => {
-                let (ids, coords) = (self.ids.to_vec(stream)?, self.padded_coords.to_vec(stream)?);
-                rows_by_id(&ids, &coords, self.dims, "points as queries")
+                let (rows, coords) = (self.own_rows().to_vec(stream)?, self.padded_coords.to_vec(stream)?);
+                rows_by_id(&rows, &coords, self.dims, "points as queries")
             }
         }
     }

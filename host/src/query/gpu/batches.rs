@@ -93,11 +93,26 @@ impl<C: Coord> BucketIndex<C> {
             return Ok(coords.clone());
         }
         let mut by_id = Buffer::uninitialized(&self.gpu, self.num_points() * self.dims, "points as queries")?;
-        let (coords, ids, to) = (self.coords(), self.ids.slice(), by_id.slice_mut());
-        // SAFETY: every id belongs to a point, and the buffer waits for the device before it is freed.
-        unsafe { permute_parts(stream, Direction::Scatter, self.dims, coords, ids, to) }?;
+        let (coords, rows, to) = (self.coords(), self.own_rows().slice(), by_id.slice_mut());
+        // SAFETY: every row belongs to a point, and the buffer waits for the device before it is freed.
+        unsafe { permute_parts(stream, Direction::Scatter, self.dims, coords, rows, to) }?;
         stream.synchronize()?;
         Ok(Arc::new(by_id))
+    }
+
+    /// Returns the id of the point of each row of a query for all points, if that is not the row.
+    fn ids_by_row(&self, stream: &Stream) -> Result<Option<Buffer<u32>>> {
+        if self.rows.is_empty() {
+            return Ok(None);
+        }
+        let mut by_row = Buffer::uninitialized(&self.gpu, self.rows.len(), "points as queries")?;
+        // SAFETY: as in `coords_by_id`.
+        unsafe {
+            let (ids, rows, to) = (self.ids.slice(), self.rows.slice(), by_row.slice_mut());
+            permute_parts(stream, Direction::Scatter, 1, ids, rows, to)?;
+        }
+        stream.synchronize()?;
+        Ok(Some(by_row))
     }
 }
 
@@ -109,6 +124,8 @@ struct RowInput<'a, C> {
     are_boxes: bool,
     /// Query `i` excludes the point with this id plus `i`.
     first_excluded: Option<u32>,
+    /// The id of the point that each query excludes, in place of `first_excluded`.
+    excluded: Option<Buffer<u32>>,
 }
 
 /// Coordinates, row after row.
@@ -124,13 +141,18 @@ impl<'a, C: Coord> RowInput<'a, C> {
             Some(coords) => InputCoords::Host(coords),
             None => InputCoords::Device(tree.coords_by_id(stream)?),
         };
-        let (row_len, first_excluded) = (queries.dims, queries.first_excluded);
-        Ok(Self { coords, row_len, are_boxes: false, first_excluded })
+        let (row_len, mut first_excluded) = (queries.dims, queries.first_excluded);
+        let excludes_own = queries.coords.is_none() && first_excluded.is_some();
+        let excluded = if excludes_own { tree.ids_by_row(stream)? } else { None };
+        if excluded.is_some() {
+            first_excluded = None;
+        }
+        Ok(Self { coords, row_len, are_boxes: false, first_excluded, excluded })
     }
 
     fn boxes(corners: &'a [C], dims: usize) -> Self {
         let coords = InputCoords::Host(corners);
-        Self { coords, row_len: 2 * dims, are_boxes: true, first_excluded: None }
+        Self { coords, row_len: 2 * dims, are_boxes: true, first_excluded: None, excluded: None }
     }
 
     /// Returns the coordinates of a range of rows on the device.
@@ -146,7 +168,11 @@ impl<'a, C: Coord> RowInput<'a, C> {
     /// Returns the queries of a range of rows on the device.
     fn queries_on<'b>(&'b self, input: InputBuffer<'b>, rows: &Range<usize>) -> Result<QueryView<'b, C>> {
         let coords = self.coords_on(input, rows)?;
-        Ok(QueryView::of_points(coords).excluding(self.first_excluded, rows.start))
+        let queries = QueryView::of_points(coords).excluding(self.first_excluded, rows.start);
+        let Some(ids) = &self.excluded else { return Ok(queries) };
+        // SAFETY: there is an id for each row.
+        let excluded = unsafe { ids.slice().part(rows.start, rows.len()) };
+        Ok(QueryView { excluded, ..queries })
     }
 }
 

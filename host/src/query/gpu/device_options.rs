@@ -108,7 +108,7 @@ impl<'a, C: Coord> QueryView<'a, C> {
     }
 
     /// Makes queries of a range of the tree's points, in its order, or by id if the tree does not hold all input points. If the range
-    /// covers all points, the row of a point is its id; otherwise rows are in the order of the queries.
+    /// covers all points, rows are those of the tree; otherwise they are in the order of the queries.
     ///
     /// # Safety
     /// The range is within the points.
@@ -128,9 +128,10 @@ impl<'a, C: Coord> QueryView<'a, C> {
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
         let (none, is_self_query) = (empty_view().read_only(), range.len() == tree.num_points());
+        let rows = tree.own_rows().slice();
         Self {
             coords,
-            rows: if is_self_query { ids } else { none },
+            rows: if is_self_query { rows } else { none },
             excluded: if include_self { none } else { ids },
             first_excluded: None,
             are_in_order: true,

@@ -3,8 +3,9 @@
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::point::with_kernel_dims;
+use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::query::grid::{GridPoints, query_grid_buckets, query_grid_codes, query_grid_first_codes};
+use kauri_kernels::query::grid::{GridPoints, query_grid_buckets, query_grid_codes};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
 
@@ -12,7 +13,7 @@ use kauri_kernels::thread::measure::MAX_DIMS;
 pub(crate) struct Grid<C> {
     /// The low corner and the high corner.
     pub(crate) corners: Buffer<C>,
-    first_codes: Buffer<u64>,
+    pub(crate) first_codes: Buffer<u64>,
 }
 
 impl<C: Coord> Grid<C> {
@@ -24,7 +25,8 @@ impl<C: Coord> Grid<C> {
         })
     }
 
-    fn points<'a>(&'a self, coords: Slice<'a, C>) -> GridPoints<'a, C> {
+    /// Returns points with the grid.
+    pub(crate) fn points<'a>(&'a self, coords: Slice<'a, C>) -> GridPoints<'a, C> {
         GridPoints { coords, dims: self.dims() as u32, corners: self.corners.slice() }
     }
 
@@ -43,23 +45,27 @@ impl<C: Coord> Grid<C> {
         codes: SliceMut<'_, u64>,
         numbers: SliceMut<'_, u32>,
     ) -> Result<()> {
-        let args = (self.points(coords), codes, numbers);
+        let args = (self.points(coords), 0, codes, numbers);
         // SAFETY: passed on to the caller.
         with_kernel_dims!(self.dims(), D in [2, 3] or MAX_DIMS => unsafe {
             stream.launch_items::<query_grid_codes<C, D>>(codes.len() as u64, args)
         })
     }
 
-    /// Takes the codes of the first points of the buckets.
+    /// Computes the codes of the first points of the buckets; there are points.
     ///
     /// # Safety
     /// As [`codes`](Self::codes).
-    pub(crate) unsafe fn take_first_codes(&mut self, stream: &Stream, codes: Slice<'_, u64>) -> Result<()> {
-        let first_codes = self.first_codes.slice_mut();
+    pub(crate) unsafe fn compute_first_codes(&mut self, stream: &Stream, coords: Slice<'_, C>) -> Result<()> {
+        let dims = self.dims();
+        let Self { corners, first_codes } = self;
+        let points = GridPoints { coords, dims: dims as u32, corners: corners.slice() };
+        let (num_slots, first_codes) = ((coords.len() / dims) as u32, first_codes.slice_mut());
+        let args = (points, num_slots, first_codes, empty_view());
         // SAFETY: passed on to the caller.
-        unsafe {
-            stream.launch_items::<query_grid_first_codes>(first_codes.len() as u64, (codes, first_codes))
-        }
+        with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => unsafe {
+            stream.launch_items::<query_grid_codes<C, D>>(first_codes.len() as u64, args)
+        })
     }
 
     /// Writes the start bucket of each query, and the number of the query.

@@ -43,7 +43,7 @@ enum OrderPlan {
 pub(crate) struct QueryOrderPlan {
     /// The start buckets, if they are used.
     order: Option<OrderPlan>,
-    /// If the queries exclude consecutive points: their ids, and the ids in the processing order.
+    /// If the queries exclude points: the ids if they are consecutive, and the ids in the processing order.
     excluded: Option<[Region<u32>; 2]>,
 }
 
@@ -67,9 +67,11 @@ impl QueryOrderPlan {
             }
             _ => None,
         };
-        let excluded = queries.first_excluded.map(|_| {
-            let sorted = if order.is_some() { num_queries } else { 0 };
-            [layout.reserve(num_queries), layout.reserve(sorted)]
+        let len_if = |is_used| if is_used { num_queries } else { 0 };
+        let excludes = queries.first_excluded.is_some() || !queries.excluded.is_empty();
+        let excluded = excludes.then(|| {
+            let consecutive = len_if(queries.first_excluded.is_some());
+            [layout.reserve(consecutive), layout.reserve(len_if(order.is_some()))]
         });
         Self { order, excluded }
     }
@@ -88,20 +90,18 @@ impl QueryOrderPlan {
         unsafe {
             let arrange = |order| arranged(order, temp, tree, queries.coords);
             let order = self.order.as_ref().map(arrange).transpose()?;
-            let excluded = match (queries.first_excluded, self.excluded) {
-                (Some(first), Some(regions)) => {
-                    let [ids, sorted] = regions.map(|region| temp.view(region));
+            let mut excluded = queries.excluded;
+            if let Some(regions) = self.excluded {
+                let [ids, sorted] = regions.map(|region| temp.view(region));
+                if let Some(first) = queries.first_excluded {
                     iota_on(&temp.stream, first, ids)?;
-                    match order {
-                        None => ids.read_only(),
-                        Some(order) => {
-                            gather_on(&temp.stream, ids.read_only(), order.values, sorted)?;
-                            sorted.read_only()
-                        }
-                    }
+                    excluded = ids.read_only();
                 }
-                _ => queries.excluded,
-            };
+                if let Some(order) = order {
+                    gather_on(&temp.stream, excluded, order.values, sorted)?;
+                    excluded = sorted.read_only();
+                }
+            }
             Ok(QueryOrder { order, excluded })
         }
     }
