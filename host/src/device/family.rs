@@ -8,6 +8,8 @@ pub enum Family {
     KdTree,
     /// [`BalancedKdTree`](crate::balanced::BalancedKdTree): builds and queries.
     BalancedKdTree,
+    /// [`RTree`](crate::RTree): builds, inserts, removals and queries.
+    RTree,
     /// [`Quadtree`](crate::Quadtree) and [`Octree`](crate::Octree): builds, queries, access to cells.
     Quadtree,
     /// The joins of points and of boxes: [`join`](crate::join).
@@ -26,9 +28,10 @@ const SORTS_AND_SCANS: &[&str] =
 
 impl Family {
     /// All families.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::KdTree,
         Self::BalancedKdTree,
+        Self::RTree,
         Self::Quadtree,
         Self::Joins,
         Self::Triangles,
@@ -43,6 +46,7 @@ impl Family {
             Self::BalancedKdTree => {
                 &[&["balanced", "kdtree", "primitives-merge", "primitives-select"], QUERIES, SORTS_AND_SCANS]
             }
+            Self::RTree => &[&["rtree"], QUERIES, SORTS_AND_SCANS],
             Self::Quadtree => {
                 &[&["quadtree", "primitives-segmented-sort", "primitives-select"], QUERIES, SORTS_AND_SCANS]
             }

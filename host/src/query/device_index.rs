@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 type CoordOf<I> = <I as SpatialIndex>::StoredCoord;
 
-/// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
+/// A [`SpatialIndex`] whose queries also take device buffers: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree), [`RTree`](crate::RTree),
 /// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree). Results equal the results of the calls on slices.
 ///
 /// The coordinates of queries and boxes have the type that the index stores ([`SpatialIndex::StoredCoord`]). An index on the CPU returns

@@ -27,7 +27,7 @@ pub(crate) mod sealed {
 type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
 
 /// An index of points that answers queries: [`KdTree`](crate::KdTree), [`BalancedKdTree`](crate::BalancedKdTree),
-/// [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
+/// [`RTree`](crate::RTree), [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree).
 ///
 /// ```
 /// use kauri::query::QueryOptions;
@@ -50,13 +50,14 @@ type Distance<I> = DistanceOf<<I as SpatialIndex>::Point>;
 /// | index | choose it for |
 /// |---|---|
 /// | [`KdTree`](crate::KdTree) | neighbors and ranges alone; 1 to 8 dimensions |
+/// | [`RTree`](crate::RTree) | few queries for a build; points that are inserted and removed; 1 to 8 dimensions |
 /// | [`BalancedKdTree`](crate::BalancedKdTree) | a build on several GPUs; medians, nodes, a list of equal points |
 /// | [`Quadtree`](crate::Quadtree), [`Octree`](crate::Octree) | cells and levels of detail; more points than device memory holds; 2 or 3 dimensions |
 ///
-/// The trait [`DeviceIndex`](crate::query::DeviceIndex) has the queries on device buffers, which balanced trees do not have.
+/// The trait [`DeviceIndex`](crate::query::DeviceIndex) has the queries on device buffers.
 ///
-/// An index is immutable: points cannot be added, moved or removed. Build another index over the changed points, or leave points out of
-/// a query by a [`PointMask`]. Queries only read, so threads may share one index.
+/// All indexes but [`RTree`](crate::RTree) are immutable: points cannot be added, moved or removed. Build another index over the changed
+/// points, or leave points out of a query by a [`PointMask`]. Queries only read, so threads may share one index.
 ///
 /// Calls in batches pass the rows to `visit` in order, on the calling thread, while a GPU computes the next batch. [`ControlFlow::Break`]
 /// stops the call, which then returns what it delivered. The rows equal those of the call that returns the whole result. If `visit`

@@ -2,9 +2,9 @@
 
 use super::buckets::BucketLayout;
 use crate::join::curve::{Curve, most_bits};
-use crate::policy::{PER_ITEM_THREADS, RTREE_CODE_BITS};
+use crate::policy::{GRID_POINTS, PER_ITEM_THREADS, RTREE_CODE_BITS};
 use crate::thread::coord::Coord;
-use crate::thread::items::own_item;
+use crate::thread::items::{own_item, strided};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point_up_to;
 use crate::thread::search::partition_point;
@@ -70,17 +70,23 @@ pub struct GridPoints<'a, C> {
 }
 
 impl<C: Coord> GridPoints<'_, C> {
-    /// Returns the code of a point. The number of dimensions is `D` unless `D` is [`MAX_DIMS`].
+    /// Returns the grid. The number of dimensions is `D` unless `D` is [`MAX_DIMS`].
     #[inline(always)]
-    pub(crate) unsafe fn code<const D: usize>(self, i: usize) -> u64 {
+    pub(crate) unsafe fn grid<const D: usize>(&self) -> Grid<D> {
         let dims = if D == MAX_DIMS { self.dims as usize } else { D };
-        let load = |coords, i| load_point_up_to::<C, D, MAX_DIMS>(coords, i, dims);
-        Grid::new(load(self.corners, 0), load(self.corners, 1), dims).code(load(self.coords, i))
+        let corner = |i| load_point_up_to::<C, D, MAX_DIMS>(self.corners, i, dims);
+        Grid::new(corner(0), corner(1), dims)
+    }
+
+    /// Returns the code of a point in the grid.
+    #[inline(always)]
+    pub(crate) unsafe fn code<const D: usize>(&self, grid: &Grid<D>, i: usize) -> u64 {
+        grid.code(load_point_up_to::<C, D, MAX_DIMS>(self.coords, i, grid.dims))
     }
 }
 
-/// Writes the code and the number of each point; one thread per point. If `num_slots` is not 0, the points are those of a left-balanced tree
-/// with as many slots, and the codes are those of the first point of each bucket.
+/// Writes the code and the number of each point; one thread for [`GRID_POINTS`] codes. If `num_slots` is not 0, the points are
+/// those of a left-balanced tree with as many slots, and the codes are those of the first point of each bucket.
 #[kernel(family = "rtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
@@ -89,17 +95,21 @@ pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
     codes: SliceMut<u64>,
     numbers: SliceMut<u32>,
 ) {
-    let Some(i) = own_item(codes.len()) else { return };
-    if num_slots == 0 {
-        codes.store(i, points.code::<D>(i));
-        return numbers.store(i, i as u32);
+    let num_threads = codes.len().div_ceil(GRID_POINTS);
+    let Some(first) = own_item(num_threads) else { return };
+    let (grid, layout) = (points.grid::<D>(), BucketLayout::left_balanced(num_slots));
+    for i in strided(first, codes.len(), num_threads) {
+        if num_slots == 0 {
+            codes.store(i, points.code(&grid, i));
+            numbers.store(i, i as u32);
+        } else {
+            codes.store(i, points.code(&grid, layout.begin(i as u32, layout.levels) as usize));
+        }
     }
-    let layout = BucketLayout::left_balanced(num_slots);
-    codes.store(i, points.code::<D>(layout.begin(i as u32, layout.levels) as usize));
 }
 
-/// Writes the start bucket and the number of each query; one thread per query. A query starts in the last bucket whose first point has no
-/// greater code.
+/// Writes the start bucket and the number of each query; one thread for [`GRID_POINTS`] queries. A query starts in the last bucket whose
+/// first point has no greater code.
 #[kernel(family = "rtree", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_grid_buckets<C: Coord, const D: usize>(
@@ -108,10 +118,47 @@ pub unsafe fn query_grid_buckets<C: Coord, const D: usize>(
     buckets: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    if let Some(i) = own_item(buckets.len()) {
-        let code = queries.code::<D>(i);
+    let num_threads = buckets.len().div_ceil(GRID_POINTS);
+    let Some(first) = own_item(num_threads) else { return };
+    let grid = queries.grid::<D>();
+    for i in strided(first, buckets.len(), num_threads) {
+        let code = queries.code(&grid, i);
         let end = partition_point(0, first_codes.len(), |bucket| first_codes.load(bucket) <= code);
         buckets.store(i, (end as u32).saturating_sub(1));
         numbers.store(i, i as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_outside_are_in_the_cells_of_the_border() {
+        let grid = Grid::new([-1.0_f32, 2.0], [1.0, 4.0], 2);
+        let last = (1_u64 << code_bits(2)) - 1;
+        assert_eq!(grid.code([-1.0_f32, 2.0]), 0);
+        // The curve ends at the last cell of the first axis.
+        assert_eq!(grid.code([1.0_f32, 2.0]), last);
+        for [beyond, border] in [
+            [[-9.0, 3.0], [-1.0, 3.0]],
+            [[9.0, 3.5], [1.0, 3.5]],
+            [[0.5, -1e30], [0.5, 2.0]],
+            [[0.5, 1e30], [0.5, 4.0]],
+            [[f32::NAN, 3.0], [-1.0, 3.0]],
+        ] {
+            assert_eq!(grid.code(beyond), grid.code(border), "{beyond:?}");
+        }
+    }
+
+    #[test]
+    fn grids_of_any_extent() {
+        for (low, high) in [(0.0_f64, 0.0), (0.0, 5e-324), (-1e153, 1e153), (1e100, 1e100)] {
+            let grid = Grid::<8>::new([low; 8], [high; 8], 3);
+            assert_eq!(grid.code([low; 8]), 0, "{low} {high}");
+            assert!(grid.code([high; 8]) < 1 << code_bits(3), "{low} {high}");
+        }
+        let grid = Grid::<1>::new([i32::MIN], [i32::MAX], 1);
+        assert_eq!([i32::MIN, 0, i32::MAX].map(|x| grid.code([x])), [0, 1 << 31, u32::MAX.into()]);
     }
 }

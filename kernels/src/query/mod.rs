@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`left_balanced`], [`axes`] | the index rules of complete binary trees, and their split axes |
 //! | [`buckets`] | the bucket index, and the kernels that compute its boxes |
+//! | [`grid`] | the order of points along a Hilbert curve |
 //! | [`queries`] | the queries of a launch and their options |
 //! | [`traversal`] | the traversal of the boxes, by a lane or by a warp per query |
 //! | [`nearest`] | the kernels for the k nearest points |

@@ -27,7 +27,8 @@ pub unsafe fn rtree_new_slots<C: Coord, const D: usize>(
         0
     } else {
         let [begin, end] = [end - 1, end].map(|bucket| layout.begin(bucket, layout.levels) as usize);
-        partition_point(begin, end, |slot| tree.code::<D>(slot) <= code)
+        let grid = tree.grid::<D>();
+        partition_point(begin, end, |slot| tree.code(&grid, slot) <= code)
     };
     let slot = before + i;
     is_new.atomic_or(slot / 32, 1 << (slot % 32), Ordering::Relaxed, Scope::Device);

@@ -16,7 +16,7 @@ use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOp
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::balanced;
 use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
-use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, Result, SpatialIndex, research};
+use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, RTree, Result, SpatialIndex, research};
 use std::ops::ControlFlow;
 
 const CALLS: [FaultCall; 6] = [
@@ -252,6 +252,50 @@ fn every_call_of_a_balanced_tree_may_fail() {
         });
     }
 }
+
+/// Inserts and removes points of an R-tree; a change with an error changes nothing.
+fn rtree_survives(gpu: &Gpu, points: &[[f32; 2]], plan: FaultPlan) -> bool {
+    let faulty = gpu.with_faults(plan);
+    let run = || -> Result<Option<Error>> {
+        let (first, more) = points.split_at(points.len() / 2);
+        let mut tree = RTree::build(&Device::from_gpu(faulty.clone()), first)?;
+        let (mut expected, mut first_error) = (RTree::build(&Device::cpu(), first)?, None);
+        for is_insert in [true, false, true, false] {
+            let some: Vec<u32> = expected.ids()?.into_iter().step_by(3).collect();
+            let change = |tree: &mut RTree<[f32; 2]>| match is_insert {
+                true => tree.insert(more).map(drop),
+                false => tree.remove(&some),
+            };
+            match change(&mut tree) {
+                Ok(()) => change(&mut expected)?,
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+            match tree.nearest_with(OWN, 2, &QueryOptions::default()) {
+                Ok(found) => {
+                    let near = expected.nearest_with(OWN, 2, &QueryOptions::default())?;
+                    assert_eq!(found.ids(), near.ids(), "{plan:?}");
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+            assert_eq!((tree.len(), tree.num_ids()), (expected.len(), expected.num_ids()), "{plan:?}");
+        }
+        Ok(first_error)
+    };
+    let error = run().unwrap_or_else(Some);
+    assert!(error.as_ref().is_none_or(is_expected), "{plan:?}: {error:?}");
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    error.is_none()
+}
+
+#[test]
+fn every_call_of_an_rtree_may_fail() {
+    on_cuda(|gpu, _| each_call_of_fails(&[FaultCall::Any], |plan| rtree_survives(gpu, &points(3000), plan)));
+    let device = Device::sim(SimOptions::default()).unwrap();
+    each_call_of_fails(&[FaultCall::Any], |plan| rtree_survives(device.gpu().unwrap(), &points(50), plan));
+}
+
+/// All other points as queries.
+const OWN: Queries<'static, [f32; 2]> = Queries::SelfQuery { include_self: false };
 
 type Points = [[f32; 2]];
 

@@ -5,7 +5,7 @@ use kauri::join::{DistanceJoin, JoinPlan, KnnJoin, Scored, SelfPairs, TopKDistan
 use kauri::kdtree::SplitRule;
 use kauri::quadtree::{CartesianPoint, CellTree, QuadtreeOptions};
 use kauri::research::quadtree::BuildAlgorithm;
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point, SpatialIndex};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, MemoryPlan, Point, RTree, SpatialIndex};
 use kauri_tests::generate::{Random, Shape};
 use kauri_tests::oracle::DistanceOf;
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -95,6 +95,7 @@ fn warm_up() {
     let device = Device::cpu();
     KdTree::build(&device, &points, &KdTreeOptions::default()).unwrap();
     BalancedKdTree::build(&device, &points, &BalancedOptions::default()).unwrap();
+    RTree::build(&device, &points).unwrap();
     CellTree::build(&device, &points, &QuadtreeOptions::default()).unwrap();
     DistanceJoin::new(1e-3).count(&device, &points, &points).unwrap();
 }
@@ -117,6 +118,10 @@ fn trees_of<P: Point>(what: &str, points: &[P]) {
     let (tree, peak) = peak_of(|| BalancedKdTree::build(&device, points, &options));
     compare_build(&format!("BalancedKdTree of {what}"), sum(plan), peak);
     assert_eq!(tree.num_points(), points.len());
+    let plan = RTree::<P>::plan(&device, points.len());
+    let (tree, peak) = peak_of(|| RTree::build(&device, points));
+    compare_build(&format!("RTree of {what}"), sum(plan), peak);
+    assert_eq!(tree.unwrap().len(), points.len());
 }
 
 /// Compares builds of quadtrees or octrees with their plans.

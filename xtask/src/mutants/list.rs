@@ -52,6 +52,10 @@ const STACK_FREE: Kernel = Kernel { file: "kernels/src/query/by_nodes.rs", tests
 const SWAPS: Kernel = Kernel { file: "kernels/src/kdtree/swaps.rs", tests: &["kdtree::"] };
 const AXES: Kernel = Kernel { file: "kernels/src/kdtree/axes.rs", tests: &["kdtree::"] };
 const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.rs", tests: &["kdtree::"] };
+const GRID: Kernel = Kernel { file: "kernels/src/query/grid.rs", tests: &["rtree::"] };
+const RTREE_INSERT: Kernel = Kernel { file: "kernels/src/rtree/insert.rs", tests: &["rtree::"] };
+const RTREE_REMOVE: Kernel = Kernel { file: "kernels/src/rtree/remove.rs", tests: &["rtree::"] };
+const RTREE_SUMS: Kernel = Kernel { file: "kernels/src/rtree/sums.rs", tests: &["rtree::"] };
 const DISTINCT: Kernel = Kernel { file: "kernels/src/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
     Kernel { file: "kernels/src/balanced/robinson/partition.rs", tests: &["balanced::"] };
@@ -1090,5 +1094,47 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: SPLINE_EVALUATE,
         from: "offsets.load(leaf) <= number",
         to: "offsets.load(leaf) < number",
+    },
+    Mutant {
+        what: "the code of a bucket is that of its last point",
+        kernel: GRID,
+        from: "layout.begin(i as u32, layout.levels) as usize)",
+        to: "layout.begin(i as u32 + 1, layout.levels) as usize - 1)",
+    },
+    Mutant {
+        what: "new points go before points with the same code",
+        kernel: RTREE_INSERT,
+        from: "tree.code(&grid, slot) <= code)",
+        to: "tree.code(&grid, slot) < code)",
+    },
+    Mutant {
+        what: "the slots of new points do not count the new points before",
+        kernel: RTREE_INSERT,
+        from: "let slot = before + i;",
+        to: "let slot = before;",
+    },
+    Mutant {
+        what: "new points are numbered from 0",
+        kernel: RTREE_INSERT,
+        from: "(new.coords, first_id + number, number as usize)",
+        to: "(new.coords, number, number as usize)",
+    },
+    Mutant {
+        what: "repeated ids are not found",
+        kernel: RTREE_REMOVE,
+        from: "Scope::Device) & bit == 0 {",
+        to: "Scope::Device) & bit == 0 && !is_point {",
+    },
+    Mutant {
+        what: "the bit of an id is a plain store",
+        kernel: RTREE_REMOVE,
+        from: "stays.atomic_and(word, !bit, Ordering::Relaxed, Scope::Device) & bit == 0 {",
+        to: "{ let old = stays.load(word); stays.store(word, old & !bit); old } & bit == 0 {",
+    },
+    Mutant {
+        what: "the sum before a bit has the bit",
+        kernel: RTREE_SUMS,
+        from: "(word & ((1 << bit) - 1)).count_ones()",
+        to: "(word & ((2 << bit) - 1)).count_ones()",
     },
 ];
