@@ -99,11 +99,11 @@ pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
     let Some(first) = own_item(num_threads) else { return };
     let (grid, layout) = (points.grid::<D>(), BucketLayout::left_balanced(num_slots));
     for i in strided(first, codes.len(), num_threads) {
-        if num_slots == 0 {
-            codes.store(i, points.code(&grid, i));
-            numbers.store(i, i as u32);
-        } else {
-            codes.store(i, points.code(&grid, layout.begin(i as u32, layout.levels) as usize));
+        let is_bucket = num_slots > 0;
+        let number = if is_bucket { layout.begin(i as u32, layout.levels) } else { i as u32 };
+        codes.store(i, points.code(&grid, number as usize));
+        if !is_bucket {
+            numbers.store(i, number);
         }
     }
 }

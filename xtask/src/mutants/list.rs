@@ -1098,8 +1098,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "the code of a bucket is that of its last point",
         kernel: GRID,
-        from: "layout.begin(i as u32, layout.levels) as usize)",
-        to: "layout.begin(i as u32 + 1, layout.levels) as usize - 1)",
+        from: "layout.begin(i as u32, layout.levels) } else",
+        to: "layout.begin(i as u32 + 1, layout.levels) - 1 } else",
     },
     Mutant {
         what: "new points go before points with the same code",
