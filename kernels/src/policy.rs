@@ -112,9 +112,6 @@ pub const TERRAIN_TRIANGLES_MIN_BLOCKS: usize = 3;
 /// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 
-/// The points of a thread that computes codes: the thread computes the cells per length once. Untuned.
-pub const GRID_POINTS: usize = 8;
-
 /// The most bits of the codes that order the points of an R-tree: six passes of the sort. Untuned.
 pub const RTREE_CODE_BITS: u32 = 48;
 

@@ -9,6 +9,7 @@
 //! - `order`: sorts the queries by start bucket first.
 //! - `grid`: the order of points along a Hilbert curve.
 //! - `buckets`: builds the boxes.
+//! - `rows`: the rows of queries for all points, if ids have gaps; `sums`: bits with their sums.
 
 mod backend;
 mod batches;
@@ -19,11 +20,14 @@ pub(crate) mod device_options;
 pub(crate) mod grid;
 mod nearest;
 mod order;
+mod rows;
+pub(crate) mod sums;
 mod visit;
 mod within;
 
 use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
+use crate::once::Once;
 use cuda_std::mem::{Slice, SliceMut};
 use device_options::DeviceOptions;
 use grid::Grid;
@@ -58,8 +62,10 @@ pub(crate) struct BucketIndex<C> {
     pub(crate) bucket_len: u32,
     /// The coordinates of all input points by id, if the index does not hold all of them.
     pub(crate) input_coords: Option<Arc<Buffer<C>>>,
-    /// The row of each slot's point in a query for all points; empty if that is its id.
-    pub(crate) rows: Buffer<u32>,
+    /// A bit for each id: the id has a point. Empty if all ids have points.
+    pub(crate) has_point: Buffer<u32>,
+    /// The rows of the points in a query for all points, if not all ids have points; computed by the first such query.
+    pub(crate) rows: Once<Buffer<u32>>,
     /// The caller's stream that last built the index.
     pub(crate) built_on: Option<Stream>,
 }
@@ -150,7 +156,8 @@ impl<C: Coord> BucketIndex<C> {
             locator,
             bucket_len: 0,
             input_coords: None,
-            rows: Buffer::uninitialized(gpu, 0, "rows of an index")?,
+            has_point: Buffer::uninitialized(gpu, 0, "ids with points")?,
+            rows: Once::new(),
             built_on: None,
         })
     }
@@ -167,11 +174,6 @@ impl<C: Coord> BucketIndex<C> {
             Locator::Grid(grid) => grid.first_codes.set_len(1 << levels),
             Locator::Other(_) => {}
         }
-    }
-
-    /// The row of each slot's point in a query for all points.
-    pub(crate) fn own_rows(&self) -> &Buffer<u32> {
-        if self.rows.is_empty() { &self.ids } else { &self.rows }
     }
 
     /// Creates a stream that waits for the last build of the index.

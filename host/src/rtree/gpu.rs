@@ -5,10 +5,10 @@
 
 mod insert;
 mod remove;
-mod sums;
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::once::Once;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::planned::carve;
@@ -24,8 +24,7 @@ use kauri_kernels::query::buckets::levels;
 use kauri_kernels::query::grid::code_bits;
 use kauri_kernels::rtree::insert::rtree_new_ids;
 use kauri_kernels::thread::coord::Coord;
-use remove::{RemovePlan, compute_rows};
-use sums::SumsPlan;
+use remove::RemovePlan;
 
 /// A change that needs more memory takes room for one in so many points more.
 const ROOM: usize = 32;
@@ -38,11 +37,9 @@ pub(crate) struct GpuTree<C> {
     num_ids: usize,
 }
 
-/// The points of a tree.
+/// The points of a tree. Ids beyond the bits of `has_point` have points.
 struct Points<C> {
     index: BucketIndex<C>,
-    /// A bit for each id: the id has a point. Ids beyond the bits have points.
-    has_point: Buffer<u32>,
 }
 
 impl<C: Coord> Points<C> {
@@ -50,8 +47,7 @@ impl<C: Coord> Points<C> {
     fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize) -> Result<Self> {
         let levels = levels(num_points as u32);
         let locator = Locator::Grid(Grid::uninitialized(gpu, dims, levels)?);
-        let index = BucketIndex::with_slots(gpu, num_points, dims, levels, locator)?;
-        Ok(Self { index, has_point: Buffer::uninitialized(gpu, 0, "ids with points")? })
+        Ok(Self { index: BucketIndex::with_slots(gpu, num_points, dims, levels, locator)? })
     }
 
     /// Changes the number of points, if there is room for as many.
@@ -73,11 +69,11 @@ impl<C: Coord> Points<C> {
         grid
     }
 
-    /// Builds from points in device memory, with `first_id` and the following as ids. There are points.
+    /// Orders points in device memory, with `first_id` and the following as ids. There are points.
     ///
     /// # Safety
     /// There is a slot for each point. Nothing else uses the memory until the stream has done the work.
-    unsafe fn build(
+    unsafe fn order(
         &mut self,
         plan: &BuildPlan<C>,
         temp: &Temp<'_>,
@@ -93,15 +89,14 @@ impl<C: Coord> Points<C> {
             let index = &mut self.index;
             let slots = node_slots(stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
             permute_parts(stream, Direction::Gather, dims, coords, sorted, slots.coords)?;
-            stream.launch_items::<rtree_new_ids>(sorted.len() as u64, (sorted, first_id, slots.ids))?;
-            self.finish(stream)
+            stream.launch_items::<rtree_new_ids>(sorted.len() as u64, (sorted, first_id, slots.ids))
         }
     }
 
     /// Computes what follows from the points: boxes, and codes of buckets.
     ///
     /// # Safety
-    /// As [`build`](Self::build).
+    /// As [`order`](Self::order).
     unsafe fn finish(&mut self, stream: &Stream) -> Result<()> {
         // SAFETY: passed on to the caller; the grid's memory is apart from that of the points.
         unsafe {
@@ -117,10 +112,10 @@ impl<C: Coord> Points<C> {
     /// # Safety
     /// There is a bit for each id. Nothing else uses the memory until the stream has done the work.
     unsafe fn write_has_point(&self, stream: &Stream, to: SliceMut<'_, u32>) -> Result<()> {
-        let known = self.has_point.len();
+        let known = self.index.has_point.len();
         // SAFETY: passed on to the caller.
         unsafe {
-            stream.copy(to.part(0, known), self.has_point.slice())?;
+            stream.copy(to.part(0, known), self.index.has_point.slice())?;
             stream.fill_bytes(to.part(known, to.len() - known), 0xFF)
         }
     }
@@ -128,10 +123,10 @@ impl<C: Coord> Points<C> {
     /// True if one of `num_ids` ids has a point.
     fn contains(&self, stream: &Stream, id: u32, num_ids: usize) -> Result<bool> {
         let word = id as usize / 32;
-        if id as usize >= num_ids || word >= self.has_point.len() {
+        if id as usize >= num_ids || word >= self.index.has_point.len() {
             return Ok((id as usize) < num_ids);
         }
-        Ok(self.has_point.part_to_vec(stream, word..word + 1)?[0] >> (id % 32) & 1 != 0)
+        Ok(self.index.has_point.part_to_vec(stream, word..word + 1)?[0] >> (id % 32) & 1 != 0)
     }
 }
 
@@ -207,7 +202,10 @@ impl<C: Coord> GpuTree<C> {
         stats.phase("upload", || temp.upload(points, coords))?;
         stats.phase("build", || {
             // SAFETY: the stream is synchronized before any of the memory is freed.
-            unsafe { tree.points.build(&plan, &temp, points.read_only(), 0)? };
+            unsafe {
+                tree.points.order(&plan, &temp, points.read_only(), 0)?;
+                tree.points.finish(&stream)?;
+            }
             stream.synchronize()
         })?;
         Ok(tree)
@@ -236,28 +234,12 @@ impl<C: Coord> GpuTree<C> {
     ///
     /// # Safety
     /// Nothing else uses the memory until the stream has done the work.
-    unsafe fn take(
-        &mut self,
-        stream: &Stream,
-        workspace: &mut Workspace,
-        mut changed: Points<C>,
-    ) -> Result<()> {
-        let num_points = changed.index.ids.len();
-        let has_gaps = !changed.has_point.is_empty();
-        changed.index.rows =
-            resized(changed.index.rows, if has_gaps { num_points } else { 0 }, stream.gpu())?;
-        if num_points > 0 {
+    unsafe fn take(&mut self, stream: &Stream, mut changed: Points<C>) -> Result<()> {
+        if !changed.index.ids.is_empty() {
             // SAFETY: passed on to the caller.
-            unsafe {
-                if has_gaps {
-                    let num_bits = 32 * changed.has_point.len();
-                    let plan = |layout: &mut _| SumsPlan::plan(layout, num_bits);
-                    let (sums, temp) = carve(stream, workspace, "rows of an R-tree", plan)?;
-                    compute_rows(&temp, &sums, &mut changed)?;
-                }
-                changed.finish(stream)?;
-            }
+            unsafe { changed.finish(stream)? };
         }
+        changed.index.rows = Once::new();
         changed.index.built_on = Some(stream.clone());
         self.spare = Some(std::mem::replace(&mut self.points, changed));
         Ok(())
@@ -281,23 +263,23 @@ impl<C: Coord> GpuTree<C> {
         self.points.index.wait(stream)?;
         let mut changed = self.changed(stream, num_old + num_new)?;
         let num_words =
-            if self.points.has_point.is_empty() { 0 } else { (self.num_ids + num_new).div_ceil(32) };
-        changed.has_point = resized(changed.has_point, num_words, stream.gpu())?;
+            if self.points.index.has_point.is_empty() { 0 } else { (self.num_ids + num_new).div_ceil(32) };
+        changed.index.has_point = resized(changed.index.has_point, num_words, stream.gpu())?;
         // SAFETY: passed on to the caller; there is a slot for each point.
         unsafe {
             if num_words > 0 {
-                self.points.write_has_point(stream, changed.has_point.slice_mut())?;
+                self.points.write_has_point(stream, changed.index.has_point.slice_mut())?;
             }
             if num_old == 0 {
                 let plan = |layout: &mut _| BuildPlan::plan(layout, num_new, dims);
                 let (plan, temp) = carve(stream, workspace, "R-tree insert", plan)?;
-                changed.build(&plan, &temp, coords, first_id)?;
+                changed.order(&plan, &temp, coords, first_id)?;
             } else {
                 let plan = |layout: &mut _| InsertPlan::plan(layout, num_new, num_old + num_new);
                 let (plan, temp) = carve(stream, workspace, "R-tree insert", plan)?;
                 plan.run(&temp, &self.points, coords, first_id, &mut changed)?;
             }
-            self.take(stream, workspace, changed)?;
+            self.take(stream, changed)?;
         }
         self.num_ids += num_new;
         Ok(())
@@ -319,18 +301,18 @@ impl<C: Coord> GpuTree<C> {
         }
         self.points.index.wait(stream)?;
         let mut changed = self.changed(stream, num_old.saturating_sub(ids.len()))?;
-        changed.has_point = resized(changed.has_point, num_ids.div_ceil(32), stream.gpu())?;
+        changed.index.has_point = resized(changed.index.has_point, num_ids.div_ceil(32), stream.gpu())?;
         let plan = |layout: &mut _| RemovePlan::plan(layout, num_old, num_ids);
         let (plan, temp) = carve(stream, workspace, "R-tree removal", plan)?;
         // SAFETY: passed on to the caller.
         unsafe {
-            let marked = plan.mark(&temp, &self.points, ids, num_ids, changed.has_point.slice_mut());
+            let marked = plan.mark(&temp, &self.points, ids, num_ids, changed.index.has_point.slice_mut());
             if let Err(error) = marked {
                 self.spare = Some(changed);
                 return Err(error);
             }
             plan.run(&temp, &self.points, &mut changed)?;
-            self.take(stream, workspace, changed)
+            self.take(stream, changed)
         }
     }
 }
@@ -388,7 +370,7 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
     }
 
     fn rebuild(&mut self, stream: &Stream, workspace: &mut Workspace, coords: &Buffer<C>) -> Result<()> {
-        let Points { index, has_point } = &mut self.points;
+        let index = &mut self.points.index;
         let (num_points, dims) = (index.ids.len(), index.dims);
         coords.check(stream, "coordinates of the points", num_points * dims)?;
         index.ids.check_device(stream)?;
@@ -397,10 +379,13 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
             let plan = |layout: &mut _| BuildPlan::plan(layout, num_points, dims);
             let (plan, temp) = carve(stream, workspace, "R-tree build", plan)?;
             index.built_on = Some(stream.clone());
-            index.rows.set_len(0);
-            has_point.set_len(0);
+            index.has_point.set_len(0);
+            index.rows = Once::new();
             // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
-            unsafe { self.points.build(&plan, &temp, coords.slice(), 0)? };
+            unsafe {
+                self.points.order(&plan, &temp, coords.slice(), 0)?;
+                self.points.finish(stream)?;
+            }
         }
         self.num_ids = num_points;
         Ok(())

@@ -2,9 +2,9 @@
 
 use super::buckets::BucketLayout;
 use crate::join::curve::{Curve, most_bits};
-use crate::policy::{GRID_POINTS, PER_ITEM_THREADS, RTREE_CODE_BITS};
+use crate::policy::{PER_ITEM_THREADS, RTREE_CODE_BITS};
 use crate::thread::coord::Coord;
-use crate::thread::items::{own_item, strided};
+use crate::thread::items::own_item;
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point_up_to;
 use crate::thread::search::partition_point;
@@ -85,9 +85,9 @@ impl<C: Coord> GridPoints<'_, C> {
     }
 }
 
-/// Writes the code and the number of each point; one thread for [`GRID_POINTS`] codes. If `num_slots` is not 0, the points are
+/// Writes the code and the number of each point; one thread per code. If `num_slots` is not 0, the points are
 /// those of a left-balanced tree with as many slots, and the codes are those of the first point of each bucket.
-#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
     points: GridPoints<'_, C>,
@@ -95,22 +95,19 @@ pub unsafe fn query_grid_codes<C: Coord, const D: usize>(
     codes: SliceMut<u64>,
     numbers: SliceMut<u32>,
 ) {
-    let num_threads = codes.len().div_ceil(GRID_POINTS);
-    let Some(first) = own_item(num_threads) else { return };
-    let (grid, layout) = (points.grid::<D>(), BucketLayout::left_balanced(num_slots));
-    for i in strided(first, codes.len(), num_threads) {
-        let is_bucket = num_slots > 0;
-        let number = if is_bucket { layout.begin(i as u32, layout.levels) } else { i as u32 };
-        codes.store(i, points.code(&grid, number as usize));
-        if !is_bucket {
-            numbers.store(i, number);
-        }
+    let Some(i) = own_item(codes.len()) else { return };
+    let (grid, layout, is_bucket) =
+        (points.grid::<D>(), BucketLayout::left_balanced(num_slots), num_slots > 0);
+    let number = if is_bucket { layout.begin(i as u32, layout.levels) } else { i as u32 };
+    codes.store(i, points.code(&grid, number as usize));
+    if !is_bucket {
+        numbers.store(i, number);
     }
 }
 
-/// Writes the start bucket and the number of each query; one thread for [`GRID_POINTS`] queries. A query starts in the last bucket whose
+/// Writes the start bucket and the number of each query; one thread per query. A query starts in the last bucket whose
 /// first point has no greater code.
-#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
+#[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64, i32], D = [2, 3, 8])]
 pub unsafe fn query_grid_buckets<C: Coord, const D: usize>(
     queries: GridPoints<'_, C>,
@@ -118,15 +115,11 @@ pub unsafe fn query_grid_buckets<C: Coord, const D: usize>(
     buckets: SliceMut<u32>,
     numbers: SliceMut<u32>,
 ) {
-    let num_threads = buckets.len().div_ceil(GRID_POINTS);
-    let Some(first) = own_item(num_threads) else { return };
-    let grid = queries.grid::<D>();
-    for i in strided(first, buckets.len(), num_threads) {
-        let code = queries.code(&grid, i);
-        let end = partition_point(0, first_codes.len(), |bucket| first_codes.load(bucket) <= code);
-        buckets.store(i, (end as u32).saturating_sub(1));
-        numbers.store(i, i as u32);
-    }
+    let Some(i) = own_item(buckets.len()) else { return };
+    let code = queries.code(&queries.grid::<D>(), i);
+    let end = partition_point(0, first_codes.len(), |bucket| first_codes.load(bucket) <= code);
+    buckets.store(i, (end as u32).saturating_sub(1));
+    numbers.store(i, i as u32);
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! | [`buckets`] | the bucket index, and the kernels that compute its boxes |
 //! | [`grid`] | the order of points along a Hilbert curve |
 //! | [`queries`] | the queries of a launch and their options |
+//! | [`rows`], [`sums`] | rows of queries for all points, if ids have gaps; bits with their sums |
 //! | [`traversal`] | the traversal of the boxes, by a lane or by a warp per query |
 //! | [`nearest`] | the kernels for the k nearest points |
 //! | [`within`] | the kernels for points within a distance and in boxes |
@@ -19,6 +20,8 @@ pub mod grid;
 pub mod left_balanced;
 pub mod nearest;
 pub mod queries;
+pub mod rows;
+pub mod sums;
 pub mod traversal;
 pub mod visit;
 pub mod within;

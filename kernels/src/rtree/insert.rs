@@ -1,9 +1,9 @@
 //! Inserts: new points in the order of their codes are merged into the points of a tree.
 
-use super::sums::SummedBits;
 use crate::policy::PER_ITEM_THREADS;
 use crate::query::buckets::BucketLayout;
 use crate::query::grid::GridPoints;
+use crate::query::sums::SummedBits;
 use crate::thread::coord::Coord;
 use crate::thread::items::own_item;
 use crate::thread::search::partition_point;

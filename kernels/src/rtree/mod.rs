@@ -5,4 +5,3 @@
 
 pub mod insert;
 pub mod remove;
-pub mod sums;

@@ -1,8 +1,8 @@
 //! Removals: a check of the ids that changes nothing, then a copy of the points that stay.
 
 use super::insert::{PointWords, copy_point};
-use super::sums::SummedBits;
 use crate::policy::PER_ITEM_THREADS;
+use crate::query::sums::SummedBits;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
@@ -25,19 +25,19 @@ pub unsafe fn rtree_mark(
     }
 }
 
-/// Writes a bit for each slot whose point stays; one thread per word of 32 slots.
+/// Writes a bit for each slot whose point stays; one warp per word of 32 slots.
 #[kernel(family = "rtree", block = PER_ITEM_THREADS)]
 pub unsafe fn rtree_slots_that_stay(ids: Slice<u32>, stays: Slice<u32>, slots: SliceMut<u32>) {
-    let Some(i) = own_item(slots.len()) else { return };
-    let mut word = 0;
-    for bit in 0..32 {
-        let slot = 32 * i + bit;
-        if slot < ids.len() {
-            let id = ids.load(slot);
-            word |= (stays.load(id as usize / 32) >> (id % 32) & 1) << bit;
-        }
+    let slot = thread::index_1d_u64() as usize;
+    let mut slot_stays = false;
+    if slot < ids.len() {
+        let id = ids.load(slot);
+        slot_stays = stays.load(id as usize / 32) >> (id % 32) & 1 != 0;
     }
-    slots.store(i, word);
+    let word = warp::warp_vote_ballot(warp::FULL_MASK, slot_stays);
+    if warp::lane_id() == 0 && slot < ids.len() {
+        slots.store(slot / 32, word);
+    }
 }
 
 /// Copies the points that stay; one thread per slot.
@@ -54,13 +54,5 @@ pub unsafe fn rtree_remove(
     if stays {
         ids.store(before as usize, tree.ids.load(slot));
         copy_point(tree.coords, slot, words_of_point, coords, before as usize);
-    }
-}
-
-/// Writes the number of points with smaller ids for the point of each slot; one thread per slot.
-#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
-pub unsafe fn rtree_rows(ids: Slice<u32>, has_point: SummedBits<'_>, rows: SliceMut<u32>) {
-    if let Some(i) = own_item(rows.len()) {
-        rows.store(i, has_point.get(ids.load(i) as usize).1);
     }
 }

@@ -55,7 +55,7 @@ const IN_PLACE: Kernel = Kernel { file: "kernels/src/kdtree/selection/in_place.r
 const GRID: Kernel = Kernel { file: "kernels/src/query/grid.rs", tests: &["rtree::"] };
 const RTREE_INSERT: Kernel = Kernel { file: "kernels/src/rtree/insert.rs", tests: &["rtree::"] };
 const RTREE_REMOVE: Kernel = Kernel { file: "kernels/src/rtree/remove.rs", tests: &["rtree::"] };
-const RTREE_SUMS: Kernel = Kernel { file: "kernels/src/rtree/sums.rs", tests: &["rtree::"] };
+const QUERY_SUMS: Kernel = Kernel { file: "kernels/src/query/sums.rs", tests: &["rtree::"] };
 const DISTINCT: Kernel = Kernel { file: "kernels/src/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
     Kernel { file: "kernels/src/balanced/robinson/partition.rs", tests: &["balanced::"] };
@@ -1133,7 +1133,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "the sum before a bit has the bit",
-        kernel: RTREE_SUMS,
+        kernel: QUERY_SUMS,
         from: "(word & ((1 << bit) - 1)).count_ones()",
         to: "(word & ((2 << bit) - 1)).count_ones()",
     },

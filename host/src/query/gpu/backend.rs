@@ -68,7 +68,7 @@ impl<C: Coord> QueryBackend<C> for BucketIndex<C> {
         }
         if queries.coords.is_none() && batch < queries.len && self.input_coords.is_none() {
             // The rows of several batches are in the order of the tree.
-            let order = self.own_rows().to_vec(&stream)?;
+            let order = self.own_rows_to_vec(&stream)?;
             return Ok((rows_by_id(&order, &ids, k, RESULT)?, rows_by_id(&order, &dist2, k, RESULT)?));
         }
         Ok((ids, dist2))
@@ -138,7 +138,9 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         self.wait(stream)?;
         // SAFETY: lengths have been checked, the borrows keep buffers apart, and buffers wait for the device before they are
         // freed.
-        unsafe { self.launch_nearest(stream, workspace, options, QueryView::all(self, queries), rows) }
+        unsafe {
+            self.launch_nearest(stream, workspace, options, QueryView::all(self, stream, queries)?, rows)
+        }
     }
 
     fn visit_on(&self, visit: DeviceVisit<'_, C>, launch: &mut LaunchVisits<'_, C>) -> Result<()> {
@@ -149,7 +151,9 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
         }
         self.wait(stream)?;
         // SAFETY: the borrow keeps the queries, and buffers wait for the device before they are freed.
-        unsafe { self.launch_visits(stream, workspace, options, QueryView::all(self, queries), launch) }
+        unsafe {
+            self.launch_visits(stream, workspace, options, QueryView::all(self, stream, queries)?, launch)
+        }
     }
 
     fn count_on(&self, range: DeviceRange<'_, C>, counts: &mut Buffer<u32>) -> Result<()> {
@@ -166,12 +170,18 @@ impl<C: Coord> DeviceQueryBackend<C> for BucketIndex<C> {
 }
 
 impl<C: Coord> BucketIndex<C> {
+    /// Copies the rows of the slots' points in a query for all points to host memory.
+    fn own_rows_to_vec(&self, stream: &Stream) -> Result<Vec<u32>> {
+        self.own_rows(stream)?;
+        self.rows.get().unwrap_or(&self.ids).to_vec(stream)
+    }
+
     /// Copies the coordinates of the points, by id, to host memory.
     fn coords_to_host(&self, stream: &Stream) -> Result<Vec<C>> {
         match &self.input_coords {
             Some(coords) => coords.to_vec(stream),
             None => {
-                let (rows, coords) = (self.own_rows().to_vec(stream)?, self.padded_coords.to_vec(stream)?);
+                let (rows, coords) = (self.own_rows_to_vec(stream)?, self.padded_coords.to_vec(stream)?);
                 rows_by_id(&rows, &coords, self.dims, "points as queries")
             }
         }
@@ -223,7 +233,7 @@ impl<C: Coord> BucketIndex<C> {
                 QueryView::of_points(coords.slice()).excluding(queries.first_excluded, range.start)
             }
             // SAFETY: a self-query has a query for each point, so the range is one of points.
-            None => unsafe { QueryView::self_query(self, range, queries.first_excluded.is_none()) },
+            None => unsafe { QueryView::self_query(self, stream, range, queries.first_excluded.is_none())? },
         })
     }
 

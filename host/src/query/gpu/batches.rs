@@ -93,7 +93,7 @@ impl<C: Coord> BucketIndex<C> {
             return Ok(coords.clone());
         }
         let mut by_id = Buffer::uninitialized(&self.gpu, self.num_points() * self.dims, "points as queries")?;
-        let (coords, rows, to) = (self.coords(), self.own_rows().slice(), by_id.slice_mut());
+        let (coords, rows, to) = (self.coords(), self.own_rows(stream)?, by_id.slice_mut());
         // SAFETY: every row belongs to a point, and the buffer waits for the device before it is freed.
         unsafe { permute_parts(stream, Direction::Scatter, self.dims, coords, rows, to) }?;
         stream.synchronize()?;
@@ -102,13 +102,13 @@ impl<C: Coord> BucketIndex<C> {
 
     /// Returns the id of the point of each row of a query for all points, if that is not the row.
     fn ids_by_row(&self, stream: &Stream) -> Result<Option<Buffer<u32>>> {
-        if self.rows.is_empty() {
+        if self.has_point.is_empty() {
             return Ok(None);
         }
-        let mut by_row = Buffer::uninitialized(&self.gpu, self.rows.len(), "points as queries")?;
+        let mut by_row = Buffer::uninitialized(&self.gpu, self.ids.len(), "points as queries")?;
         // SAFETY: as in `coords_by_id`.
         unsafe {
-            let (ids, rows, to) = (self.ids.slice(), self.rows.slice(), by_row.slice_mut());
+            let (ids, rows, to) = (self.ids.slice(), self.own_rows(stream)?, by_row.slice_mut());
             permute_parts(stream, Direction::Scatter, 1, ids, rows, to)?;
         }
         stream.synchronize()?;

@@ -85,12 +85,16 @@ pub(crate) struct QueryView<'a, C> {
 
 impl<'a, C: Coord> QueryView<'a, C> {
     /// Returns all queries of a call.
-    pub(crate) fn all(tree: &'a BucketIndex<C>, queries: DeviceQueries<'a, C>) -> Self {
+    pub(crate) fn all(
+        tree: &'a BucketIndex<C>,
+        stream: &Stream,
+        queries: DeviceQueries<'a, C>,
+    ) -> Result<Self> {
         match queries {
-            DeviceQueries::Coordinates(coords) => Self::of_points(coords.slice()),
+            DeviceQueries::Coordinates(coords) => Ok(Self::of_points(coords.slice())),
             // SAFETY: the range covers all points.
             DeviceQueries::SelfQuery { include_self } => unsafe {
-                Self::self_query(tree, 0..tree.num_points(), include_self)
+                Self::self_query(tree, stream, 0..tree.num_points(), include_self)
             },
         }
     }
@@ -114,13 +118,14 @@ impl<'a, C: Coord> QueryView<'a, C> {
     /// The range is within the points.
     pub(crate) unsafe fn self_query(
         tree: &'a BucketIndex<C>,
+        stream: &Stream,
         range: Range<usize>,
         include_self: bool,
-    ) -> Self {
+    ) -> Result<Self> {
         if let Some(coords) = &tree.input_coords {
             // SAFETY: passed on to the caller.
             let coords = unsafe { coords.slice().part(range.start * tree.dims, range.len() * tree.dims) };
-            return Self::of_points(coords).excluding((!include_self).then_some(0), range.start);
+            return Ok(Self::of_points(coords).excluding((!include_self).then_some(0), range.start));
         }
         // SAFETY: passed on to the caller.
         let (coords, ids) = unsafe {
@@ -128,15 +133,14 @@ impl<'a, C: Coord> QueryView<'a, C> {
             (coords, tree.ids.slice().part(range.start, range.len()))
         };
         let (none, is_self_query) = (empty_view().read_only(), range.len() == tree.num_points());
-        let rows = tree.own_rows().slice();
-        Self {
+        Ok(Self {
             coords,
-            rows: if is_self_query { rows } else { none },
+            rows: if is_self_query { tree.own_rows(stream)? } else { none },
             excluded: if include_self { none } else { ids },
             first_excluded: None,
             are_in_order: true,
             is_self_query,
-        }
+        })
     }
 
     /// Number of queries with `dims` dimensions.

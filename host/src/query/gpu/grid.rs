@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::point::with_kernel_dims;
 use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::GRID_POINTS;
 use kauri_kernels::query::grid::{GridPoints, query_grid_buckets, query_grid_codes};
 use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::MAX_DIMS;
@@ -49,7 +48,7 @@ impl<C: Coord> Grid<C> {
         let args = (self.points(coords), 0, codes, numbers);
         // SAFETY: passed on to the caller.
         with_kernel_dims!(self.dims(), D in [2, 3] or MAX_DIMS => unsafe {
-            stream.launch_items::<query_grid_codes<C, D>>(num_threads(codes.len()), args)
+            stream.launch_items::<query_grid_codes<C, D>>(codes.len() as u64, args)
         })
     }
 
@@ -65,7 +64,7 @@ impl<C: Coord> Grid<C> {
         let args = (points, num_slots, first_codes, empty_view());
         // SAFETY: passed on to the caller.
         with_kernel_dims!(dims, D in [2, 3] or MAX_DIMS => unsafe {
-            stream.launch_items::<query_grid_codes<C, D>>(num_threads(first_codes.len()), args)
+            stream.launch_items::<query_grid_codes<C, D>>(first_codes.len() as u64, args)
         })
     }
 
@@ -83,7 +82,7 @@ impl<C: Coord> Grid<C> {
         let args = (self.points(queries), self.first_codes.slice(), buckets, numbers);
         // SAFETY: passed on to the caller.
         with_kernel_dims!(self.dims(), D in [2, 3] or MAX_DIMS => unsafe {
-            stream.launch_items::<query_grid_buckets<C, D>>(num_threads(buckets.len()), args)
+            stream.launch_items::<query_grid_buckets<C, D>>(buckets.len() as u64, args)
         })
     }
 
@@ -91,9 +90,4 @@ impl<C: Coord> Grid<C> {
     pub(crate) fn bytes(dims: usize, levels: u32) -> u64 {
         ((2 * dims * size_of::<C>()) + (size_of::<u64>() << levels)) as u64
     }
-}
-
-/// Returns the number of threads that compute codes.
-fn num_threads(num_codes: usize) -> u64 {
-    num_codes.div_ceil(GRID_POINTS) as u64
 }

@@ -64,7 +64,7 @@ impl<'a, C: Coord> RangeLaunch<'a, C> {
                 if !options.validated.has_radius {
                     return Err(Error::NoRadius);
                 }
-                RegionViews::Within(QueryView::all(tree, queries))
+                RegionViews::Within(QueryView::all(tree, stream, queries)?)
             }
             DeviceRangeQuery::InBoxes(_, corners) => {
                 let box_len = 2 * tree.dims;

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::point::with_kernel_dims;
 use crate::primitives::radix_sort::PairSort;
 use crate::query::gpu::node_slots;
-use crate::rtree::gpu::sums::SumsPlan;
+use crate::query::gpu::sums::SumsPlan;
 use crate::rtree::gpu::{Points, as_words, as_words_mut};
 use cuda_std::mem::Slice;
 use kauri_kernels::query::grid::code_bits;

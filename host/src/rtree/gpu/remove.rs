@@ -3,11 +3,11 @@
 use crate::device::{Layout, Region, Temp};
 use crate::error::{Error, Result};
 use crate::query::gpu::node_slots;
-use crate::rtree::gpu::sums::SumsPlan;
+use crate::query::gpu::sums::SumsPlan;
 use crate::rtree::gpu::{Points, as_words, as_words_mut};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::rtree::insert::PointWords;
-use kauri_kernels::rtree::remove::{rtree_mark, rtree_remove, rtree_rows, rtree_slots_that_stay};
+use kauri_kernels::rtree::remove::{rtree_mark, rtree_remove, rtree_slots_that_stay};
 use kauri_kernels::thread::coord::Coord;
 
 /// Scratch memory of a removal.
@@ -74,8 +74,8 @@ impl RemovePlan {
         let old = PointWords { coords: as_words(from.index.coords()), ids: from.index.ids.slice() };
         // SAFETY: passed on to the caller.
         unsafe {
-            let args = (old.ids, to.has_point.slice(), slots);
-            stream.launch_items::<rtree_slots_that_stay>(slots.len() as u64, args)?;
+            let args = (old.ids, to.index.has_point.slice(), slots);
+            stream.launch_items::<rtree_slots_that_stay>(old.ids.len() as u64, args)?;
             let slots = self.sums.run(temp, slots.read_only())?;
             let index = &mut to.index;
             let places = node_slots(stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
@@ -83,22 +83,5 @@ impl RemovePlan {
             let args = (old, slots, words_of_point, as_words_mut(places.coords), places.ids);
             stream.launch_items::<rtree_remove>(old.ids.len() as u64, args)
         }
-    }
-}
-
-/// Computes the row of the point of each slot, after points have been removed.
-///
-/// # Safety
-/// As [`RemovePlan::mark`].
-pub(super) unsafe fn compute_rows<C: Coord>(
-    temp: &Temp<'_>,
-    sums: &SumsPlan,
-    points: &mut Points<C>,
-) -> Result<()> {
-    // SAFETY: passed on to the caller.
-    unsafe {
-        let has_point = sums.run(temp, points.has_point.slice())?;
-        let (ids, rows) = (points.index.ids.slice(), points.index.rows.slice_mut());
-        temp.stream.launch_items::<rtree_rows>(rows.len() as u64, (ids, has_point, rows))
     }
 }

@@ -16,15 +16,15 @@ pub struct SummedBits<'a> {
 impl SummedBits<'_> {
     /// Returns a bit, and the number of set bits before it.
     #[inline(always)]
-    pub(super) unsafe fn get(&self, i: usize) -> (bool, u32) {
+    pub(crate) unsafe fn get(&self, i: usize) -> (bool, u32) {
         let (word, bit) = (self.words.load(i / 32), i as u32 % 32);
         (word >> bit & 1 != 0, self.before.load(i / 32) + (word & ((1 << bit) - 1)).count_ones())
     }
 }
 
 /// Writes the number of set bits of each word; one thread per word.
-#[kernel(family = "rtree", block = PER_ITEM_THREADS)]
-pub unsafe fn rtree_count_bits(words: Slice<u32>, counts: SliceMut<u32>) {
+#[kernel(family = "query", block = PER_ITEM_THREADS)]
+pub unsafe fn query_count_bits(words: Slice<u32>, counts: SliceMut<u32>) {
     if let Some(i) = own_item(counts.len()) {
         counts.store(i, words.load(i).count_ones());
     }
