@@ -752,9 +752,6 @@ pub const MAX_TIES: usize = 32;
 /// 1, 8, 32, 100: 5.0, 12.7, 35.5, 182 ms with 4 levels, and 5.0, 13.2, 37.8, 247 ms with 3.
 pub const BUCKET_LEVELS: u32 = 4;
 
-/// The lanes that compute the box of a bucket. Untuned.
-pub const BOX_LANES: usize = 8;
-
 /// The levels of boxes that a block computes. Its threads have one node each on the lowest level.
 pub const BOXES_LEVELS: u32 = 8;
 

@@ -11,13 +11,11 @@ use super::axes::Axes;
 use super::left_balanced::{full_tree, level, num_levels};
 use super::traversal::GROUP;
 use crate::block::tile::load_16;
-use crate::policy::{BOX_LANES, BUCKET_LEVELS, PER_ITEM_THREADS};
+use crate::policy::{BUCKET_LEVELS, PER_ITEM_THREADS};
 use crate::thread::coord::Coord;
 use crate::thread::items::{own_item, strided};
 use crate::thread::measure::MAX_DIMS;
 use crate::thread::point::load_point;
-use crate::thread::words::Words;
-use crate::warp::shuffle::shuffle_xor;
 use cuda_std::prelude::*;
 
 /// Returns the number of levels above the buckets in a left-balanced tree.
@@ -200,7 +198,7 @@ pub(super) unsafe fn load_group<C: Coord, const D: usize>(
     points
 }
 
-/// Writes the box of each bucket to its parent's boxes, and the bucket's least id; [`BOX_LANES`] lanes per bucket.
+/// Writes the box of each bucket to its parent's boxes, and the bucket's least id; one thread per bucket.
 #[kernel(family = "query", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64, i32])]
 pub unsafe fn query_bucket_boxes<C: Coord>(
@@ -212,45 +210,28 @@ pub unsafe fn query_bucket_boxes<C: Coord>(
     least_ids: SliceMut<u32>,
 ) {
     let buckets = BucketPoints::new(coords, ids, dims, bucket_len);
-    let i = thread::index_1d_u64() as usize;
-    let (bucket, lane) = ((i / BOX_LANES) as u32, i % BOX_LANES);
-    let (is_bucket, node) = (bucket < 1 << buckets.levels, full_tree(buckets.levels) + bucket);
-    let (begin, len) = if is_bucket { buckets.run(bucket, buckets.levels) } else { (0, 0) };
-    let end = begin + len as usize;
-    let mut least_id = NO_POINT;
-    for slot in strided(begin + lane, end, BOX_LANES) {
-        least_id = Ord::min(least_id, ids.load(slot));
-    }
-    least_id = of_lanes(least_id, Ord::min);
-    let is_first = is_bucket && lane == 0;
-    if is_first {
-        least_ids.store(node as usize, least_id);
-    }
-    // The lanes of a warp go on together.
-    for axis in 0..buckets.dims {
-        let [mut low, mut high] = C::EMPTY;
-        for slot in strided(begin + lane, end, BOX_LANES) {
-            let coord = coords.load(slot * buckets.dims + axis);
-            (low, high) = (low.min(coord), high.max(coord));
+    let bucket = thread::index_1d_u64() as u32;
+    if bucket < 1 << buckets.levels {
+        let (begin, len) = buckets.run(bucket, buckets.levels);
+        let node = full_tree(buckets.levels) + bucket;
+        let to = child_box(boxes, node, buckets.dims);
+        let mut least_id = NO_POINT;
+        for i in 0..len as usize {
+            let id = ids.load(begin + i);
+            least_id = if id < least_id { id } else { least_id };
         }
-        (low, high) = (of_lanes(low, C::min), of_lanes(high, C::max));
-        if is_first {
-            let to = child_box(boxes, node, buckets.dims);
+        least_ids.store(node as usize, least_id);
+        for axis in 0..buckets.dims {
+            let first = coords.load(begin * buckets.dims + axis);
+            let (mut low, mut high) = (first, first);
+            for i in 1..len as usize {
+                let coord = coords.load((begin + i) * buckets.dims + axis);
+                (low, high) = (low.min(coord), high.max(coord));
+            }
             to.store(axis, low);
             to.store(buckets.dims + axis, high);
         }
     }
-}
-
-/// Combines the values of the lanes of a bucket.
-#[inline(always)]
-unsafe fn of_lanes<T: Words>(mut value: T, combine: impl Fn(T, T) -> T) -> T {
-    let mut lanes = BOX_LANES as u32 / 2;
-    while lanes > 0 {
-        value = combine(value, shuffle_xor(value, lanes));
-        lanes /= 2;
-    }
-    value
 }
 
 /// Writes the boxes of the nodes on levels `root_level..end_level` to their parents, and their least ids; one block per node of level

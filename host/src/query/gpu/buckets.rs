@@ -3,7 +3,7 @@
 use crate::device::Stream;
 use crate::error::Result;
 use crate::query::gpu::{BucketIndex, Locator};
-use kauri_kernels::policy::{BOX_LANES, BOXES_LEVELS};
+use kauri_kernels::policy::BOXES_LEVELS;
 use kauri_kernels::query::axes::Axes;
 use kauri_kernels::query::buckets::{query_bucket_boxes, query_inner_boxes, query_splits};
 use kauri_kernels::thread::coord::Coord;
@@ -25,7 +25,7 @@ impl<C: Coord> BucketIndex<C> {
         // SAFETY: passed on to the caller.
         unsafe {
             let args = (coords, ids, dims, bucket_len, boxes, least_ids);
-            stream.launch_items::<query_bucket_boxes<C>>((BOX_LANES as u64) << levels, args)?;
+            stream.launch_items::<query_bucket_boxes<C>>(1 << levels, args)?;
             // The box of the root is not stored.
             let mut end = levels;
             while end > 1 {
