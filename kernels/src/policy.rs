@@ -112,7 +112,8 @@ pub const TERRAIN_TRIANGLES_MIN_BLOCKS: usize = 3;
 /// The threads of a block of kernels with one item per thread. Untuned.
 pub const PER_ITEM_THREADS: usize = 256;
 
-/// The most bits of the codes that order the points of an R-tree: six passes of the sort. Untuned.
+/// The most bits of the codes that order the points of an R-tree: six passes of the sort. Untuned. The curve, 10M `f32` x 3 on an H200, in
+/// ms: Hilbert: build 1.37, nearest 3.81 (clustered 5.75); Z-order: build 1.22, nearest 6.82 (10.5).
 pub const RTREE_CODE_BITS: u32 = 48;
 
 /// The threads of a block of joins by cells. Top 16 pairs of 1M x 1M points within 0.001, in ms: 64: 0.395, 128: 0.386, 256: 0.404.

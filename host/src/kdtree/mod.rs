@@ -10,8 +10,8 @@
 //!
 //! | algorithm | passes over the points | temporary bytes per point | `f32` x 3 | `f32` x 3, [`SplitRule::Widest`] |
 //! |---|---|---|---|---|
-//! | [`Selection`](BuildAlgorithm::Selection) | one per level down to subtrees of 2047 points (1023 for `f64`), then one | 4 w + 4, plus about 2.3 | 6.5 ms | 7.2 ms |
-//! | [`SelectionInPlace`](BuildAlgorithm::SelectionInPlace) | the passes of `Selection` over ids, then one per word | 4 | 7.8 ms | |
+//! | [`Selection`](BuildAlgorithm::Selection) | one per level down to subtrees of 2047 points (1023 for `f64`), then one | 4 w + 4, plus about 2.3 | 5.7 ms | 6.4 ms |
+//! | [`SelectionInPlace`](BuildAlgorithm::SelectionInPlace) | the passes of `Selection` over ids, then one per word | 4 | 8.4 ms | |
 //!
 //! The feature `research` adds the algorithms of Wald's paper (`kauri::research::kdtree`).
 //!

@@ -34,8 +34,8 @@ impl KdTreeOptions {
 ///
 /// | rule | good for | build of 10M `f32` x 3 on a GPU | memory of the tree |
 /// |---|---|---|---|
-/// | [`RoundRobin`](Self::RoundRobin) | points that spread about as far along every axis, or not at all | 6.5 ms | |
-/// | [`Widest`](Self::Widest) | points that spread much farther along some axes than along others | 7.2 ms | 1 byte more for every second point |
+/// | [`RoundRobin`](Self::RoundRobin) | points that spread about as far along every axis, or not at all | 5.7 ms | |
+/// | [`Widest`](Self::Widest) | points that spread much farther along some axes than along others | 6.4 ms | 1 byte more for every second point |
 ///
 /// ```
 /// use kauri::kdtree::SplitRule;

@@ -6,9 +6,9 @@
 //!
 //! | variant | reproduces | passes over the points | temporary bytes per point | 10M `f32` x 3 |
 //! |---|---|---|---|---|
-//! | [`Tags`](crate::kdtree::BuildAlgorithm::Tags) | Wald 2022, *GPU-friendly, Parallel, and (Almost-)In-Place Construction of Left-Balanced k-d Trees*, section 4 | a radix sort of 5 to 8 passes per level; the axes are ranked once, so that a level sorts 64-bit keys | 4 D + 24, plus about 0.3 | 20.2 ms |
-//! | [`TagsInPlace`](crate::kdtree::BuildAlgorithm::TagsInPlace) | the same section, "almost in place", by the bitonic sort of Batcher 1968 | a sort of O(log^2 n) passes per level | 4 | 249 ms |
-//! | [`Selection`](crate::kdtree::BuildAlgorithm::Selection), the default | | one per level down to subtrees that fit in shared memory | 4 w + 4, plus about 2.3 | 6.5 ms |
+//! | [`Tags`](crate::kdtree::BuildAlgorithm::Tags) | Wald 2022, *GPU-friendly, Parallel, and (Almost-)In-Place Construction of Left-Balanced k-d Trees*, section 4 | a radix sort of 5 to 8 passes per level; the axes are ranked once, so that a level sorts 64-bit keys | 4 D + 24, plus about 0.3 | 20.3 ms |
+//! | [`TagsInPlace`](crate::kdtree::BuildAlgorithm::TagsInPlace) | the same section, "almost in place", by the bitonic sort of Batcher 1968 | a sort of O(log^2 n) passes per level | 4 | 230 ms |
+//! | [`Selection`](crate::kdtree::BuildAlgorithm::Selection), the default | | one per level down to subtrees that fit in shared memory | 4 w + 4, plus about 2.3 | 5.7 ms |
 //!
 //! `D` is the number of dimensions and `w` the number of 4-byte words of a point's coordinates. Temporary bytes do not include the points
 //! and the tree. The times are those of the suite `kdtree` on an H200 (benches/results/kdtree-h200.md); the suite `kdtree-wald` repeats

@@ -31,10 +31,10 @@
 //!
 //! | traversal | k = 1 | k = 8 | scratch memory |
 //! |---|--:|--:|--:|
-//! | library's own | 5.02 | 12.7 | 162 MB, to sort the queries |
-//! | [`Traversal::StackFree`] | 12.6 | 42.6 | none |
-//! | [`Traversal::Stack`] | 13.8 | 59.7 | none |
-//! | [`Traversal::ClosestCorner`] | 17.5 | 52.9 | none |
+//! | library's own | 3.54 | 9.76 | 162 MB, to sort the queries |
+//! | [`Traversal::StackFree`] | 12.8 | 43.6 | none |
+//! | [`Traversal::Stack`] | 8.31 | 35.7 | none |
+//! | [`Traversal::ClosestCorner`] | 16.4 | 52.1 | none |
 
 #[cfg(doc)]
 use crate::query::Traversal;
