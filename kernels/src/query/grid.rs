@@ -1,7 +1,8 @@
 //! The order of points along a Hilbert curve: the code of a point is the position of its cell on the curve through a grid.
 
 use super::buckets::BucketLayout;
-use crate::join::curve::{Curve, most_bits};
+use super::hilbert::position;
+use crate::join::curve::most_bits;
 use crate::policy::{PER_ITEM_THREADS, RTREE_CODE_BITS};
 use crate::thread::coord::Coord;
 use crate::thread::items::own_item;
@@ -43,7 +44,7 @@ impl<const D: usize> Grid<D> {
             let number = ((point[axis].to_f64() - self.low[axis]) * self.per_length[axis]) as u32;
             cell[axis] = if number < last { number } else { last };
         }
-        Curve::Hilbert.code(cell, self.dims, bits)
+        position(cell, self.dims as u32, bits)
     }
 }
 

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`left_balanced`], [`axes`] | the index rules of complete binary trees, and their split axes |
 //! | [`buckets`] | the bucket index, and the kernels that compute its boxes |
-//! | [`grid`] | the order of points along a Hilbert curve |
+//! | [`grid`], [`hilbert`] | the order of points along a Hilbert curve |
 //! | [`queries`] | the queries of a launch and their options |
 //! | [`rows`], [`sums`] | rows of queries for all points, if ids have gaps; bits with their sums |
 //! | [`traversal`] | the traversal of the boxes, by a lane or by a warp per query |
@@ -17,6 +17,7 @@ pub mod axes;
 pub mod buckets;
 pub mod by_nodes;
 pub mod grid;
+pub mod hilbert;
 pub mod left_balanced;
 pub mod nearest;
 pub mod queries;

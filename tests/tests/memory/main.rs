@@ -121,7 +121,7 @@ fn trees_of<P: Point>(what: &str, points: &[P]) {
     let plan = RTree::<P>::plan(&device, points.len());
     let (tree, peak) = peak_of(|| RTree::build(&device, points));
     compare_build(&format!("RTree of {what}"), sum(plan), peak);
-    assert_eq!(tree.unwrap().len(), points.len());
+    assert_eq!(tree.len(), points.len());
 }
 
 /// Compares builds of quadtrees or octrees with their plans.
