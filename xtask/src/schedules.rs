@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 /// Number of standard schedules.
 pub(crate) const ALL: usize = 20;
 /// Number of schedules for a change.
-const SOME: usize = 4;
+const SOME: usize = 3;
 
 /// Variables that choose schedules; if one is set, it is obeyed.
 const CHOSEN: [&str; 3] = ["KAURI_SIM_ORDERS", "SIM_SEED", "SIM_ORDER"];
