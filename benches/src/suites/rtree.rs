@@ -2,7 +2,7 @@
 //! of all points; then changes by batches, and the queries of a changed tree.
 //!
 //! A row of changes has the time of each batch by the clock of the host, which waits for the device: the median, the least and the
-//! greatest, and the memory of the tree at the end in its note.
+//! greatest.
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::measure::Timing;
@@ -139,7 +139,7 @@ fn nearest<C: Number, I: DeviceIndex<StoredCoord = C>>(
     Ok((ids.front_to_vec(stream, entries.min(1_000_000))?, timing))
 }
 
-/// Inserts batches and removes as many points, the oldest: measures each, and the queries after the last.
+/// For each batch, inserts new points and removes as many of the oldest. Measures both, and queries to the tree after the last batch.
 fn changes(
     settings: &Settings,
     gpu: &Gpu,

@@ -26,7 +26,7 @@ use kauri_kernels::rtree::insert::rtree_new_ids;
 use kauri_kernels::thread::coord::Coord;
 use remove::RemovePlan;
 
-/// A change that needs more memory takes room for one in so many points more.
+/// New memory for a changed tree has room for one more point in this many.
 const ROOM: usize = 32;
 
 /// An R-tree in device memory.
@@ -50,7 +50,7 @@ impl<C: Coord> Points<C> {
         Ok(Self { index: BucketIndex::with_slots(gpu, num_points, dims, levels, locator)? })
     }
 
-    /// Changes the number of points, if there is room for as many.
+    /// Returns the memory with another number of points; `None` if it has no room for them.
     fn with_num_points(mut self, num_points: usize) -> Option<Self> {
         let has_room = num_points <= self.index.ids.capacity();
         has_room.then(|| {

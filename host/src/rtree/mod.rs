@@ -22,7 +22,8 @@
 //! tree, or choose a [`KdTree`](crate::KdTree).
 //!
 //! Memory on a GPU: that of [`RTree::plan`]. The first change takes as much again, and a 32nd more, for the second tree that each change
-//! writes; after a removal, 4 bytes more for a point and a bit for each id. A change takes up to 25 bytes for each new point, and half a byte
+//! writes; after a removal, a bit for each id. After a removal
+//! the first query for all points computes 4 bytes for a point, and waits for the device. A change takes up to 25 bytes for each new point, and half a byte
 //! for each point, until it is done.
 //!
 //! ```

@@ -33,7 +33,7 @@ impl<const D: usize> Grid<D> {
         Self { low, per_length, dims }
     }
 
-    /// Returns the code of a point. Its bits are as many as [`code_bits`] says.
+    /// Returns the code of a point, a number of [`code_bits`] bits.
     #[inline(always)]
     pub fn code<C: Coord>(&self, point: [C; D]) -> u64 {
         let bits = axis_bits(self.dims);

@@ -112,7 +112,7 @@ impl<'a, C: Coord> QueryView<'a, C> {
     }
 
     /// Makes queries of a range of the tree's points, in its order, or by id if the tree does not hold all input points. If the range
-    /// covers all points, rows are those of the tree; otherwise they are in the order of the queries.
+    /// covers all points, their rows are the tree's `own_rows`; otherwise rows are in the order of the queries.
     ///
     /// # Safety
     /// The range is within the points.

@@ -30,8 +30,8 @@ impl InsertPlan {
         }
     }
 
-    /// Writes the points of a tree and new points, whose ids are `first_id` and the following, to a tree with as many slots and the same
-    /// grid.
+    /// Merges the points of a tree and new points into `to`, which has a slot for each of them and the same grid. The ids of the new points
+    /// begin with `first_id`.
     ///
     /// # Safety
     /// There are points in the tree. Nothing else uses the memory until the stream has done the work.

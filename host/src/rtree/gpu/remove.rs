@@ -60,7 +60,7 @@ impl RemovePlan {
         Err(if is_point { Error::RepeatedId { id } } else { Error::UnknownId { id } })
     }
 
-    /// Writes the points of a tree that stay to a tree with as many slots.
+    /// Copies the points that stay to `to`, which has a slot for each of them.
     ///
     /// # Safety
     /// As [`mark`](Self::mark).
