@@ -78,8 +78,11 @@ pub const HISTOGRAM_COPIES: usize = 4;
 /// The most blocks that count digits: 4 per multiprocessor of a large GPU. Untuned.
 pub const HISTOGRAM_MAX_BLOCKS: u64 = 528;
 
-/// The number of segments per warp of the segmented sort. Untuned.
-pub const SEGMENTS_OF_WARP: usize = 8;
+/// Returns the number of segments per warp of the segmented sort, at most 32. With more of them a warp reads their begins less often, but a
+/// warp sorts the ones of more than 32 items one by one. Untuned.
+pub const fn segments_of_warp(num_items: usize, num_segments: usize) -> usize {
+    if num_items / 32 <= num_segments { 32 } else { 8 }
+}
 
 /// The most items of a segment that a warp sorts. The ids of 10M rows of 40 items, found and sorted, on an H100, in ms: 32: 116, 128: 28.
 pub const SEGMENT_WARP_ITEMS: usize = 128;
@@ -372,7 +375,7 @@ pub const SELECT_ROWS: usize = 8;
 /// The minimum of blocks of selections. Without it ptxas aims higher for some instances and spills.
 pub const SELECT_MIN_BLOCKS: usize = 4;
 
-/// The rows of a tile of segmented scans and reductions. The scan of 134M `f32` takes 0.70 ms with 6 rows, 0.64 with 7
+/// The rows of a tile of segmented scans. The scan of 134M `f32` takes 0.70 ms with 6 rows, 0.64 with 7
 /// and 0.60 with 8, with a minimum of 2 blocks. With 8 rows the minimum and maximum of `f32` spill; with 6 rows and 3
 /// blocks many instances do.
 pub const SEGMENTED_ROWS: usize = 7;
@@ -383,9 +386,24 @@ pub const REDUCE_MAX_BLOCKS: usize = 2048;
 /// The warps of a two-pass selection, one per piece of the input (Robinson's 64 blocks of 32 warps). Untuned.
 pub const TWO_PASS_WARPS: usize = 4096;
 
-/// The minimum of blocks of segmented scans and reductions. Without it ptxas aims higher on some architectures and
+/// The minimum of blocks of segmented scans. Without it ptxas aims higher on some architectures and
 /// spills.
 pub const SEGMENTED_MIN_BLOCKS: usize = 2;
+
+/// The rows of a warp's chunk in a segmented reduction: 16 bytes of a lane each. Untuned.
+pub const SEGMENTED_REDUCE_ROWS: usize = 4;
+
+/// The minimum of blocks of segmented reductions. Untuned.
+pub const SEGMENTED_REDUCE_MIN_BLOCKS: usize = 4;
+
+/// The most blocks of a segmented reduction: a little under four waves of a large GPU. Untuned.
+pub const SEGMENTED_REDUCE_MAX_BLOCKS: usize = 2048;
+
+/// The least number of items and segments of a warp of a segmented reduction. Untuned.
+pub const SEGMENTED_REDUCE_MIN_SHARE: usize = 1024;
+
+/// The most items of a segment within a chunk that one lane adds. Untuned.
+pub const SEGMENTED_REDUCE_LANE_ITEMS: u32 = 32;
 
 /// The items of a thread of the second pass of a segmented partition. Untuned.
 pub const PARTITION_ITEMS: usize = 4;

@@ -379,7 +379,8 @@ fn command(subcommand: &str, folder: &Path, workspace: &Workspace) -> Command {
     for setting in ["opt-level=0", "debug=false"] {
         command.arg("--config").arg(format!("profile.dev.package.kauri.{setting}"));
     }
-    command.env("CARGO_TARGET_DIR", &workspace.target).env("KAURI_EMBED_PTX", "0");
+    // Not `KAURI_EMBED_PTX=0`: build scripts of the copy and of this workspace are one for cargo, and would run again for each change of it.
+    command.env("CARGO_TARGET_DIR", &workspace.target);
     command
 }
 

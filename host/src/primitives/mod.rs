@@ -35,7 +35,7 @@
 //! | [`select`] | items that satisfy a flag or a predicate; stable partition | at most 2 n | 8 bytes per 32 KiB of input |
 //! | [`unique`] | first item of every run | at most 2 n | as select |
 //! | [`partition`] | items of every segment ordered by class, in one array | 2 n and 3 bytes per item | 0.75 bytes per item |
-//! | [`segmented`] | scan and reduce of every segment | as scan and reduce, and 2 bytes per item | 1 byte per item |
+//! | [`segmented`] | scan and reduce of every segment | as scan and reduce, and the offsets | as scan |
 //! | [`merge`] | merge of two sorted runs, by an order that is a type | 2 n | 8 bytes per 24 KiB of keys |
 //! | [`merge_sort`] | stable sort of any items | 2 n, and 2 n per doubling from 6000 items on | n |
 //! | [`top_k`](mod@top_k) | the k best items and their indices | n and a few k | a few k, or 16 bytes per item |

@@ -14,7 +14,7 @@ use super::radix_sort::{RadixSortOptions, SortBy, SortKey, SortValue};
 use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS, SEGMENTS_OF_WARP};
+use kauri_kernels::policy::{SEGMENT_MAX_BLOCKS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS, segments_of_warp};
 pub(crate) use kauri_kernels::primitives::segmented_sort::SegmentedSort;
 use kauri_kernels::primitives::segmented_sort::blocks::primitives_segmented_sort_blocks;
 use kauri_kernels::primitives::segmented_sort::warps::{Lists, primitives_segmented_sort_warps};
@@ -22,7 +22,7 @@ use kauri_kernels::thread::carried::{Carried, NoValue};
 use kauri_kernels::thread::radix_key::{KeyOrder, RadixKey};
 
 /// The items of a segment of 4-byte keys that fit in shared memory.
-pub(crate) const SEGMENT_TILE_ITEMS: usize = 32 * 8 * 8;
+pub(crate) const SEGMENT_TILE_ITEMS: usize = 32 * 8 * 20;
 
 /// Returns the bytes of temporary memory that [`sort_keys`] takes for `len` keys in `num_segments` segments.
 ///
@@ -137,8 +137,10 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         longest: usize,
     ) -> Result<()> {
         let ([short, long], num_listed) = self.clear(temp)?;
-        let args = (in_caller_form(sort), Lists { short, long, num_listed });
-        let num_warps = (sort.offsets.len() - 1).div_ceil(SEGMENTS_OF_WARP) as u64;
+        let num_segments = sort.offsets.len() - 1;
+        let of_warp = segments_of_warp(sort.source.keys.len(), num_segments);
+        let args = (in_caller_form(sort), Lists { short, long, num_listed }, of_warp as u32);
+        let num_warps = num_segments.div_ceil(of_warp) as u64;
         // SAFETY: passed on to the caller.
         unsafe {
             temp.stream.launch_items::<primitives_segmented_sort_warps<K, V>>(32 * num_warps, args)?;
@@ -163,8 +165,8 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
             }
             match size_of::<K>().max(size_of::<V>()) {
                 _ if longest <= SEGMENT_SHORT_ITEMS => Ok(()),
-                4 => self.sort_list::<8>(temp, sort, 1),
-                _ => self.sort_list::<6>(temp, sort, 1),
+                4 => self.sort_list::<20>(temp, sort, 1),
+                _ => self.sort_list::<12>(temp, sort, 1),
             }
         }
     }

@@ -81,7 +81,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
 
     #[inline(always)]
     unsafe fn fill_rows<const FULL: bool>(&self, len: usize, item: impl Fn(u32, usize) -> (K, V)) {
-        let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
+        let (first, len) = (warp_striped_first(ITEMS), len as u32);
         // All loads are in flight before the first item is stored. Keys are held as words, which the compiler keeps in
         // registers.
         let (mut keys, mut values) = ([[0; MAX_WORDS]; ITEMS], [V::ANY; ITEMS]);
@@ -114,7 +114,7 @@ impl<'a, K: Words, V: Carried, O: Order<K, V>, const ITEMS: usize> Tile<'a, K, V
 
     #[inline(always)]
     unsafe fn drain_rows<const FULL: bool>(&self, len: usize, take: impl Fn(usize, (K, V))) {
-        let (first, len) = (warp_striped_first::<ITEMS>(), len as u32);
+        let (first, len) = (warp_striped_first(ITEMS), len as u32);
         for row in 0..ITEMS {
             let i = first + 32 * row as u32;
             if FULL || i < len {

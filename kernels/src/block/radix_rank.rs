@@ -34,6 +34,11 @@ impl<const ITEMS: usize> TileRanks<ITEMS> {
     }
 }
 
+/// Returns the number of items of a group, of which a thread with room for `items` items has five. A thread uses whole groups.
+pub const fn group_items(items: usize) -> usize {
+    items.div_ceil(5)
+}
+
 /// Ranks the tile of a block of `WARPS` warps, at least 8. The methods are called in the order of their definition,
 /// with a barrier between two where the first one says so.
 pub struct RadixRank<'a, const WARPS: usize> {
@@ -62,15 +67,17 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         self.counts.part(thread::thread_idx_x() as usize / 32 * RADIX, RADIX)
     }
 
-    /// Counts the caller's items. A barrier must follow.
+    /// Counts the caller's items, as many in all threads. A barrier must follow.
     ///
     /// # Safety
     /// Digits are below [`RADIX`].
     #[inline(always)]
-    pub unsafe fn count<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) {
+    pub unsafe fn count<const ITEMS: usize>(&self, num_items: usize, digit: impl Fn(usize) -> u32) {
         let counts = self.own_counts();
         for item in 0..ITEMS {
-            counts.atomic_add(digit(item) as usize, 1, Ordering::Relaxed, Scope::Block);
+            if item < num_items {
+                counts.atomic_add(digit(item) as usize, 1, Ordering::Relaxed, Scope::Block);
+            }
         }
     }
 
@@ -103,31 +110,53 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         (count, before)
     }
 
-    /// Returns the ranks, within the tile, of the caller's items in warp-striped order. A barrier must follow before
-    /// the counters' memory is reused.
+    /// Returns the ranks, within the tile, of the caller's items in warp-striped order: `num_items` of them, whole groups, as many in all
+    /// threads. A barrier must follow before the counters' memory is reused.
     ///
     /// # Safety
     /// See [`clear`](Self::clear); the digits are the counted ones.
     #[inline(always)]
-    pub unsafe fn ranks<const ITEMS: usize>(&self, digit: impl Fn(usize) -> u32) -> TileRanks<ITEMS> {
+    pub unsafe fn ranks<const ITEMS: usize>(
+        &self,
+        num_items: usize,
+        digit: impl Fn(usize) -> u32,
+    ) -> TileRanks<ITEMS> {
         const { assert!(32 * WARPS * ITEMS <= 1 << 16) };
         let counts = self.own_counts();
         let mut ranks = TileRanks { pairs: [0; ITEMS] };
-        for item in 0..ITEMS {
-            let digit = digit(item);
-            let lanes = lanes_with_digit(digit);
-            let below = (lanes & warp::lane_mask_lt()).count_ones();
-            let mut before = 0;
-            // The highest lane of each digit updates the counter for all lanes of the digit.
-            let leader = 31 - lanes.leading_zeros();
-            if warp::lane_id() == leader {
-                before = counts.load(digit as usize);
-                counts.store(digit as usize, before + below + 1);
-            }
-            ranks.set(item, warp::shuffle_idx(warp::FULL_MASK, before, leader) + below);
-            // The next item may have a different highest lane.
-            warp::sync_warp(warp::FULL_MASK);
+        // Nested, so that the collectives are in one chain of branches, and written out, because the compiler unrolls no loop with two exits.
+        macro_rules! rank_groups {
+            () => {};
+            ($group:literal $($later:literal)*) => {
+                if $group * group_items(ITEMS) < num_items {
+                    for item in $group * group_items(ITEMS)..($group + 1) * group_items(ITEMS) {
+                        if item < ITEMS {
+                            ranks.set(item, Self::rank(counts, digit(item)));
+                        }
+                    }
+                    rank_groups!($($later)*);
+                }
+            };
         }
+        rank_groups!(0 1 2 3 4);
         ranks
+    }
+
+    /// Returns the rank of an item of each lane, and counts these items.
+    #[inline(always)]
+    unsafe fn rank(counts: SharedSlice<'_, u32>, digit: u32) -> u32 {
+        let lanes = lanes_with_digit(digit);
+        let below = (lanes & warp::lane_mask_lt()).count_ones();
+        let mut before = 0;
+        // The highest lane of each digit updates the counter for all lanes of the digit.
+        let leader = 31 - lanes.leading_zeros();
+        if warp::lane_id() == leader {
+            before = counts.load(digit as usize);
+            counts.store(digit as usize, before + below + 1);
+        }
+        let rank = warp::shuffle_idx(warp::FULL_MASK, before, leader) + below;
+        // The next item may have a different highest lane.
+        warp::sync_warp(warp::FULL_MASK);
+        rank
     }
 }

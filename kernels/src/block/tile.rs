@@ -71,14 +71,26 @@ fn items_of<T: Words>(words: [u32; MAX_WORDS]) -> [T; MAX_WORDS] {
 #[inline(always)]
 pub unsafe fn store_16<T: Words>(output: SliceMut<T>, i: usize, items: [T; MAX_WORDS]) {
     let words = SliceMut::<u32>::from_raw_parts(output.as_ptr().cast(), output.len() * T::WORDS);
-    let mut stored = [0; MAX_WORDS];
+    words.store_16(i / T::PER_16, words_of(items));
+}
+
+/// Stores 16 bytes of items to shared memory as [`store_16`] does.
+#[inline(always)]
+pub unsafe fn store_shared_16<T: Words>(output: SharedSlice<T>, i: usize, items: [T; MAX_WORDS]) {
+    let words = SharedSlice::<u32>::from_raw_parts(output.as_raw_ptr().cast(), output.len() * T::WORDS);
+    words.store_16(i / T::PER_16, words_of(items));
+}
+
+#[inline(always)]
+fn words_of<T: Words>(items: [T; MAX_WORDS]) -> [u32; MAX_WORDS] {
+    let mut words = [0; MAX_WORDS];
     for e in 0..T::PER_16 {
         let item_words = items[e].to_words();
         for word in 0..T::WORDS {
-            stored[e * T::WORDS + word] = item_words[word];
+            words[e * T::WORDS + word] = item_words[word];
         }
     }
-    words.store_16(i / T::PER_16, stored);
+    words
 }
 
 /// Returns true if 16-byte accesses are possible. A view of a part of an array may begin anywhere.

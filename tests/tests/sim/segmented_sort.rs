@@ -60,8 +60,8 @@ fn segments_of_all_lengths() {
         // Around the tile size of short segments, and beyond the one of long segments.
         check(stream, &[511, 3, 512, 513], |x| x as u32, |i| i as f32, &bits(7..22));
         check(stream, &[2048, 10, 6200], |x| x as u32, |i| i as u32, &bits(0..9));
-        check(stream, &[2049], |x| x as u32, |i| i as u32, &bits(24..32));
-        check(stream, &[1600], |x| x, |i| [i as u32, 7], &bits(30..54));
+        check(stream, &[5121], |x| x as u32, |i| i as u32, &bits(24..32));
+        check(stream, &[3073], |x| x, |i| [i as u32, 7], &bits(30..54));
     });
 }
 
@@ -81,7 +81,7 @@ fn keys_with_signs() {
                 &zeros,
             );
         }
-        check(stream, &[100, 30, 2500], |x| -(x as f64), |i| i as u32, &bits(48..64));
+        check(stream, &[100, 30, 3100], |x| -(x as f64), |i| i as u32, &bits(48..64));
     });
 }
 

@@ -38,6 +38,10 @@ const KEY: Kernel = Kernel {
     file: "kernels/src/thread/radix_key.rs",
     tests: &["radix_sort::", "segmented_sort::", "merge::"],
 };
+const SEGMENTED_REDUCE: Kernel =
+    Kernel { file: "kernels/src/primitives/segmented/reduce.rs", tests: &["segmented::"] };
+const SEGMENTED_SCAN: Kernel =
+    Kernel { file: "kernels/src/primitives/segmented/scan.rs", tests: &["segmented::"] };
 const SEGMENT_WARPS: Kernel =
     Kernel { file: "kernels/src/primitives/segmented_sort/warps.rs", tests: &["segmented_sort::"] };
 const SEGMENT_BLOCKS: Kernel =
@@ -251,8 +255,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "radix rank: no warp barrier between two leaders",
         kernel: RANK,
-        from: "            warp::sync_warp(warp::FULL_MASK);\n        }\n        ranks",
-        to: "        }\n        ranks",
+        from: "        warp::sync_warp(warp::FULL_MASK);\n        rank\n",
+        to: "        rank\n",
     },
     Mutant {
         what: "radix rank: counts the lane itself as below it",
@@ -291,6 +295,30 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "(before == compared && other > lane)",
     },
     Mutant {
+        what: "segmented reduce: no barrier before the chunk is read",
+        kernel: SEGMENTED_REDUCE,
+        from: "        warp::sync_warp(warp::FULL_MASK);\n        let len",
+        to: "        let len",
+    },
+    Mutant {
+        what: "segmented reduce: the first segment lacks its part before the share",
+        kernel: SEGMENTED_REDUCE,
+        from: "O::combine(before, first)",
+        to: "first",
+    },
+    Mutant {
+        what: "segmented reduce: an end comes after the item at its index",
+        kernel: SEGMENTED_REDUCE,
+        from: "starts.load(end) <= item as u64",
+        to: "starts.load(end) < item as u64",
+    },
+    Mutant {
+        what: "segmented scan: a warp misses the head at its first item",
+        kernel: SEGMENTED_SCAN,
+        from: "(first..end).contains(&start)",
+        to: "(first + 1..end).contains(&start)",
+    },
+    Mutant {
         what: "segments: tickets without a barrier",
         kernel: SEGMENT_BLOCKS,
         from: "            thread::sync_threads();\n            let entry",
@@ -305,8 +333,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "segments: no barrier between two digits",
         kernel: SEGMENT_BLOCKS,
-        from: "V::ANY);\n            }\n            thread::sync_threads();\n",
-        to: "V::ANY);\n            }\n",
+        from: "V::ANY, num_items);\n            }\n            thread::sync_threads();\n",
+        to: "V::ANY, num_items);\n            }\n",
     },
     Mutant {
         what: "block scan: no barrier before the partial sums are read",

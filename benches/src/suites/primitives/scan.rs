@@ -74,11 +74,12 @@ fn segments<T: Words + Item + PartialEq, O: SegmentedOperator<T>>(
         let offsets = offsets(bench, segment_items)?;
         let mut sums = bench.uninitialized(offsets.len() - 1)?;
         let input = format!("{input}, {name}");
-        let temp = segmented::plan::<T, O>(items.len());
+        let temp = segmented::plan_scan::<T, O>(items.len());
         bench.time("segmented scan sum", &input, 2 * bytes, temp, |stream, workspace| {
             segmented::inclusive::<T, O>(stream, workspace, items, &offsets, &mut out)
         })?;
         let sums_bytes = sums.len() * size_of::<T>();
+        let temp = segmented::plan_reduce::<T, O>(items.len(), sums.len());
         bench.time("segmented reduce sum", &input, bytes + sums_bytes, temp, |stream, workspace| {
             segmented::reduce::<T, O>(stream, workspace, items, &offsets, &mut sums)
         })?;

@@ -4,6 +4,7 @@ use super::large_levels::Level;
 use super::variant_layout::VariantLayout;
 use crate::error::Result;
 use crate::primitives::scan::ScanKind;
+use crate::primitives::segmented::Segments;
 use crate::sah::variants::StagesOptions;
 use cuda_std::kernel::Kernel;
 use kauri_kernels::sah::aabb::BOX_WORDS;
@@ -69,11 +70,10 @@ impl Level<'_> {
     /// Computes the boxes of chunks, and reduces them to those of nodes: a segmented reduction for each key.
     ///
     /// # Safety
-    /// As [`partition`](Self::partition); the heads are known.
+    /// As [`partition`](Self::partition); the offsets are known.
     unsafe fn reduce_boxes(&self, variant: &VariantLayout) -> Result<()> {
         let (num_nodes, num_chunks) = (self.nodes.len(), self.num_chunks() as usize);
         let (chunk_keys, keys) = (self.view(variant.chunk_keys), self.view(self.layout.keys));
-        let heads = self.view(variant.heads).read_only();
         let offsets = self.view(variant.offsets).read_only();
         // SAFETY: the rows have an element per chunk and per node, and there is an offset for each node.
         unsafe {
@@ -82,8 +82,7 @@ impl Level<'_> {
             (0..BOX_WORDS).try_for_each(|i| {
                 let from = chunk_keys.part(i * num_chunks, num_chunks).read_only();
                 let to = keys.part(i * num_nodes, num_nodes);
-                let min_keys = &variant.min_keys;
-                min_keys.reduce_by_heads::<u32, Min>(self.temp, from, heads, offsets, to)
+                variant.min_keys.reduce::<u32, Min>(self.temp, from, offsets, to)
             })
         }
     }
@@ -104,7 +103,7 @@ impl Level<'_> {
                 let from = counts.part(side * num_chunks, num_chunks);
                 let to = before.part(side * num_chunks, num_chunks);
                 let sums = &variant.count_sums;
-                sums.scan::<u32, Sum>(self.temp, from, heads, to, ScanKind::Exclusive)?;
+                sums.scan::<u32, Sum>(self.temp, from, Segments::Heads(heads), to, ScanKind::Exclusive)?;
             }
             let before = before.read_only();
             let args = (self.splits(), before, self.next);

@@ -1,7 +1,7 @@
 //! The scratch memory of a level of large nodes in the variants of [`StagesOptions`].
 
 use crate::device::{Layout, Region};
-use crate::primitives::segmented::Segmented;
+use crate::primitives::segmented::{SegmentedReduce, SegmentedScan};
 use crate::sah::variants::StagesOptions;
 use kauri_kernels::sah::aabb::BOX_WORDS;
 use kauri_kernels::thread::operator::{Min, Sum};
@@ -15,12 +15,12 @@ pub(super) struct VariantLayout {
     pub(super) offsets: Region<u64>,
     /// Bounding boxes of chunks.
     pub(super) chunk_keys: Region<u32>,
-    pub(super) min_keys: Segmented,
+    pub(super) min_keys: SegmentedReduce,
     /// References of chunks on both sides.
     pub(super) chunk_counts: Region<u32>,
     /// References of a node before each of its chunks, on both sides.
     pub(super) before_chunks: Region<u32>,
-    pub(super) count_sums: Segmented,
+    pub(super) count_sums: SegmentedScan,
 }
 
 impl VariantLayout {
@@ -36,10 +36,10 @@ impl VariantLayout {
             heads: layout.reserve(num_chunks),
             offsets: layout.reserve(num_nodes),
             chunk_keys: layout.reserve(BOX_WORDS * num_chunks),
-            min_keys: Segmented::plan::<u32, Min>(layout, num_chunks, 0),
+            min_keys: SegmentedReduce::plan::<u32, Min>(layout, num_chunks, num_nodes),
             chunk_counts: layout.reserve(2 * num_chunks),
             before_chunks: layout.reserve(2 * num_chunks),
-            count_sums: Segmented::plan::<u32, Sum>(layout, num_chunks, 0),
+            count_sums: SegmentedScan::plan::<u32, Sum>(layout, num_chunks),
         })
     }
 }

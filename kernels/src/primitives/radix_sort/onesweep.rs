@@ -116,18 +116,18 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
         let (tile, len) = self.tile();
         let keys = self.load_keys(tile, len);
         // Digits are recomputed from the keys each time: kept, they would need too many registers.
-        rank.count::<ITEMS>(|item| self.digit(computed(keys[item])));
+        rank.count::<ITEMS>(ITEMS, |item| self.digit(computed(keys[item])));
         thread::sync_threads();
         let (count, before) = rank.sum(|count| self.publish(tile, count));
-        let ranks = rank.ranks::<ITEMS>(|item| self.digit(keys[item]));
+        let ranks = rank.ranks::<ITEMS>(ITEMS, |item| self.digit(keys[item]));
         let (tile, len) = self.tile();
         thread::sync_threads();
-        scatter(shared_field!(self.smem, phases.keys), &ranks, &keys);
+        scatter(shared_field!(self.smem, phases.keys), &ranks, &keys, ITEMS);
         // The loads of the values overlap the look-back.
         let values = self.load_values(tile, len);
         self.look_back(tile, count, before);
         if V::IS_CARRIED {
-            scatter(shared_field!(self.smem, values), &ranks, &values);
+            scatter(shared_field!(self.smem, values), &ranks, &values, ITEMS);
         }
         thread::sync_threads();
         if len == Self::TILE as u32 {
@@ -182,9 +182,9 @@ impl<K: RadixKey, V: Carried, N: LookBackWord, const FOLDED: bool, const WARPS: 
     unsafe fn load<T: Copy>(&self, items: Slice<'_, T>, tile: u32, len: u32, padding: T) -> [T; ITEMS] {
         let begin = tile as usize * Self::TILE;
         if len == Self::TILE as u32 {
-            load_warp_striped::<T, ITEMS, true>(items, begin, len, padding)
+            load_warp_striped::<T, ITEMS, true>(items, begin, len, padding, ITEMS)
         } else {
-            load_warp_striped::<T, ITEMS, false>(items, begin, len, padding)
+            load_warp_striped::<T, ITEMS, false>(items, begin, len, padding, ITEMS)
         }
     }
 

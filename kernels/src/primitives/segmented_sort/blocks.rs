@@ -1,7 +1,7 @@
 //! Sorts of segments of more than 32 items, by one block each.
 
 use super::segment;
-use crate::block::radix_rank::RadixRank;
+use crate::block::radix_rank::{RadixRank, group_items};
 use crate::block::scan::{ScanSmem, exclusive_sum};
 use crate::block::warp_striped::{gather_warp_striped, load_warp_striped, scatter};
 use crate::policy::{SEGMENT_MIN_BLOCKS, SEGMENT_SHORT_ITEMS};
@@ -12,9 +12,9 @@ use cuda_std::prelude::*;
 /// Sorts the segments of a list of `num_listed[which]` entries, with any number of blocks. `tickets[which]` is zeroed
 /// before. Tiles have `32 * WARPS * ITEMS` items. Only longer segments use `scratch`, buffers for all items.
 #[kernel(family = "primitives-segmented-sort", hot, block = 32 * WARPS, min_blocks = SEGMENT_MIN_BLOCKS, shared = BlocksSmem<K, V, WARPS, ITEMS>)]
-#[instances(K = [u64], V = [NoValue, u32, u64], WARPS = [8], ITEMS = [2, 6])]
-#[instances(K = [u32], V = [NoValue, u32], WARPS = [8], ITEMS = [2, 8])]
-#[instances(K = [u32], V = [u64], WARPS = [8], ITEMS = [2, 6])]
+#[instances(K = [u64], V = [NoValue, u32, u64], WARPS = [8], ITEMS = [2, 12])]
+#[instances(K = [u32], V = [NoValue, u32], WARPS = [8], ITEMS = [2, 20])]
+#[instances(K = [u32], V = [u64], WARPS = [8], ITEMS = [2, 12])]
 pub unsafe fn primitives_segmented_sort_blocks<
     K: RadixKey,
     V: Carried,
@@ -120,10 +120,17 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         RadixRank { counts: shared_field!(self.smem, phases.warp_counts), scan }
     }
 
+    /// Returns the number of items that each thread uses for a tile of `len` items: whole groups.
+    #[inline(always)]
+    fn num_items(len: u32) -> usize {
+        let group = group_items(ITEMS) as u32;
+        (len.div_ceil(Self::THREADS as u32 * group) * group) as usize
+    }
+
     #[inline(always)]
     unsafe fn load_values(&self, values: Slice<'_, V>, begin: usize, len: u32) -> [V; ITEMS] {
         if V::IS_CARRIED {
-            load_warp_striped::<V, ITEMS, false>(values, begin, len, V::ANY)
+            load_warp_striped::<V, ITEMS, false>(values, begin, len, V::ANY, Self::num_items(len))
         } else {
             [V::ANY; ITEMS]
         }
@@ -135,8 +142,10 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         let reader = self.reader;
         let (keys_smem, values_smem) =
             (shared_field!(self.smem, phases.keys), shared_field!(self.smem, values));
+        let num_items = Self::num_items(len);
         // Padding has the largest key and the last positions, so it stays last.
-        let mut keys = load_warp_striped::<K, ITEMS, false>(self.source.keys, begin, len, reader.padding());
+        let mut keys =
+            load_warp_striped::<K, ITEMS, false>(self.source.keys, begin, len, reader.padding(), num_items);
         let mut item = 0;
         while item < ITEMS {
             keys[item] = reader.loaded(keys[item]);
@@ -150,23 +159,23 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             let rank = self.rank();
             rank.clear();
             thread::sync_threads();
-            rank.count::<ITEMS>(digit);
+            rank.count::<ITEMS>(num_items, digit);
             thread::sync_threads();
             rank.sum(|_| {});
-            let ranks = rank.ranks::<ITEMS>(digit);
+            let ranks = rank.ranks::<ITEMS>(num_items, digit);
             thread::sync_threads();
-            scatter(keys_smem, &ranks, &keys);
+            scatter(keys_smem, &ranks, &keys, num_items);
             if V::IS_CARRIED {
-                scatter(values_smem, &ranks, &values);
+                scatter(values_smem, &ranks, &values, num_items);
             }
             thread::sync_threads();
             shift += RADIX_BITS;
             if shift >= self.by.end_bit {
                 break;
             }
-            keys = gather_warp_striped(keys_smem, K::ZERO);
+            keys = gather_warp_striped(keys_smem, K::ZERO, num_items);
             if V::IS_CARRIED {
-                values = gather_warp_striped(values_smem, V::ANY);
+                values = gather_warp_striped(values_smem, V::ANY, num_items);
             }
             thread::sync_threads();
         }
@@ -280,12 +289,14 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
         let (digit_begins, offsets) =
             (shared_field!(self.smem, digit_begins), shared_field!(self.smem, offsets));
 
-        let keys = load_warp_striped::<K, ITEMS, false>(source.keys, tile, tile_len, self.reader.padding());
+        let num_items = Self::num_items(tile_len);
+        let padding = self.reader.padding();
+        let keys = load_warp_striped::<K, ITEMS, false>(source.keys, tile, tile_len, padding, num_items);
         let digit_of_item = |item: usize| self.digit_of(keys[item], digit);
         let rank = self.rank();
         rank.clear();
         thread::sync_threads();
-        rank.count::<ITEMS>(digit_of_item);
+        rank.count::<ITEMS>(num_items, digit_of_item);
         thread::sync_threads();
         let (count, before) = rank.sum(|_| {});
         if t < RADIX {
@@ -294,11 +305,11 @@ impl<'a, K: RadixKey, V: Carried, const WARPS: usize, const ITEMS: usize> Blocks
             // Padding is counted as well, but exists only in the last tile.
             digit_begins.store(t, next + u64::from(count));
         }
-        let ranks = rank.ranks::<ITEMS>(digit_of_item);
+        let ranks = rank.ranks::<ITEMS>(num_items, digit_of_item);
         thread::sync_threads();
-        scatter(keys_smem, &ranks, &keys);
+        scatter(keys_smem, &ranks, &keys, num_items);
         if V::IS_CARRIED {
-            scatter(values_smem, &ranks, &self.load_values(source.values, tile, tile_len));
+            scatter(values_smem, &ranks, &self.load_values(source.values, tile, tile_len), num_items);
         }
         thread::sync_threads();
         let mut rank = thread::thread_idx_x();

@@ -1,7 +1,7 @@
 //! Sorts of segments by a warp: several of up to 32 items together, longer ones one by one; still longer segments are put on lists.
 
 use super::SegmentedSort;
-use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS, SEGMENTS_OF_WARP};
+use crate::policy::{PER_ITEM_THREADS, SEGMENT_SHORT_ITEMS, SEGMENT_WARP_ITEMS};
 use crate::thread::carried::*;
 use crate::thread::radix_key::{DigitReader, RadixKey};
 use crate::warp::scan::inclusive_sum;
@@ -9,14 +9,15 @@ use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
 /// Sorts the segments of up to [`SEGMENT_WARP_ITEMS`] items. Other segments go to the lists `short`, up to [`SEGMENT_SHORT_ITEMS`] items,
-/// and `long`, in any order. A warp handles [`SEGMENTS_OF_WARP`] segments.
+/// and `long`, in any order. A warp handles `segments_of_warp` segments, at most 32.
 #[kernel(family = "primitives-segmented-sort", hot, block = PER_ITEM_THREADS)]
 #[instances(K = [u32, u64], V = [NoValue, u32, u64])]
 pub unsafe fn primitives_segmented_sort_warps<K: RadixKey, V: Carried>(
     sort: SegmentedSort<'_, K, V>,
     lists: Lists<'_>,
+    segments_of_warp: u32,
 ) {
-    Warps { sort, reader: DigitReader::new(sort.by.order) }.run(&lists)
+    Warps { sort, reader: DigitReader::new(sort.by.order) }.run(&lists, segments_of_warp as usize)
 }
 
 /// The lists of segments that are too long for a warp.
@@ -68,11 +69,11 @@ struct Warps<'a, K, V> {
 impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
     /// Sorts the warp's segments: at a time, as many adjacent ones as have at most 32 items together.
     #[inline(always)]
-    unsafe fn run(self, lists: &Lists<'_>) {
+    unsafe fn run(self, lists: &Lists<'_>, num_segments: usize) {
         let lane = warp::lane_id() as usize;
-        let first = thread::index_1d_u64() as usize / 32 * SEGMENTS_OF_WARP;
+        let first = thread::index_1d_u64() as usize / 32 * num_segments;
         let (mut begin, mut len) = (0, 0);
-        if lane < SEGMENTS_OF_WARP && first + lane + 1 < self.sort.offsets.len() {
+        if lane < num_segments && first + lane + 1 < self.sort.offsets.len() {
             (begin, len) = self.sort.segment(first + lane);
         }
         lists.add(first + lane, len);
@@ -90,7 +91,7 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         // Equal for adjacent segments with no longer segment between them.
         let shift = begin.wrapping_sub((end - own) as usize);
         let (mut done, mut items_done) = (0, 0);
-        while done < SEGMENTS_OF_WARP {
+        while done < num_segments {
             let open = warp::warp_vote_ballot(warp::FULL_MASK, lane >= done && own > 0);
             if open == 0 {
                 break;
@@ -150,9 +151,10 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
     unsafe fn sort(&self, begin: usize, len: u32, begins: u32) {
         let lane = warp::lane_id();
         let i = begin + lane as usize;
-        let mut key = K::ZERO;
+        let (mut key, mut value) = (K::ZERO, V::ANY);
         if lane < len {
             key = self.sort.source.keys.load(i);
+            value = self.sort.source.value(i);
         }
         let compared = self.reader.compared(self.reader.loaded(key), self.sort.by);
         let first = 31 - (begins & warp::lane_mask_le() | 1).leading_zeros();
@@ -163,18 +165,21 @@ impl<K: RadixKey, V: Carried> Warps<'_, K, V> {
         let mut rank = 0;
         let mut n = 0;
         while n < longest {
-            let other = first + n;
-            let before = warp::shuffle_idx(warp::FULL_MASK, compared, other & 31);
-            if n < own_len && (before < compared || (before == compared && other < lane)) {
-                rank += 1;
+            // Several comparisons a round share the overhead of the loop.
+            for _ in 0..4 {
+                let other = first + n;
+                let before = warp::shuffle_idx(warp::FULL_MASK, compared, other & 31);
+                if n < own_len && (before < compared || (before == compared && other < lane)) {
+                    rank += 1;
+                }
+                n += 1;
             }
-            n += 1;
         }
         // As in `sort_one`.
         warp::sync_warp(warp::FULL_MASK);
         if lane < len {
             let index = begin + (first + rank) as usize;
-            self.sort.target.store(index, key, self.sort.source.value(i));
+            self.sort.target.store(index, key, value);
         }
     }
 }
