@@ -94,9 +94,9 @@ impl<T: Words> Share<T> {
         let chunk_of = |end: usize| (end - first_row).saturating_sub(1) / chunk_items::<T>();
         let (mut sums, mut lanes, mut done) = (Vec::new(), [O::IDENTITY; 32], items[0]);
         let add = |lanes: &mut [T; 32], from: usize, to: usize| {
-            for i in from..to {
+            for (i, &item) in (from..).zip(&input[from..to]) {
                 let lane = i / T::PER_16 % 32;
-                lanes[lane] = O::combine(lanes[lane], input[i]);
+                lanes[lane] = O::combine(lanes[lane], item);
             }
         };
         let mut last_chunk = None;
