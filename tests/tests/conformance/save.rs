@@ -225,12 +225,12 @@ where
 
 #[test]
 fn round_trips_of_f32() {
-    for_each_dims!(D => all_dims::<f32, D>());
+    for_each_dims!(all D => all_dims::<f32, D>());
 }
 
 #[test]
 fn round_trips_of_f64() {
-    for_each_dims!(D => all_dims::<f64, D>());
+    for_each_dims!(all D => all_dims::<f64, D>());
 }
 
 #[test]
