@@ -46,20 +46,20 @@
 //! | [`bounds`] | bounding box of points | n | 512 bytes |
 //! | [`histogram`] | counts of bins and of byte values | n | none |
 //!
-//! Milliseconds on an H200, followed by CUB or Thrust in the same run. `benches/results/primitives-h200.md` has all
-//! rows, also for 1G items, and explains the rows that are slower:
+//! Milliseconds on an H200, of `segmented` and `segmented_sort` on an H100, followed by CUB or Thrust in the same run. `benches/results/primitives-h200.md` and
+//! `primitives-h100.md` have all rows, also for 1G items, and explain the rows that are slower:
 //!
 //! | module | operation | 1M | 10M | 100M |
 //! |---|---|--:|--:|--:|
 //! | [`radix_sort`] | keys, `u32` | 0.063 / 0.084 | 0.254 / 0.292 | 1.99 / 2.07 |
 //! | [`radix_sort`] | `u32` with `u32` | 0.076 / 0.096 | 0.349 / 0.406 | 2.77 / 3.20 |
 //! | [`radix_sort`] | `u64` with `u32` | 0.167 / 0.189 | 0.869 / 0.912 | 7.46 / 7.58 |
-//! | [`segmented_sort`] | `u32` with `u32`, segments of 200 | 0.087 / 0.476 | 0.691 / 4.65 | 6.75 / 46.0 |
+//! | [`segmented_sort`] | `u32` with `u32`, segments of 200 | 0.077 / 0.481 | 0.568 / 4.65 | 5.47 / 46.1 |
 //! | [`reduce`] | sum of `u32` | 0.012 / 0.014 | 0.015 / 0.017 | 0.098 / 0.101 |
 //! | [`scan`] | sum of `u32` | 0.014 / 0.017 | 0.037 / 0.045 | 0.262 / 0.322 |
-//! | [`segmented`] | scan, sum of `u32`, segments of 1000 | 0.025 / 0.019 | 0.068 / 0.060 | 0.490 / 0.408 |
-//! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.040 / 0.112 | 0.123 / 1.42 | 1.00 / 14.1 |
-//! | [`segmented`] | reduce, sum of `u32`, segments of 1000 | 0.034 / 0.009 | 0.079 / 0.024 | 0.568 / 0.208 |
+//! | [`segmented`] | scan, sum of `u32`, segments of 1000 | 0.016 / 0.016 | 0.066 / 0.064 | 0.515 / 0.458 |
+//! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.018 / 0.110 | 0.057 / 1.44 | 0.271 / 14.3 |
+//! | [`segmented`] | reduce, sum of `u32`, segments of 1000 | 0.015 / 0.008 | 0.039 / 0.027 | 0.177 / 0.217 |
 //! | [`select`] | below, half of `u32` | 0.012 / 0.015 | 0.039 / 0.036 | 0.204 / 0.231 |
 //! | [`select`] | partition, half of `u32` | 0.014 / 0.016 | 0.044 / 0.043 | 0.272 / 0.316 |
 //! | [`partition`] | three classes of `u32`, segments of 1000 | 0.030 | 0.159 | 1.45 |

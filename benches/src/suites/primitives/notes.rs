@@ -24,19 +24,20 @@ const SUPER_KEY: &str = "registers: 123 and so 2 blocks a multiprocessor, for th
 const BOUNDS: &str = "loads on their way: 2.7 TB/s, 47 % of the issue slots, most of a warp's time is waiting for memory. Next: 16 bytes a load, and \
     more of them";
 
-const SEGMENTED_SCAN: &str = "bytes on their way: by 6 rows 1.7 TB/s, 29 % of the issue slots, 95 registers, 2 blocks; three times the \
-    instructions of a scan, for the heads. Tried: 6, 7 and 8 rows (0.70, 0.64, 0.60 ms; of 8 two kernels spill), 3 blocks. Next: \
-    smallest and largest of floats as folded integers, then 8 rows";
+const SEGMENTED_SCAN: &str = "latency: 102 to 112 registers and so 2 blocks of 8 warps, 27 to 35 % of the issue slots and of the memory's rate on \
+    an H200; warps wait for the barrier behind the look-back and, with many segments, for the starts of segments: a search of the first one and a \
+    read for every 32. Tried, with a mark for each head: 6, 7 and 8 rows (0.70, 0.64, 0.60 ms; of 8 two kernels spill), 3 blocks. Next: the first \
+    start of each tile by a kernel of its own, starts read by the whole block";
 
-const SEGMENTED_REDUCE: &str = "instructions: 38 % of the issue slots by 2 blocks, of which two fifths are added to those of the segmented scan \
-    to find the segment that an item ends. The rival is 3 x as fast for segments of 1000, and 13 to 50 x slower for those of 8 \
-    and for one long one. Next: tiles without an end take the path of reduce";
+const SEGMENTED_REDUCE: &str = "beyond 10M items the memory's rate (61 to 74 % of it) with long segments, reads of starts and of chunks with \
+    segments of 8 (42 %, with 42 % of the issue slots; 58 to 61 registers, 4 blocks). The rival is 1.4 to 1.9 x as fast for up to 10M items in \
+    segments of 1000, and 6 to 130 x slower for those of 8 and for one long one. Next: shorter shares of few items";
 
 const SEGMENTED_SORT_SHORT: &str =
     "instructions: 79 % of the issue slots. Next: fewer of them for an exchange";
 
-const SEGMENTED_SORT_LONG: &str = "latency: 102 registers, 2 blocks of 8 warps, 42 % of the issue slots; segments of 5000 do not fit in a tile of \
-    2048, and every digit is read from memory again. Next: larger tiles";
+const SEGMENTED_SORT_LONG: &str = "of 1M items: not profiled since a block sorts a segment of up to 5120 items in shared memory; from 10M items on \
+    kauri is ahead";
 
 const MERGE: &str = "instructions: 56 % of the issue slots, 34 % of the accesses to shared memory meet others, 3.0 TB/s; with 8 lanes the \
     splits took 50 us more. Tried: 17 and 23 items a thread, 512 threads, splits by 8, 4 and 2 lanes (0.366, 0.354, 0.346 ms). \
