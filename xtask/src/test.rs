@@ -122,7 +122,7 @@ impl Test {
 }
 
 /// Returns the command that compiles everything that `cargo test` runs.
-pub(crate) fn compile_command() -> Command {
+fn compile_command() -> Command {
     let mut command = cargo();
     command.args(["test", FEATURES, "--workspace", "--no-run"]);
     command

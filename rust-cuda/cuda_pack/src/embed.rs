@@ -16,9 +16,14 @@ pub fn embed(root: &str, is_wanted: impl Fn(&str) -> bool) -> Option<usize> {
     let folder_of = |name| PathBuf::from(env::var_os(name).expect("cargo sets it for a build script"));
     let (out_dir, package) = (folder_of("OUT_DIR"), folder_of("CARGO_MANIFEST_DIR"));
     let own_target = target_dir(&out_dir).join("kauri-ptx");
-    let folders = [package.join("packs"), own_target.clone(), package.join(root).join("target/kauri-ptx")];
     // Made now if need be: cargo can watch a folder that exists, and would rebuild at every call for one that does not.
     let _ = fs::create_dir_all(&own_target);
+    let mut folders = vec![package.join("packs"), own_target];
+    // Not twice under two names: a copy of the workspace with the same target folder would then watch others, and cargo build both again.
+    let of_workspace = package.join(root).join("target/kauri-ptx");
+    if fs::canonicalize(&of_workspace).ok() != fs::canonicalize(&folders[1]).ok() {
+        folders.push(of_workspace);
+    }
     for dir in folders.iter().filter(|dir| dir.is_dir()) {
         println!("cargo::rerun-if-changed={}", dir.display());
     }
