@@ -67,7 +67,7 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         self.counts.part(thread::thread_idx_x() as usize / 32 * RADIX, RADIX)
     }
 
-    /// Counts the caller's items, as many in all threads. A barrier must follow.
+    /// Counts the caller's items; each thread has the same number. A barrier must follow.
     ///
     /// # Safety
     /// Digits are below [`RADIX`].
@@ -110,8 +110,8 @@ impl<const WARPS: usize> RadixRank<'_, WARPS> {
         (count, before)
     }
 
-    /// Returns the ranks, within the tile, of the caller's items in warp-striped order: `num_items` of them, whole groups, as many in all
-    /// threads. A barrier must follow before the counters' memory is reused.
+    /// Returns the ranks, within the tile, of the caller's first `num_items` items in warp-striped order. The number is that of whole groups
+    /// ([`group_items`]), and the same in each thread. A barrier must follow before the counters' memory is reused.
     ///
     /// # Safety
     /// See [`clear`](Self::clear); the digits are the counted ones.

@@ -1,5 +1,5 @@
 //! Tiles in registers in warp-striped order: a warp's items are consecutive, and a lane has every 32nd of them. A thread holds up to `ITEMS`
-//! items, and uses the first `num_items`, which are as many in all threads.
+//! items, and uses the first `num_items`, the same number in each thread.
 
 use super::radix_rank::TileRanks;
 use cuda_std::prelude::*;

@@ -2,8 +2,8 @@
 //! *Merge-based Parallel Sparse Matrix-Vector Multiplication*). Items are read once, in 16-byte accesses, and each sum is written once.
 //!
 //! The ends of segments are merged into the items: a share is a run of the merged sequence. A warp reads its items in chunks. In a chunk
-//! without an end, each lane adds its items to its part of the open segment's sum. Otherwise the chunk goes to shared memory, where a lane
-//! adds the items of a short segment, and all lanes those of a longer one.
+//! without an end, each lane adds its items to its part of the open segment's sum. Otherwise the chunk goes to shared memory, where one lane
+//! adds the items of a short segment, and the lanes of the warp together add those of a longer one.
 
 use super::{CarrySmem, SinceHead, carry_before};
 use crate::block::tile::{self, Items, THREADS, WARPS, load_16, load_shared_16, row_items, store_shared_16};
