@@ -1,11 +1,10 @@
 //! Loads arbitrary bytes as index files: each load returns an error, or an index whose queries work and that saves to the
 //! same bytes. The fuzz target and its test in the conformance suite share this module.
 
-use crate::oracle::DistanceOf;
 use kauri::balanced::BalancedKdTree;
 use kauri::quadtree::{CartesianPoint, CellTree, NO_NODE};
 use kauri::query::{Queries, QueryOptions};
-use kauri::{Device, KdTree, LonLat, Point, SpatialIndex};
+use kauri::{Coordinate, Device, Error, KdTree, LonLat, Point, RTree, SpatialIndex};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Loads the bytes as indexes of several types. Returns true if they are an index of one of these types.
@@ -16,18 +15,21 @@ pub fn load_any(bytes: &[u8]) -> bool {
     let device = Device::cpu();
     // The header names the type, so only one of these loads can succeed.
     let found = [
-        kdtree::<[f32; 1]>(&device, bytes, &[[0.0], [1e3]], f32::INFINITY),
-        kdtree::<[f32; 2]>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]], f32::INFINITY),
-        kdtree::<[f32; 3]>(&device, bytes, &[[0.0; 3], [1e3, 5.0, 2.0]], f32::INFINITY),
-        kdtree::<[f64; 2]>(&device, bytes, &[[0.0; 2], [-1e3, 5.0]], f64::INFINITY),
-        kdtree::<[i32; 2]>(&device, bytes, &[[0; 2], [i32::MAX, -5]], f64::INFINITY),
-        kdtree::<[i64; 2]>(&device, bytes, &[[0; 2], [1 << 40, -5]], f64::INFINITY),
-        kdtree::<LonLat>(
+        kdtree::<[f32; 1], _>(&device, bytes, &[[0.0], [1e3]], f32::INFINITY),
+        kdtree::<[f32; 2], _>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]], f32::INFINITY),
+        kdtree::<[f32; 3], _>(&device, bytes, &[[0.0; 3], [1e3, 5.0, 2.0]], f32::INFINITY),
+        kdtree::<[f64; 2], _>(&device, bytes, &[[0.0; 2], [-1e3, 5.0]], f64::INFINITY),
+        kdtree::<[i32; 2], _>(&device, bytes, &[[0; 2], [i32::MAX, -5]], f64::INFINITY),
+        kdtree::<[i64; 2], _>(&device, bytes, &[[0; 2], [1 << 40, -5]], f64::INFINITY),
+        kdtree::<LonLat, _>(
             &device,
             bytes,
             &[LonLat::new(10.0, 20.0), LonLat::new(-170.0, -80.0)],
             f64::INFINITY,
         ),
+        rtree::<[f32; 2], _>(&device, bytes, &[[0.0, -1.0], [1e3, 5.0]], f32::INFINITY),
+        rtree::<[f64; 3], _>(&device, bytes, &[[0.0; 3], [-1e150, 5.0, 1e150]], f64::INFINITY),
+        rtree::<[i32; 1], _>(&device, bytes, &[[0], [i32::MIN]], f64::INFINITY),
         balanced::<[f32; 2]>(&device, bytes),
         balanced::<[f32; 3]>(&device, bytes),
         balanced::<[f64; 2]>(&device, bytes),
@@ -64,7 +66,12 @@ pub fn reseal(bytes: &mut [u8]) {
     bytes[120..HEADER].copy_from_slice(&xxh3_64(&covered).to_le_bytes());
 }
 
-fn kdtree<P: Point>(device: &Device, bytes: &[u8], queries: &[P], everywhere: DistanceOf<P>) -> bool {
+fn kdtree<P: Point<Coord = C>, C: Coordinate>(
+    device: &Device,
+    bytes: &[u8],
+    queries: &[P],
+    everywhere: C::Distance,
+) -> bool {
     let Ok(tree) = KdTree::<P>::read_from(device, bytes) else { return false };
     let n = tree.len();
     let options = QueryOptions::default();
@@ -89,6 +96,43 @@ fn kdtree<P: Point>(device: &Device, bytes: &[u8], queries: &[P], everywhere: Di
     let mut saved = Vec::new();
     tree.write_to(&mut saved).expect("writing to memory succeeds");
     assert!(bytes.starts_with(&saved), "the saved bytes differ from the loaded bytes");
+    true
+}
+
+fn rtree<P: Point<Coord = C>, C: Coordinate>(
+    device: &Device,
+    bytes: &[u8],
+    queries: &[P],
+    everywhere: C::Distance,
+) -> bool {
+    let Ok(mut tree) = RTree::<P>::read_from(device, bytes) else { return false };
+    let (n, ids) = (tree.len(), tree.ids().expect("the memory suffices"));
+    assert!(ids.len() == n && ids.iter().all(|&id| tree.contains(id).expect("the CPU has no errors")));
+    let options = QueryOptions::default();
+    for k in [1, 2, 40] {
+        let near = tree.nearest(queries, k).expect("queries succeed");
+        assert_eq!(near.ids().len(), queries.len() * k);
+        assert!(near.ids().iter().all(|&id| id == u32::MAX || ids.binary_search(&id).is_ok()));
+    }
+    let own = tree
+        .nearest_with(Queries::SelfQuery { include_self: false }, 1, &options)
+        .expect("the tree's own points are valid queries");
+    assert_eq!(own.ids().len(), n);
+    let all = tree.within(queries, everywhere, &options).expect("queries succeed");
+    assert!(
+        (0..queries.len()).all(|row| all.row(row).len() == n),
+        "a query with an infinite radius does not find every point"
+    );
+    let mut saved = Vec::new();
+    tree.write_to(&mut saved).expect("writing to memory succeeds");
+    assert!(bytes.starts_with(&saved), "the saved bytes differ from the loaded bytes");
+    match tree.insert(queries) {
+        Ok(new) => {
+            tree.remove(&ids).expect("these points are there");
+            assert!(tree.ids().expect("the memory suffices").into_iter().eq(new));
+        }
+        Err(error) => assert!(matches!(error, Error::TooManyItems { .. }), "{error}"),
+    }
     true
 }
 

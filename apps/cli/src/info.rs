@@ -68,7 +68,8 @@ impl Info {
     fn of_index(&self, info: &IndexInfo, out: &mut dyn Write) -> Result<()> {
         let [num_points, num_nodes] = [info.num_points, info.num_nodes].map(|num| thousands(num as usize));
         let (file, kind, points) = (self.file.display(), &info.kind, info.points());
-        writeln!(out, "{file}: index '{kind}' of {num_points} points, {points}, in {num_nodes} nodes")?;
+        let nodes = if info.num_nodes > 0 { format!(", in {num_nodes} nodes") } else { String::new() };
+        writeln!(out, "{file}: index '{kind}' of {num_points} points, {points}{nodes}")?;
         let mut rows = vec![["section", "bytes"].map(String::from)];
         rows.extend(info.sections.iter().map(|(tag, bytes)| [tag.clone(), thousands(*bytes as usize)]));
         out.write_all(table(&rows).as_bytes())?;

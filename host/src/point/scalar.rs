@@ -29,7 +29,7 @@ const MAX_EXACT: i64 = 1 << f64::MANTISSA_DIGITS;
 /// exactly: their order on an axis is exact. Squared distances are exact up to 2^53; above, they are rounded to the same bits on every
 /// backend, as are differences of `i64` above 2^53. Points whose distances round to the same number are ordered by id.
 ///
-/// Only k-d trees, quadtrees and octrees store `i32`; balanced trees and joins convert the coordinates to `f64`, twice the memory.
+/// Only k-d trees, R-trees, quadtrees and octrees store `i32`; balanced trees and joins convert the coordinates to `f64`, twice the memory.
 pub trait Scalar: private::Sealed + Copy + Send + Sync + 'static {
     /// The type of the coordinates inside an index: the type itself, or `f64` for `i64`.
     type Coord: Coordinate;

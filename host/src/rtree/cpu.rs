@@ -14,6 +14,8 @@ use crate::query::cpu::traversal::{Bucket, Traversable};
 use crate::query::cpu::within::{RangePredicate, RangeVisitor, Share};
 use crate::query::cpu::{Corners, LANES, points};
 use crate::rtree::backend::Backend;
+#[cfg(feature = "io")]
+use crate::rtree::backend::{FilePoints, Sections};
 use crate::stats::Stats;
 use kauri_kernels::query::buckets::{BucketLayout, levels};
 use kauri_kernels::query::grid::{Grid, code_bits};
@@ -59,6 +61,17 @@ pub(crate) fn build<C: Coord>(coords: &[C], dims: usize, stats: &mut Stats) -> R
     with_dims!(dims, D => HostTree::of_points(points::<C, D>(coords), 0, stats))
 }
 
+/// Makes the tree of the points of a file.
+#[cfg(feature = "io")]
+pub(crate) fn of_file<C: Coord>(file: FilePoints<C>) -> Result<HostTree<C>> {
+    let grid = [0, 1].map(|corner| file.corners[corner * file.dims..][..file.dims].to_vec());
+    with_dims!(file.dims, D => {
+        let (points, ids) = (points::<C, D>(&file.coords), &*file.ids);
+        let tree = HostTree::of_sorted(points.len(), |slot| (points[slot], ids[slot]), grid, file.num_ids)?;
+        Ok(HostTree { own_ids: file.own_ids, ..tree })
+    })
+}
+
 /// A tree without points that has given many ids.
 #[cfg(test)]
 pub(crate) fn with_num_ids(dims: usize, num_ids: usize) -> Result<HostTree<f32>> {
@@ -80,7 +93,23 @@ impl<C: Coord> HostTree<C> {
 
     /// Makes a tree of points in the order of their codes.
     fn of_items<const D: usize>(items: &[Item<C, D>], grid: [Vec<C>; 2], num_ids: usize) -> Result<Self> {
-        let n = items.len();
+        let point = |slot: usize| (items[slot].coords, items[slot].id);
+        let mut tree = Self::of_sorted(items.len(), point, grid, num_ids)?;
+        if items.len() < num_ids {
+            tree.own_ids = memory::copy(&tree.ids, "ids of the points")?;
+            tree.own_ids.par_sort_unstable();
+        }
+        Ok(tree)
+    }
+
+    /// Makes a tree of `n` points in the order of their codes, without `own_ids`. `point` returns the coordinates and the id of the point of
+    /// a slot.
+    fn of_sorted<const D: usize>(
+        n: usize,
+        point: impl Fn(usize) -> ([C; D], u32) + Sync,
+        grid: [Vec<C>; 2],
+        num_ids: usize,
+    ) -> Result<Self> {
         let layout = BucketLayout::left_balanced(n as u32);
         let first_bucket = full_tree(layout.levels) as usize;
         let mut coords = memory::vec_with_capacity(n * D + LANES, "points of the tree")?;
@@ -95,12 +124,13 @@ impl<C: Coord> HostTree<C> {
                 let coords = unsafe { coord_slots.part(slots.start * D..slots.end * D) };
                 // SAFETY: as above.
                 let ids = unsafe { id_slots.part(slots.clone()) };
-                for (i, item) in items[slots.clone()].iter().enumerate() {
+                for (i, slot) in slots.clone().enumerate() {
+                    let (at, id) = point(slot);
                     for axis in 0..D {
-                        coords[axis * slots.len() + i].write(item.coords[axis]);
+                        coords[axis * slots.len() + i].write(at[axis]);
                     }
-                    ids[i].write(item.id);
-                    found.add(item.coords, item.id);
+                    ids[i].write(id);
+                    found.add(at, id);
                 }
             }
         });
@@ -114,12 +144,7 @@ impl<C: Coord> HostTree<C> {
             boxes[node] = boxes[2 * node + 1].with(boxes[2 * node + 2]);
         }
         let (boxes, corners) = (Boxes::new(&boxes)?, Corners::new());
-        let mut own_ids = Vec::new();
-        if n < num_ids {
-            own_ids = memory::copy(&ids, "ids of the points")?;
-            own_ids.par_sort_unstable();
-        }
-        Ok(Self { dims: D, layout, coords, ids, boxes, grid, corners, num_ids, own_ids })
+        Ok(Self { dims: D, layout, coords, ids, boxes, grid, corners, num_ids, own_ids: Vec::new() })
     }
 
     /// Returns the points that `stays` takes, in the order of the tree, with room for more.
@@ -137,6 +162,21 @@ impl<C: Coord> HostTree<C> {
             }
         }
         Ok(items)
+    }
+
+    /// Returns the coordinates, point after point, in the order of the tree.
+    #[cfg(feature = "io")]
+    fn coords_in_order(&self) -> Result<Vec<C>> {
+        let dims = self.dims;
+        let mut in_order = memory::vec_with_capacity(self.ids.len() * dims, "points of the tree")?;
+        for bucket in 0..1 << self.layout.levels {
+            let slots = slots(&self.layout, bucket);
+            let (coords, len) = (&self.coords[slots.start * dims..], slots.len());
+            for i in 0..len {
+                in_order.extend((0..dims).map(|axis| coords[axis * len + i]));
+            }
+        }
+        Ok(in_order)
     }
 
     fn grid<const D: usize>(&self) -> Grid<D> {
@@ -226,6 +266,12 @@ impl<C: Coord> Backend<C> for HostTree<C> {
             return memory::collect(0..self.ids.len() as u32, "ids of the points");
         }
         memory::copy(&self.own_ids, "ids of the points")
+    }
+
+    #[cfg(feature = "io")]
+    fn sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()> {
+        let (coords, corners) = (self.coords_in_order()?, self.grid.concat());
+        write(Sections { coords: &coords, ids: &self.ids, corners: &corners, num_ids: self.num_ids })
     }
 
     fn insert(&mut self, coords: &[C]) -> Result<()> {

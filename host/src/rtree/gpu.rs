@@ -5,6 +5,8 @@
 
 mod insert;
 mod remove;
+#[cfg(feature = "io")]
+mod stored;
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
@@ -16,6 +18,8 @@ use crate::primitives::radix_sort::PairSort;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::grid::Grid;
 use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots};
+#[cfg(feature = "io")]
+use crate::rtree::backend::Sections;
 use crate::rtree::backend::{Backend, GpuBackend};
 use crate::stats::Stats;
 use cuda_std::mem::{Slice, SliceMut};
@@ -37,7 +41,7 @@ pub(crate) struct GpuTree<C> {
     num_ids: usize,
 }
 
-/// The points of a tree. Ids beyond the bits of `has_point` have points.
+/// The points of a tree. Ids beyond the bits of `has_point` have points, and bits of ids that have not been given yet are set.
 struct Points<C> {
     index: BucketIndex<C>,
 }
@@ -347,6 +351,11 @@ impl<C: Coord> Backend<C> for GpuTree<C> {
         let mut ids = self.points.index.ids.to_vec(&self.points.index.stream()?)?;
         ids.sort_unstable();
         Ok(ids)
+    }
+
+    #[cfg(feature = "io")]
+    fn sections(&self, write: &mut dyn FnMut(Sections<'_, C>) -> Result<()>) -> Result<()> {
+        self.copy_sections(write)
     }
 
     fn insert(&mut self, coords: &[C]) -> Result<()> {

@@ -37,12 +37,14 @@ mod backend;
 mod cpu;
 mod gpu;
 mod on_device;
+#[cfg(feature = "io")]
+mod stored;
 
 use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count};
 use crate::memory::MemoryPlan;
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims,
+    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
     with_coordinate,
 };
 use crate::query::backend::QueryBackend;
@@ -60,7 +62,8 @@ use std::sync::Arc;
 ///
 /// The id of a point is its index in the input, and new points get the next ids. A point keeps its id, and no id is given twice. The trait
 /// [`SpatialIndex`] has the queries. A mask has a bit for each id that was given; a query for all points has a row for each point, in the
-/// order of [`ids`](RTree::ids). A change makes prepared queries ([`DeviceIndex::prepare`](crate::query::DeviceIndex::prepare)) invalid.
+/// order of [`ids`](RTree::ids). A change makes prepared queries ([`DeviceIndex::prepare`](crate::query::DeviceIndex::prepare)) invalid. The
+/// feature `io` adds `save`, `load` and `map` for index files: a loaded tree changes as the saved one does.
 ///
 /// ```
 /// use kauri::{Device, RTree, SpatialIndex};
@@ -117,6 +120,33 @@ impl<P: Point> RTree<P> {
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
         let storage = build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, &mut stats)?;
         Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
+    }
+
+    /// Builds the tree over the point that `point_of` makes of each item. The id of a point is the index of its item.
+    ///
+    /// The points are temporary memory, beside that of [`RTree::plan`].
+    ///
+    /// ```
+    /// use kauri::{Device, RTree, SpatialIndex};
+    /// struct City { name: &'static str, x: f64, y: f64 }
+    /// let cities = [City { name: "Uppsala", x: 17.6, y: 59.9 }, City { name: "Turku", x: 22.3, y: 60.5 }];
+    /// let tree = RTree::build_by(&Device::cpu(), &cities, |city| [city.x, city.y])?;
+    /// let nearest = tree.nearest_one(&[18.1, 59.3])?.expect("there are cities");
+    /// assert_eq!(cities[nearest.id as usize].name, "Uppsala");
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`RTree::build`].
+    pub fn build_by<T: Sync>(
+        device: &Device,
+        items: &[T],
+        point_of: impl Fn(&T) -> P + Send + Sync,
+    ) -> Result<Self> {
+        let points = points_by(items, point_of)?;
+        let mut tree = Self::build(device, &points)?;
+        tree.stats.temp_bytes += size_of_val(&*points) as u64;
+        Ok(tree)
     }
 
     fn from_parts(device: Device, stats: Stats, storage: Storage<P::Coord>) -> Self {

@@ -211,7 +211,7 @@ pub(crate) unsafe fn map<I: Stored>(device: &Device, path: &Path) -> Result<I> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IndexInfo {
-    /// The kind of index: `kdtree`, `balanced` or `quadtree`.
+    /// The kind of index: `kdtree`, `balanced`, `rtree` or `quadtree`.
     pub kind: String,
     /// The name of the type of the points ([`Point::NAME`]).
     pub point_type: String,
@@ -221,7 +221,7 @@ pub struct IndexInfo {
     pub dims: u32,
     /// The number of points.
     pub num_points: u64,
-    /// The number of nodes.
+    /// The number of nodes; 0 for an R-tree, whose file has only the points.
     pub num_nodes: u64,
     /// The tag and the bytes of each section.
     pub sections: Vec<(String, u64)>,
@@ -269,7 +269,7 @@ macro_rules! files_of_index {
             /// The file has the same bytes whichever device built the index; the [format] is documented. It is written
             /// under another name in the same folder, and replaces `path` at the end: after an error `path` is
             /// unchanged, and a program that has the old file mapped keeps it. An index on a GPU is first copied to
-            /// host memory, which takes twice its size while it is reordered.
+            /// host memory, which takes up to twice its size while it is reordered.
             ///
             /// [format]: https://github.com/kauri-rs/kauri/blob/main/docs/file-format.md
             ///
@@ -277,7 +277,7 @@ macro_rules! files_of_index {
             /// [`Error::Io`](crate::Error::Io) for a missing folder or a full disk;
             /// [`Error::NonFinite`](crate::Error::NonFinite) or
             /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for a point that came from device memory
-            /// and could not be loaded; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
+            /// and could not be loaded, or for the grid of an R-tree that was built over such a point; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
             $(
                 ///
                 #[doc = $example]
@@ -303,7 +303,7 @@ macro_rules! files_of_index {
             ///
             /// Cost: O(n). Memory: the file in host memory, which the CPU keeps and a GPU copies, and in addition
             #[doc = $memory]
-            /// No allocation exceeds the size of the file.
+            /// No allocation of host memory exceeds the size of the file.
             ///
             /// # Errors
             /// [`Error::Io`](crate::Error::Io); [`Error::WrongFile`](crate::Error::WrongFile) for another kind of
@@ -327,8 +327,8 @@ macro_rules! files_of_index {
             }
 
             /// Maps a file instead of reading it: on the CPU the nodes of the index stay in the pages of the file,
-            /// which processes share, but a k-d tree orders its points anew in memory of its own; a GPU copies them from there. They are checked as by [`load`](Self::load), which
-            /// reads all of them.
+            /// which processes share, but a k-d tree and an R-tree order their points anew in memory of their own; a GPU copies them from there. They are checked as
+            /// by [`load`](Self::load), which reads all of them.
             ///
             /// # Errors
             /// Errors of [`load`](Self::load); also an error if the length or the modification time of the file changes

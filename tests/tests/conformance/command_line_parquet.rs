@@ -146,6 +146,14 @@ fn info_describes_index_files() {
                     frame    32\n\
                     options  8\n";
     assert_eq!(case.answer("info @/tree.kauri"), expected);
+    kauri::RTree::build(&kauri::Device::cpu(), &points).unwrap().save(case.path("rtree.kauri")).unwrap();
+    let expected = "@/rtree.kauri: index 'rtree' of 1,200 points, f32 as 2 x f32\n\
+                    section  bytes\n\
+                    coords   9,600\n\
+                    ids      4,800\n\
+                    corners  16\n\
+                    num_ids  4\n";
+    assert_eq!(case.answer("info @/rtree.kauri"), expected);
     let mut bytes = fs::read(case.path("tree.kauri")).unwrap();
     bytes.pop();
     fs::write(case.path("tree.kauri"), &bytes).unwrap();

@@ -518,6 +518,34 @@ fn buffers_in_and_out() {
         tree.rebuild_on(&stream, &mut workspace, &coords, &options).unwrap();
         assert_eq!(workspace.bytes(), held);
 
+        let padded = KdTree::<[f32; 3]>::padded_len(2500);
+        for split in [SplitRule::RoundRobin, SplitRule::Widest] {
+            // The padding behind the points has any value.
+            let items = [points.as_flattened(), &vec![f32::NAN; padded - 7500]].concat();
+            let mut memory = Buffer::from_slice(&stream, &items, "points").unwrap();
+            let (address, options) = (memory.as_raw(), options.clone().split(split));
+            let mut build = |memory: &mut Buffer<f32>, num_points| {
+                KdTree::<[f32; 3]>::build_in_place_on(&stream, &mut workspace, memory, num_points, &options)
+            };
+            for num_points in [2400, 2600, usize::MAX] {
+                let error = build(&mut memory, num_points).unwrap_err();
+                assert!(matches!(error, Error::Shape { .. } | Error::TooManyItems { .. }), "{error}");
+            }
+            assert!(memory.as_raw() == address && memory.len() == padded);
+            let own = build(&mut memory, 2500).unwrap();
+            assert!(memory.is_empty() && memory.as_raw() == 0);
+            own.verify().unwrap();
+            let expected = KdTree::build(&Device::cpu(), &points, &options).unwrap();
+            assert_eq!(own.node_ids().unwrap(), expected.node_ids().unwrap());
+            let (found, expected) =
+                (own.nearest(&queries, 5).unwrap(), expected.nearest(&queries, 5).unwrap());
+            assert!(found.ids() == expected.ids() && found.dist2() == expected.dist2());
+        }
+        let mut empty = Buffer::uninitialized(gpu, 0, "no points").unwrap();
+        let none =
+            KdTree::<[f32; 3]>::build_in_place_on(&stream, &mut workspace, &mut empty, 0, &options).unwrap();
+        assert!(none.is_empty());
+
         let few = Buffer::from_slice(&stream, &[0.0f32; 9], "few").unwrap();
         let uneven = Buffer::from_slice(&stream, &[0.0f32; 10], "uneven").unwrap();
         for (wrong, expected, got) in [(&few, 7500, 9), (&uneven, 9, 10)] {

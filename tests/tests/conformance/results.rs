@@ -6,7 +6,7 @@ use kauri::query::{NearestBatch, Queries, QueryOptions};
 use kauri::sah::{Ray, SahOptions, SahTree};
 use kauri::{
     Batches, Device, DistanceJoin, KdTree, KdTreeOptions, Neighbor, Octree, Point, Quadtree, QuadtreeOptions,
-    Rows, RowsBatch, SpatialIndex,
+    RTree, Rows, RowsBatch, SpatialIndex,
 };
 use kauri_tests::generate::{Shape, queries};
 use kauri_tests::{devices, devices_for};
@@ -216,6 +216,12 @@ fn trees_are_built_over_points_of_items() {
             let tree = Octree::build(&device, &points, &options).unwrap();
             assert!(by.nodes().unwrap() == tree.nodes().unwrap(), "{num} items on {device}");
             assert!(by.ids().unwrap() == tree.ids().unwrap(), "{num} items on {device}");
+            let near =
+                |index: &RTree<[f64; 3]>| index.nearest_with(own, 3, &QueryOptions::default()).unwrap();
+            let by = RTree::build_by(&device, &items, |item| item.at).unwrap();
+            let tree = RTree::build(&device, &points).unwrap();
+            assert!(near(&by).into_parts() == near(&tree).into_parts(), "{num} items on {device}");
+            assert_eq!(by.stats().temp_bytes, tree.stats().temp_bytes + 24 * num as u64);
         }
     }
     let unusable = KdTree::build_by(&Device::cpu(), &[1.0, f32::NAN], |&x| [x], &KdTreeOptions::default());

@@ -4,12 +4,13 @@ mod damaged;
 mod files;
 mod forged;
 mod quadtrees;
+mod rtrees;
 
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::kdtree::{BuildAlgorithm, SplitRule};
 use kauri::quadtree::{CartesianPoint, CellTree, Quadtree, QuadtreeOptions};
 use kauri::query::{Queries, QueryOptions};
-use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, Result, SpatialIndex};
+use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point, RTree, Result, SpatialIndex};
 use kauri_tests::generate::{Scalar, Shape};
 use kauri_tests::{devices, devices_for, for_each_dims, simulated};
 use std::path::Path;
@@ -23,7 +24,10 @@ trait Saved: Sized {
     fn read(device: &Device, bytes: &[u8]) -> Result<Self>;
     fn load(device: &Device, path: &Path) -> Result<Self>;
     fn map(device: &Device, path: &Path) -> Result<Self>;
-    fn verify(&self) -> Result<()>;
+    /// Checks the tree; a load checks an R-tree completely.
+    fn verify(&self) -> Result<()> {
+        Ok(())
+    }
     /// Returns the results of several queries. Equal trees have equal results.
     fn answers(&self) -> Vec<u64>;
 }
@@ -52,9 +56,46 @@ macro_rules! files {
             // SAFETY: while a tree is mapped, the tests change its file only through `save`, which replaces it.
             unsafe { Self::map(device, path) }
         }
+    };
+}
 
+macro_rules! verified {
+    () => {
         fn verify(&self) -> Result<()> {
             self.verify()
+        }
+    };
+}
+
+/// The operations of the tree inside a struct.
+macro_rules! files_of_inner {
+    () => {
+        fn write(&self) -> Vec<u8> {
+            Saved::write(&self.0)
+        }
+
+        fn save(&self, path: &Path) -> Result<()> {
+            self.0.save(path)
+        }
+
+        fn read(device: &Device, bytes: &[u8]) -> Result<Self> {
+            Saved::read(device, bytes).map(Self)
+        }
+
+        fn load(device: &Device, path: &Path) -> Result<Self> {
+            Saved::load(device, path).map(Self)
+        }
+
+        fn map(device: &Device, path: &Path) -> Result<Self> {
+            Saved::map(device, path).map(Self)
+        }
+
+        fn verify(&self) -> Result<()> {
+            Saved::verify(&self.0)
+        }
+
+        fn answers(&self) -> Vec<u64> {
+            self.0.answers()
         }
     };
 }
@@ -62,71 +103,86 @@ macro_rules! files {
 /// A k-d tree with the split rule `Widest`.
 struct Widest<P: Point>(KdTree<P>);
 
+/// An R-tree after an insert and a removal: it has given more ids than it has points.
+struct Changed<P: Point>(RTree<P>);
+
+/// Returns the results of queries for the points of an index.
+fn own_neighbors<P: Point>(index: &impl SpatialIndex<Point = P>) -> Vec<u64> {
+    let options = QueryOptions::default();
+    let near = index.nearest_with(Queries::SelfQuery { include_self: true }, 3, &options).unwrap();
+    let mut answers: Vec<u64> = near.ids().iter().map(|&id| u64::from(id)).collect();
+    answers.extend(near.dist2().iter().map(|&distance| bits(distance)));
+    let middle = near.dist2().get(near.dist2().len() / 2).copied();
+    // A radius within which some of the points are.
+    if let Some(radius) = middle.filter(|&middle| bits(middle) < f64::INFINITY.to_bits()) {
+        let options = options.sorted();
+        let within = index.within(Queries::SelfQuery { include_self: false }, radius, &options).unwrap();
+        answers.extend(within.offsets());
+        answers.extend(within.ids().iter().map(|&id| u64::from(id)));
+    }
+    answers
+}
+
 impl<P: Point> Saved for KdTree<P> {
     type Points = P;
     files!();
+    verified!();
 
     fn build(device: &Device, points: &[P]) -> Self {
         KdTree::build(device, points, &KdTreeOptions::default()).unwrap()
     }
 
     fn answers(&self) -> Vec<u64> {
-        let options = QueryOptions::default();
-        let near = self.nearest_with(Queries::SelfQuery { include_self: true }, 3, &options).unwrap();
         let mut answers: Vec<u64> = self.node_ids().unwrap().into_iter().map(u64::from).collect();
-        answers.extend(near.ids().iter().map(|&id| u64::from(id)));
-        answers.extend(near.dist2().iter().map(|&distance| bits(distance)));
-        let middle = near.dist2().get(near.dist2().len() / 2).copied();
-        // A radius within which some of the points are.
-        if let Some(radius) = middle.filter(|&middle| bits(middle) < f64::INFINITY.to_bits()) {
-            let options = options.sorted();
-            let within = self.within(Queries::SelfQuery { include_self: false }, radius, &options).unwrap();
-            answers.extend(within.offsets());
-            answers.extend(within.ids().iter().map(|&id| u64::from(id)));
-        }
+        answers.extend(own_neighbors(self));
         answers
     }
 }
 
 impl<P: Point> Saved for Widest<P> {
     type Points = P;
+    files_of_inner!();
 
     fn build(device: &Device, points: &[P]) -> Self {
         Self(KdTree::build(device, points, &KdTreeOptions::default().split(SplitRule::Widest)).unwrap())
     }
+}
 
-    fn write(&self) -> Vec<u8> {
-        Saved::write(&self.0)
-    }
+impl<P: Point> Saved for RTree<P> {
+    type Points = P;
+    files!();
 
-    fn save(&self, path: &Path) -> Result<()> {
-        self.0.save(path)
-    }
-
-    fn read(device: &Device, bytes: &[u8]) -> Result<Self> {
-        Saved::read(device, bytes).map(Self)
-    }
-
-    fn load(device: &Device, path: &Path) -> Result<Self> {
-        Saved::load(device, path).map(Self)
-    }
-
-    fn map(device: &Device, path: &Path) -> Result<Self> {
-        Saved::map(device, path).map(Self)
-    }
-
-    fn verify(&self) -> Result<()> {
-        self.0.verify()
+    fn build(device: &Device, points: &[P]) -> Self {
+        Self::build(device, points).unwrap()
     }
 
     fn answers(&self) -> Vec<u64> {
-        self.0.answers()
+        let mut answers = vec![self.num_ids() as u64];
+        answers.extend(self.ids().unwrap().into_iter().map(u64::from));
+        answers.extend(own_neighbors(self));
+        answers
+    }
+}
+
+impl<P: Point> Saved for Changed<P> {
+    type Points = P;
+    files_of_inner!();
+
+    fn build(device: &Device, points: &[P]) -> Self {
+        let (first, second) = points.split_at(points.len() / 2);
+        let mut tree = RTree::build(device, first).unwrap();
+        tree.insert(second).unwrap();
+        // The last id, too: the ids do not tell the next one.
+        let removed: Vec<u32> = (0..points.len() as u32).rev().step_by(3).collect();
+        tree.remove(&removed).unwrap();
+        Self(tree)
     }
 }
 
 impl<P: Point> Saved for BalancedKdTree<P> {
     type Points = P;
     files!();
+    verified!();
 
     fn build(device: &Device, points: &[P]) -> Self {
         Self::build(device, points, &BalancedOptions::default()).unwrap()
@@ -151,6 +207,7 @@ impl<P: Point> Saved for BalancedKdTree<P> {
 impl<P: CartesianPoint<D>, const D: usize> Saved for CellTree<P, D> {
     type Points = P;
     files!();
+    verified!();
 
     fn build(device: &Device, points: &[P]) -> Self {
         Self::build(device, points, &QuadtreeOptions::default().leaf_points(3)).unwrap()
@@ -303,6 +360,7 @@ fn many_buckets() {
         check::<KdTree<[f32; 3]>>(&points, &device);
         check::<Widest<[f32; 3]>>(&points, &device);
         check::<BalancedKdTree<[f32; 3]>>(&points, &device);
+        check::<Changed<[f32; 3]>>(&points, &device);
     }
 }
 
@@ -365,6 +423,7 @@ fn faults_of_the_device() {
     for device in devices_for(points.len()).iter().filter(|device| !device.is_cpu()) {
         survives::<Widest<[f32; 2]>>(device, &points);
         survives::<BalancedKdTree<[f32; 2]>>(device, &points);
+        survives::<Changed<[f32; 2]>>(device, &points);
         survives::<Quadtree<[f32; 2]>>(device, &points);
     }
 }

@@ -162,6 +162,39 @@ fn balanced_on_device_survives<P: Point>(
     error.is_none()
 }
 
+/// Builds a tree in the memory of its points, with faults. After an error the buffer has its memory, and the points if nothing was
+/// launched. Returns true if no call failed.
+fn in_place_survives(gpu: &Gpu, points: &[[f32; 2]], plan: FaultPlan) -> bool {
+    type Tree = KdTree<[f32; 2]>;
+    let (faulty, options) = (gpu.with_faults(plan), KdTreeOptions::default());
+    let run = || -> Result<Option<Error>> {
+        let (stream, mut workspace) = (Stream::new(&faulty)?, Workspace::new(&faulty));
+        let mut items = points.as_flattened().to_vec();
+        items.resize(Tree::padded_len(points.len()), 7.0);
+        let mut coords = Buffer::from_slice(&stream, &items, "points")?;
+        let address = coords.as_raw();
+        match Tree::build_in_place_on(&stream, &mut workspace, &mut coords, points.len(), &options) {
+            Ok(tree) => {
+                assert!(coords.is_empty());
+                let expected = KdTree::build(&Device::cpu(), points, &options)?;
+                assert_eq!(tree.node_ids()?, expected.node_ids()?, "{plan:?}");
+                Ok(None)
+            }
+            Err(error) => {
+                assert!(coords.as_raw() == address && coords.len() == items.len(), "{plan:?}: {error}");
+                if matches!(error, Error::OutOfMemory { .. }) {
+                    assert_eq!(coords.to_vec(&stream)?, items, "{plan:?}");
+                }
+                Ok(Some(error))
+            }
+        }
+    };
+    let error = run().unwrap_or_else(Some);
+    assert!(error.as_ref().is_none_or(is_expected), "{plan:?}: {error:?}");
+    assert_eq!(faulty.memory_use().live_bytes, 0, "{plan:?}");
+    error.is_none()
+}
+
 fn every_call_may_fail<P: Point>(gpu: &Gpu, points: &[P], algorithm: BuildAlgorithm) {
     each_call_fails(|plan| survives(gpu, points, algorithm, plan));
 }
@@ -230,6 +263,13 @@ fn every_call_may_fail_on_a_simulated_device() {
     ] {
         every_call_may_fail(device.gpu().unwrap(), &[[3.0f32], [1.0], [4.0], [1.0], [5.0]], algorithm);
     }
+}
+
+#[test]
+fn every_call_of_a_build_in_place_may_fail() {
+    on_cuda(|gpu, _| each_call_fails(|plan| in_place_survives(gpu, &points(3000), plan)));
+    let device = Device::sim(SimOptions::default()).unwrap();
+    each_call_fails(|plan| in_place_survives(device.gpu().unwrap(), &points(5), plan));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Damaged files: every flipped bit, every wrong length, random changes.
 
-use super::{Saved, Widest};
+use super::{Changed, Saved, Widest};
 use kauri::balanced::BalancedKdTree;
 use kauri::quadtree::{Octree, Quadtree};
-use kauri::{Device, Error, KdTree, LonLat};
+use kauri::{Device, Error, KdTree, LonLat, RTree};
 use kauri_tests::generate::Shape;
 use kauri_tests::load_any::{load_any, reseal};
 use proptest::prelude::*;
@@ -52,6 +52,9 @@ fn every_flipped_bit() {
     every_bit::<Quadtree<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(40, 5));
     every_bit::<Octree<[f64; 3]>>(&Shape::Lattice.points::<f64, 3>(17, 6));
     every_bit::<Quadtree<[f64; 2]>>(&[]);
+    every_bit::<RTree<[f32; 2]>>(&Shape::Uniform.points::<f32, 2>(50, 7));
+    every_bit::<Changed<[f64; 3]>>(&Shape::Lattice.points::<f64, 3>(40, 8));
+    every_bit::<RTree<[f32; 1]>>(&[]);
 }
 
 /// Checks every wrong length, for readers and for files.
@@ -94,6 +97,7 @@ fn every_wrong_length() {
     every_length::<KdTree<[f32; 3]>>(&Shape::Uniform.points::<f32, 3>(20, 1), 1);
     every_length::<BalancedKdTree<[f64; 2]>>(&Shape::Lattice.points::<f64, 2>(40, 1), 1);
     every_length::<Quadtree<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(20, 1), 1);
+    every_length::<Changed<[f32; 2]>>(&Shape::Clustered.points::<f32, 2>(20, 1), 1);
     every_length::<Widest<[f64; 3]>>(&Shape::Uniform.points::<f64, 3>(10_000, 1), 4096);
     every_length::<BalancedKdTree<[f32; 3]>>(&Shape::Uniform.points::<f32, 3>(10_000, 1), 4096);
 }
@@ -144,6 +148,10 @@ fn seeds() -> Vec<Vec<u8>> {
         bytes::<Quadtree<[f32; 2]>>(&Shape::Uniform.points(50, 7)),
         bytes::<Quadtree<[f32; 2]>>(&flat),
         bytes::<Octree<[f64; 3]>>(&Shape::Lattice.points(40, 8)),
+        bytes::<RTree<[f32; 2]>>(&Shape::Uniform.points(50, 9)),
+        bytes::<Changed<[f32; 2]>>(&flat),
+        bytes::<Changed<[f64; 3]>>(&Shape::Clustered.points(40, 10)),
+        bytes::<Changed<[i32; 1]>>(&[[5], [-7], [5], [i32::MAX]]),
     ]
 }
 
