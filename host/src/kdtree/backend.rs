@@ -54,4 +54,12 @@ pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
         coords: &Buffer<C>,
         algorithm: BuildAlgorithm,
     ) -> Result<()>;
+    /// Builds the tree, which has no memory for points yet, in the memory of the points and of their padding. Takes the memory if it
+    /// succeeds.
+    fn build_in_place(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &mut Buffer<C>,
+    ) -> Result<()>;
 }

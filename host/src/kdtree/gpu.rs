@@ -25,7 +25,7 @@ use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
-use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots, planes_bytes};
+use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots, padded_len, planes_bytes};
 use crate::stats::Stats;
 use axes::{PointBounds, SplitAxes, write_varying_axes};
 use cuda_std::mem::{Slice, SliceMut};
@@ -34,6 +34,7 @@ use kauri_kernels::query::buckets::levels;
 use kauri_kernels::query::left_balanced::in_order_rank;
 use kauri_kernels::thread::coord::Coord;
 use selection::Selection;
+use std::mem;
 
 /// A left-balanced tree in device memory. The index stores the nodes in in-order sequence.
 pub(crate) struct GpuTree<C> {
@@ -124,9 +125,16 @@ fn num_masks(rule: SplitRule) -> usize {
 impl<C: Coord> GpuTree<C> {
     /// Allocates a tree with undefined contents.
     pub(crate) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
+        let mut tree = Self::without_coords(gpu, num_points, dims, rule)?;
+        tree.index.padded_coords.resize(padded_len(num_points, dims), "points of a k-d tree")?;
+        Ok(tree)
+    }
+
+    /// Allocates a tree with undefined contents, but no memory for the points.
+    pub(crate) fn without_coords(gpu: &Gpu, num_points: usize, dims: usize, rule: SplitRule) -> Result<Self> {
         let levels = levels(num_points as u32);
         let mut index =
-            BucketIndex::with_slots(gpu, num_points, dims, levels, Locator::planes(gpu, levels)?)?;
+            BucketIndex::without_coords(gpu, num_points, dims, levels, Locator::planes(gpu, levels)?)?;
         index.axes = Buffer::uninitialized(gpu, rule.num_stored_axes(num_points), "k-d tree axes")?;
         index.varying_axes = Buffer::uninitialized(gpu, num_masks(rule), "k-d tree axes that vary")?;
         Ok(Self { index, rule })
@@ -248,6 +256,29 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
             }
             self.launch_build(&plan, &temp, Some(coords))
         }
+    }
+
+    fn build_in_place(
+        &mut self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: &mut Buffer<C>,
+    ) -> Result<()> {
+        let (num_points, dims) = (self.index.num_points(), self.index.dims);
+        coords.check(stream, "coordinates of the points and of the padding", padded_len(num_points, dims))?;
+        if num_points == 0 {
+            return Ok(());
+        }
+        let plan = BuildPlan::<C>::new(num_points, dims, BuildAlgorithm::SelectionInPlace, self.rule);
+        let temp = workspace.carve(stream, &plan.layout, "k-d tree build")?;
+        self.index.built_on = Some(stream.clone());
+        mem::swap(&mut self.index.padded_coords, coords);
+        // SAFETY: the tree has the memory of the points now, and buffers wait for the device before they are freed.
+        let built = unsafe { self.launch_build(&plan, &temp, None) };
+        if built.is_err() {
+            mem::swap(&mut self.index.padded_coords, coords);
+        }
+        built
     }
 }
 

@@ -114,9 +114,14 @@ pub(crate) unsafe fn node_slots<'a, C: Coord>(
     }
 }
 
+/// Returns the number of coordinates of an index: of its slots, rounded up to whole groups.
+pub(crate) fn padded_len(num_slots: usize, dims: usize) -> usize {
+    num_slots.div_ceil(GROUP).saturating_mul(GROUP * dims)
+}
+
 /// Returns the bytes of an index with `num_slots` slots and `levels` levels above the buckets, without its locator.
 pub(crate) fn index_bytes<C>(num_slots: usize, dims: usize, levels: u32) -> u64 {
-    let coords = num_slots.next_multiple_of(GROUP) * dims + boxes_len(levels, dims);
+    let coords = padded_len(num_slots, dims) + boxes_len(levels, dims);
     let ids = num_slots + least_ids_len(levels);
     (coords * size_of::<C>() + ids * size_of::<u32>()) as u64
 }
@@ -142,12 +147,23 @@ impl<C: Coord> BucketIndex<C> {
         levels: u32,
         locator: Locator<C>,
     ) -> Result<Self> {
-        let num_coords = num_slots.next_multiple_of(GROUP) * dims;
-        let padded_coords = Buffer::uninitialized(gpu, num_coords, "points of an index")?;
+        let mut index = Self::without_coords(gpu, num_slots, dims, levels, locator)?;
+        index.padded_coords.resize(padded_len(num_slots, dims), "points of an index")?;
+        Ok(index)
+    }
+
+    /// Allocates all memory of an index but that of the points.
+    pub(crate) fn without_coords(
+        gpu: &Gpu,
+        num_slots: usize,
+        dims: usize,
+        levels: u32,
+        locator: Locator<C>,
+    ) -> Result<Self> {
         Ok(Self {
             gpu: gpu.clone(),
             dims,
-            padded_coords,
+            padded_coords: Buffer::uninitialized(gpu, 0, "points of an index")?,
             ids: Buffer::uninitialized(gpu, num_slots, "ids of an index")?,
             boxes: Buffer::uninitialized(gpu, boxes_len(levels, dims), "boxes of an index")?,
             least_ids: Buffer::uninitialized(gpu, least_ids_len(levels), "least ids of an index")?,
@@ -165,7 +181,7 @@ impl<C: Coord> BucketIndex<C> {
     /// Changes the number of slots of a left-balanced index, within the capacity of its buffers. Contents are undefined then.
     pub(crate) fn set_num_slots(&mut self, num_slots: usize) {
         let levels = levels(num_slots as u32);
-        self.padded_coords.set_len(num_slots.next_multiple_of(GROUP) * self.dims);
+        self.padded_coords.set_len(padded_len(num_slots, self.dims));
         self.ids.set_len(num_slots);
         self.boxes.set_len(boxes_len(levels, self.dims));
         self.least_ids.set_len(least_ids_len(levels));
