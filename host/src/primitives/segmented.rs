@@ -18,7 +18,9 @@ use kauri_kernels::policy::SEGMENTED_ROWS;
 pub use kauri_kernels::primitives::segmented::SegmentedOperator;
 use kauri_kernels::primitives::segmented::SinceHead;
 use kauri_kernels::primitives::segmented::reduce::{primitives_segmented_reduce, shares};
-use kauri_kernels::primitives::segmented::scan::primitives_segmented_scan;
+use kauri_kernels::primitives::segmented::scan::{
+    primitives_segmented_scan, primitives_segmented_starts_before,
+};
 use kauri_kernels::thread::words::Words;
 use kauri_kernels::warp::look_back::LookBack;
 
@@ -26,14 +28,19 @@ use kauri_kernels::warp::look_back::LookBack;
 pub(crate) struct SegmentedScan {
     /// The ticket, then the words of the look-back.
     words: Region<u64>,
+    /// The number of starts before each tile and before the end.
+    starts_before: Region<u64>,
 }
 
 impl SegmentedScan {
     /// Plans scans of `len` items.
     pub(crate) fn plan<T: Words, O: SegmentedOperator<T>>(layout: &mut Layout, len: usize) -> Self {
         let num_tiles = len.div_ceil(tile_items::<T, SEGMENTED_ROWS>());
-        // A published value has one word more, which tells whether there is a head.
-        Self { words: layout.reserve(1 + O::LookBack::num_words::<SinceHead<T>>(num_tiles)) }
+        Self {
+            // A published value has one word more, which tells whether there is a head.
+            words: layout.reserve(1 + O::LookBack::num_words::<SinceHead<T>>(num_tiles)),
+            starts_before: layout.reserve(num_tiles + 1),
+        }
     }
 
     /// Scans every segment.
@@ -49,16 +56,27 @@ impl SegmentedScan {
         output: SliceMut<'_, T>,
         kind: ScanKind,
     ) -> Result<()> {
-        temp.clear(self.words)?;
-        let num_tiles = input.len().div_ceil(tile_items::<T, SEGMENTED_ROWS>()) as u64;
-        let (heads, starts) = match segments {
-            Segments::Heads(heads) => (heads, empty_view().read_only()),
-            Segments::Starts(starts) => (empty_view().read_only(), starts),
-        };
-        let words = temp.view(self.words);
-        let args = (input, heads, starts, output, words, u32::from(kind == ScanKind::Exclusive));
+        let tile_len = tile_items::<T, SEGMENTED_ROWS>();
+        let num_tiles = input.len().div_ceil(tile_len);
+        let (words, starts_before) = (temp.view(self.words), temp.view(self.starts_before));
         // SAFETY: passed on to the caller; the words are zeros, and the look-back needs no more.
-        unsafe { temp.stream.launch::<primitives_segmented_scan<T, O, O::LookBack>>(num_tiles, args) }
+        unsafe {
+            let (heads, starts) = match segments {
+                Segments::Heads(heads) => {
+                    temp.clear(self.words)?;
+                    (heads, empty_view().read_only())
+                }
+                Segments::Starts(starts) => {
+                    let args = (starts, tile_len as u32, starts_before.part(0, num_tiles + 1), words);
+                    let num_threads = 32 * (num_tiles as u64 + 1);
+                    temp.stream.launch_items::<primitives_segmented_starts_before>(num_threads, args)?;
+                    (empty_view().read_only(), starts)
+                }
+            };
+            let exclusive = u32::from(kind == ScanKind::Exclusive);
+            let args = (input, heads, starts, starts_before.read_only(), output, words, exclusive);
+            temp.stream.launch::<primitives_segmented_scan<T, O, O::LookBack>>(num_tiles as u64, args)
+        }
     }
 }
 

@@ -313,10 +313,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "starts.load(end) < item as u64",
     },
     Mutant {
-        what: "segmented scan: a warp misses the head at its first item",
+        what: "segmented scan: a tile misses the head at its first item",
         kernel: SEGMENTED_SCAN,
-        from: "(first..end).contains(&start)",
-        to: "(first + 1..end).contains(&start)",
+        from: "starts.load(s) < begin",
+        to: "starts.load(s) <= begin",
     },
     Mutant {
         what: "segments: tickets without a barrier",

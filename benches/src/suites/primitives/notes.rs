@@ -24,11 +24,10 @@ const SUPER_KEY: &str = "registers: 123 and so 2 blocks a multiprocessor, for th
 const BOUNDS: &str = "loads on their way: 2.7 TB/s, 47 % of the issue slots, most of a warp's time is waiting for memory. Next: 16 bytes a load, and \
     more of them";
 
-const SEGMENTED_SCAN: &str = "latency: 102 to 112 registers and so 2 blocks of 8 warps, 27 to 35 % of the issue slots and of the memory's rate on \
-    an H200; warps wait for the barrier behind the look-back and, with many segments, for the starts of segments: a search of the first one and a \
-    read for every 32. With a byte for each item that marks heads, 100M items in segments of 8 took 0.555 ms, and now 0.678. Tried then: 6, 7 and \
-    8 rows (0.70, 0.64, 0.60 ms; of 8 two kernels spill), 3 blocks. Next: the first start of each tile by a kernel of its own, starts read by the \
-    whole block";
+const SEGMENTED_SCAN: &str = "latency: 103 to 110 registers and so 2 blocks of 8 warps, 28 to 34 % of the issue slots and of the memory's rate on \
+    an H200; warps wait for the barrier behind the look-back. 100M items in segments of 8 take 0.51 ms; with a byte for each item that marks heads they \
+    took 0.56, and 0.68 when each warp searched for its starts. Tried with marks: 6, 7 and 8 rows (0.70, 0.64, 0.60 ms for 134M; of 8 two kernels \
+    spill), 3 blocks. Next: bits of heads in shared memory in place of registers, for more rows";
 
 const SEGMENTED_REDUCE: &str = "of 100M items on an H200: segments of 1000 take 61 to 64 % of the memory's rate, one segment 74 %, segments of 8 \
     42 % and as much of the issue slots, with 58 to 61 registers and 4 blocks. The rival is 1.4 to 1.9 x as fast for up to 10M items in segments \

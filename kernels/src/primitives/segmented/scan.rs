@@ -2,8 +2,9 @@
 
 use super::{CarrySmem, SinceHead, carry_before};
 use crate::block::tile::{self, Items, THREADS, WARPS, row_items, tile_items};
-use crate::policy::{SEGMENTED_MIN_BLOCKS, SEGMENTED_ROWS as ROWS};
+use crate::policy::{PER_ITEM_THREADS, SEGMENTED_MIN_BLOCKS, SEGMENTED_ROWS as ROWS};
 use crate::primitives::select::flag_bits;
+use crate::thread::items::strided;
 use crate::thread::operator::*;
 use crate::thread::words::{MAX_WORDS, Words, computed};
 use crate::warp::look_back::*;
@@ -11,8 +12,28 @@ use crate::warp::scan::{exclusive_of, inclusive_since};
 use crate::warp::search::partition_point;
 use cuda_std::prelude::*;
 
-/// Scans every segment; a block per tile. Segments begin at the items whose byte in `heads` is not 0, or, without heads, at `starts`.
-/// Otherwise like `primitives_scan`.
+/// Writes the number of starts before each tile of `tile_len` items, and zeros to the words of the scan that follows. A warp per tile.
+#[kernel(family = "primitives-segmented", block = PER_ITEM_THREADS)]
+pub unsafe fn primitives_segmented_starts_before(
+    starts: Slice<u64>,
+    tile_len: u32,
+    starts_before: SliceMut<u64>,
+    words: SliceMut<u64>,
+) {
+    let i = thread::index_1d_u64() as usize;
+    for word in strided(i, words.len(), thread::grid_dim_x() as usize * PER_ITEM_THREADS) {
+        words.store(word, 0);
+    }
+    let tile = i / 32;
+    let begin = tile as u64 * u64::from(tile_len);
+    let before = partition_point::<32>(0, starts.len(), |s| starts.load(s) < begin);
+    if warp::lane_id() == 0 && tile < starts_before.len() {
+        starts_before.store(tile, before as u64);
+    }
+}
+
+/// Scans every segment; a block per tile. Segments begin at the items whose byte in `heads` is not 0, or, without heads, at `starts`, of
+/// which there are `starts_before` before each tile and before the end. Otherwise like `primitives_scan`.
 #[kernel(
     family = "primitives-segmented",
     block = THREADS,
@@ -27,29 +48,33 @@ pub unsafe fn primitives_segmented_scan<T: Words, O: Operator<T>, L: LookBack>(
     input: Slice<T>,
     heads: Slice<u8>,
     starts: Slice<u64>,
+    starts_before: Slice<u64>,
     output: SliceMut<T>,
     words: SliceMut<u64>,
     exclusive: u32,
 ) {
-    Segmented { input, heads, starts, words }.scan::<O, L>(output, exclusive != 0)
+    Segmented { input, heads, starts, starts_before, words }.scan::<O, L>(output, exclusive != 0)
 }
 
 /// Shared memory of [`primitives_segmented_scan()`].
 #[repr(C)]
 pub struct ScanSmem<T> {
     carry: CarrySmem<T>,
-    /// A bit per item of a warp, set if it begins a segment.
-    heads: [[u32; HEAD_WORDS]; WARPS],
+    /// A bit per item of the tile, set if it begins a segment.
+    heads: [u32; HEAD_WORDS],
 }
 
-/// The most words of a warp's bits.
-const HEAD_WORDS: usize = ROWS * MAX_WORDS;
+/// The most words of a tile's bits.
+const HEAD_WORDS: usize = ROWS * MAX_WORDS * WARPS;
+/// The starts that a lane loads at once.
+const BATCH: usize = 4;
 
 /// The scan of one tile.
 struct Segmented<'a, T> {
     input: Slice<'a, T>,
     heads: Slice<'a, u8>,
     starts: Slice<'a, u64>,
+    starts_before: Slice<'a, u64>,
     words: SliceMut<'a, u64>,
 }
 
@@ -63,7 +88,7 @@ impl<T: Words> Segmented<'_, T> {
         let begin = tile * tile_items::<T, ROWS>();
         let items = tile::load(self.input, begin, O::IDENTITY);
         let heads = if self.heads.is_empty() {
-            self.head_bits(begin, shared_field!(smem, heads))
+            self.head_bits(tile, shared_field!(smem, heads))
         } else {
             flag_bits::<T, ROWS>(self.heads, begin, self.input.len())
         };
@@ -86,40 +111,54 @@ impl<T: Words> Segmented<'_, T> {
         tile::store(output, ticket.load(0) as usize * tile_items::<T, ROWS>(), sums)
     }
 
-    /// Returns a bit per item of the thread, set for items at which a segment begins. `begin` is the begin of the tile.
+    /// Returns a bit per item of the thread, set for items at which a segment begins. Each warp reads an equal part of the starts in the
+    /// tile. Executes two barriers.
     #[inline(always)]
-    unsafe fn head_bits(&self, begin: usize, bits: SharedSlice<'_, u32>) -> u32 {
+    unsafe fn head_bits(&self, tile: usize, bits: SharedSlice<'_, u32>) -> u32 {
         let (lane, warp) = (warp::lane_id() as usize, thread::thread_idx_x() as usize / 32);
-        let (starts, bits) = (self.starts, bits.part(warp * HEAD_WORDS, HEAD_WORDS));
-        const { assert!(HEAD_WORDS <= 32) };
-        if lane < HEAD_WORDS {
-            bits.store(lane, 0);
+        let (before, end) =
+            (self.starts_before.load(tile) as usize, self.starts_before.load(tile + 1) as usize);
+        let items = (tile * tile_items::<T, ROWS>()) as u64..((tile + 1) * tile_items::<T, ROWS>()) as u64;
+        const { assert!(HEAD_WORDS <= THREADS) };
+        if (thread::thread_idx_x() as usize) < HEAD_WORDS {
+            bits.store(thread::thread_idx_x() as usize, 0);
         }
-        let first = (begin + warp * ROWS * row_items::<T>()) as u64;
-        let end = first + (ROWS * row_items::<T>()) as u64;
-        let mut next = partition_point::<32>(0, starts.len(), |s| starts.load(s) < first);
-        warp::sync_warp(warp::FULL_MASK);
-        loop {
-            let start = if next + lane < starts.len() { starts.load(next + lane) } else { u64::MAX };
-            if (first..end).contains(&start) {
-                let item = (start - first) as usize;
-                bits.atomic_or(item / 32, 1 << (item % 32), Ordering::Relaxed, Scope::Block);
+        thread::sync_threads();
+        let part = end.saturating_sub(before).div_ceil(WARPS);
+        let mut next = before + warp * part;
+        let end = if next + part < end { next + part } else { end };
+        while next < end {
+            let mut batch = [u64::MAX; BATCH];
+            let mut b = 0;
+            while b < BATCH {
+                let s = next + b * 32 + lane;
+                if s < end {
+                    batch[b] = self.starts.load(s);
+                }
+                b += 1;
             }
-            if !warp::warp_vote_all(warp::FULL_MASK, start < end) {
-                break;
+            let last = warp::shuffle_idx(warp::FULL_MASK, batch[BATCH - 1], 31);
+            let mut all_equal = true;
+            let mut b = 0;
+            while b < BATCH {
+                if items.contains(&batch[b]) {
+                    let item = (batch[b] - items.start) as usize;
+                    bits.atomic_or(item / 32, 1 << (item % 32), Ordering::Relaxed, Scope::Block);
+                }
+                all_equal = all_equal && batch[b] == last;
+                b += 1;
             }
-            next += 32;
+            next += BATCH * 32;
             // A long run of empty segments is skipped.
-            let last = warp::shuffle_idx(warp::FULL_MASK, start, 31);
-            if warp::warp_vote_all(warp::FULL_MASK, start == last) {
-                next = partition_point::<32>(next, starts.len(), |s| starts.load(s) <= last);
+            if warp::warp_vote_all(warp::FULL_MASK, all_equal) {
+                next = partition_point::<32>(next, end, |s| self.starts.load(s) <= last);
             }
         }
-        warp::sync_warp(warp::FULL_MASK);
+        thread::sync_threads();
         let mut heads = 0;
         let mut row = 0;
         while row < ROWS {
-            let item = row * row_items::<T>() + lane * T::PER_16;
+            let item = (warp * ROWS + row) * row_items::<T>() + lane * T::PER_16;
             let of_row = bits.load(item / 32) >> (item % 32) & ((1 << T::PER_16) - 1);
             heads |= of_row << (row * T::PER_16);
             row += 1;
