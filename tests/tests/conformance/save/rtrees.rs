@@ -50,7 +50,7 @@ fn round_trips_of_rtrees_of_integers_and_places() {
 /// Large enough for several pieces of a checksum and tasks of a check.
 #[test]
 fn round_trips_of_large_rtrees() {
-    let points = Shape::Clustered.points::<f64, 3>(300_001, 4);
+    let points = Shape::Uniform.points::<f64, 3>(300_001, 4);
     goes_round::<RTree<[f64; 3]>>(&points, "300 001 points");
     goes_round::<Changed<[f64; 3]>>(&points, "300 001 points, changed");
 }
