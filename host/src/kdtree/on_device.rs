@@ -50,11 +50,11 @@ impl<P: Point> KdTree<P> {
     }
 
     /// Returns the number of coordinates of the buffer that [`build_in_place_on`](Self::build_in_place_on) needs for `num_points` points:
-    /// of the points, rounded up to a multiple of 32 points.
+    /// of the points, rounded up to a multiple of 4 points.
     ///
     /// ```
     /// use kauri::KdTree;
-    /// assert_eq!(KdTree::<[f32; 3]>::padded_len(1000), 1024 * 3);
+    /// assert_eq!(KdTree::<[f32; 3]>::padded_len(1001), 1004 * 3);
     /// ```
     pub fn padded_len(num_points: usize) -> usize {
         padded_len(num_points, P::DIMS)
