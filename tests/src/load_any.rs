@@ -66,19 +66,19 @@ pub fn reseal(bytes: &mut [u8]) {
     bytes[120..HEADER].copy_from_slice(&xxh3_64(&covered).to_le_bytes());
 }
 
-fn kdtree<P: Point<Coord = C>, C: Coordinate>(
-    device: &Device,
-    bytes: &[u8],
+/// Checks that queries to a tree of `n` points find points that are there, and all of them `everywhere`.
+fn check_queries<P: Point<Coord = C>, C: Coordinate>(
+    tree: &impl SpatialIndex<Point = P>,
+    n: usize,
     queries: &[P],
     everywhere: C::Distance,
-) -> bool {
-    let Ok(tree) = KdTree::<P>::read_from(device, bytes) else { return false };
-    let n = tree.len();
+    is_there: impl Fn(u32) -> bool,
+) {
     let options = QueryOptions::default();
     for k in [1, 2, 40] {
         let near = tree.nearest(queries, k).expect("queries succeed");
         assert_eq!(near.ids().len(), queries.len() * k);
-        assert!(near.ids().iter().all(|&id| id == u32::MAX || (id as usize) < n));
+        assert!(near.ids().iter().all(|&id| id == u32::MAX || is_there(id)));
     }
     let own = tree
         .nearest_with(Queries::SelfQuery { include_self: false }, 1, &options)
@@ -89,6 +89,17 @@ fn kdtree<P: Point<Coord = C>, C: Coordinate>(
         (0..queries.len()).all(|row| all.row(row).len() == n),
         "a query with an infinite radius does not find every point"
     );
+}
+
+fn kdtree<P: Point<Coord = C>, C: Coordinate>(
+    device: &Device,
+    bytes: &[u8],
+    queries: &[P],
+    everywhere: C::Distance,
+) -> bool {
+    let Ok(tree) = KdTree::<P>::read_from(device, bytes) else { return false };
+    let n = tree.len();
+    check_queries(&tree, n, queries, everywhere, |id| (id as usize) < n);
     let payloads: Vec<usize> = (0..n).collect();
     assert_eq!(tree.payloads_by_node(&payloads).expect("one payload for each point").len(), n);
     // Loading does not check the order of the points, so `verify` may fail here. It must not panic.
@@ -108,21 +119,7 @@ fn rtree<P: Point<Coord = C>, C: Coordinate>(
     let Ok(mut tree) = RTree::<P>::read_from(device, bytes) else { return false };
     let (n, ids) = (tree.len(), tree.ids().expect("the memory suffices"));
     assert!(ids.len() == n && ids.iter().all(|&id| tree.contains(id).expect("the CPU has no errors")));
-    let options = QueryOptions::default();
-    for k in [1, 2, 40] {
-        let near = tree.nearest(queries, k).expect("queries succeed");
-        assert_eq!(near.ids().len(), queries.len() * k);
-        assert!(near.ids().iter().all(|&id| id == u32::MAX || ids.binary_search(&id).is_ok()));
-    }
-    let own = tree
-        .nearest_with(Queries::SelfQuery { include_self: false }, 1, &options)
-        .expect("the tree's own points are valid queries");
-    assert_eq!(own.ids().len(), n);
-    let all = tree.within(queries, everywhere, &options).expect("queries succeed");
-    assert!(
-        (0..queries.len()).all(|row| all.row(row).len() == n),
-        "a query with an infinite radius does not find every point"
-    );
+    check_queries(&tree, n, queries, everywhere, |id| ids.binary_search(&id).is_ok());
     let mut saved = Vec::new();
     tree.write_to(&mut saved).expect("writing to memory succeeds");
     assert!(bytes.starts_with(&saved), "the saved bytes differ from the loaded bytes");

@@ -46,7 +46,7 @@ pub(crate) trait Backend<C: Coord>: Send + Sync {
 pub(crate) trait GpuBackend<C: Coord>: Backend<C> {
     /// Returns the backend that answers queries in device memory.
     fn device_query_backend(&self) -> &dyn DeviceQueryBackend<C>;
-    /// Builds the tree over other points, of the same number.
+    /// Builds the tree over other points, of the same number, or for the first time.
     fn rebuild(
         &mut self,
         stream: &Stream,

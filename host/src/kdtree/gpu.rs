@@ -246,6 +246,8 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         }
         let plan = BuildPlan::<C>::new(self.index.num_points(), self.index.dims, algorithm, self.rule);
         let temp = workspace.carve(stream, &plan.layout, "k-d tree build")?;
+        let padded_len = padded_len(self.index.num_points(), self.index.dims);
+        self.index.padded_coords.resize(padded_len, "points of a k-d tree")?;
         self.index.wait(stream)?;
         self.index.built_on = Some(stream.clone());
         // SAFETY: the borrows keep points and tree apart, and buffers wait for the device before they are freed.
@@ -265,7 +267,6 @@ impl<C: Coord> GpuBackend<C> for GpuTree<C> {
         coords: &mut Buffer<C>,
     ) -> Result<()> {
         let (num_points, dims) = (self.index.num_points(), self.index.dims);
-        coords.check(stream, "coordinates of the points and of the padding", padded_len(num_points, dims))?;
         if num_points == 0 {
             return Ok(());
         }

@@ -43,7 +43,7 @@ impl<P: Point> KdTree<P> {
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
         stats.temp_bytes = gpu::build_bytes::<P::Coord>(num_points, P::DIMS, options);
-        let storage = allocate(P::Coord::TYPE, stream.gpu(), num_points, P::DIMS, options.split, true)?;
+        let storage = allocate(P::Coord::TYPE, stream.gpu(), num_points, P::DIMS, options.split)?;
         let mut tree = Self::from_parts(device, stats, P::Coord::unwrap(storage));
         tree.rebuild_on(stream, workspace, coords, options)?;
         Ok(tree)
@@ -62,7 +62,7 @@ impl<P: Point> KdTree<P> {
 
     /// Builds a tree of the first `num_points` points of a buffer in the memory of the buffer, which is part of the tree then: `coords`
     /// is left empty (Wald 2022, whose build permutes the points in place). Besides the tree, the build needs the bytes that
-    /// [`plan`](KdTree::plan) tells for [`SelectionInPlace`](super::BuildAlgorithm::SelectionInPlace), 4 per point, whichever algorithm
+    /// [`plan`](KdTree::plan) returns for [`SelectionInPlace`](super::BuildAlgorithm::SelectionInPlace), 4 per point, whichever algorithm
     /// the options name.
     ///
     /// The buffer has [`padded_len`](Self::padded_len) items, of which those behind the points may have any value. Apart from that,
@@ -95,11 +95,12 @@ impl<P: Point> KdTree<P> {
         options: &KdTreeOptions,
     ) -> Result<Self> {
         check_count("points", num_points as u64, MAX_POINTS)?;
+        coords.check(stream, "coordinates of the points and of the padding", Self::padded_len(num_points))?;
         let device = Device::from_gpu(stream.gpu().clone());
         let mut stats = Stats::new(&device);
         let in_place = options.clone().algorithm(BuildAlgorithm::SelectionInPlace);
         stats.temp_bytes = gpu::build_bytes::<P::Coord>(num_points, P::DIMS, &in_place);
-        let storage = allocate(P::Coord::TYPE, stream.gpu(), num_points, P::DIMS, options.split, false)?;
+        let storage = allocate(P::Coord::TYPE, stream.gpu(), num_points, P::DIMS, options.split)?;
         let mut storage = P::Coord::unwrap(storage);
         let Storage::Gpu(tree) = &mut storage else { return Err(Error::NotOnGpu) };
         tree.build_in_place(stream, workspace, coords)?;
@@ -136,20 +137,18 @@ impl<P: Point> DeviceIndex for KdTree<P> {
     }
 }
 
-/// Allocates a tree over `num_points` points in device memory, with or without the memory of their coordinates.
+/// Allocates a tree over `num_points` points in device memory, without the memory of their coordinates.
 fn allocate(
     coordinate: Typed<NoValue>,
     gpu: &Gpu,
     num_points: usize,
     dims: usize,
     rule: SplitRule,
-    with_coords: bool,
 ) -> Result<Typed<Storages>> {
     if !HAS_GPUS {
         return Err(Error::CudaDisabled);
     }
     Ok(with_coordinate!(coordinate, C, () => {
-        let tree = if with_coords { GpuTree::<C>::uninitialized } else { GpuTree::<C>::without_coords };
-        Storage::Gpu(Box::new(tree(gpu, num_points, dims, rule)?))
+        Storage::Gpu(Box::new(GpuTree::<C>::without_coords(gpu, num_points, dims, rule)?))
     }))
 }
