@@ -76,12 +76,23 @@ pub fn device_names() -> &'static [&'static str] {
 /// The environment variable `KAURI_SIM_ORDERS` sets their number (default: 20); 0 turns the simulator off in all tests.
 /// `KAURI_SIM_FIRST_ORDER` is the number of the first schedule (default: 0); after the last one the first follows.
 /// If `SIM_SEED` or `SIM_ORDER` name a schedule to replay, there is one device, with this schedule.
+///
+/// With `KAURI_SIM_DEVICE=cuda` there is one device in their place, the first GPU: tests of the simulator are small cases of every kernel, as
+/// compute-sanitizer needs them.
 pub fn simulated() -> impl Iterator<Item = Device> {
     let first = number_from_env("KAURI_SIM_FIRST_ORDER").unwrap_or(0);
     simulated_among(first..first + num_orders())
 }
 
+/// The name of the device that takes the place of simulated ones.
+fn device_instead() -> Option<String> {
+    std::env::var("KAURI_SIM_DEVICE").ok()
+}
+
 fn num_orders() -> usize {
+    if device_instead().is_some() {
+        return 1;
+    }
     if Schedule::env_is_set() { 1 } else { number_from_env("KAURI_SIM_ORDERS").unwrap_or(Schedule::ORDERS) }
 }
 
@@ -92,7 +103,9 @@ fn number_from_env(name: &str) -> Option<usize> {
 
 fn simulated_among(orders: Range<usize>) -> impl Iterator<Item = Device> {
     orders.map(|i| {
-        if Schedule::env_is_set() {
+        if let Some(name) = device_instead() {
+            Device::from_name(&name).unwrap_or_else(|error| panic!("KAURI_SIM_DEVICE is {name}: {error}"))
+        } else if Schedule::env_is_set() {
             Device::from_name("sim").expect("SIM_SEED and SIM_ORDER are valid")
         } else {
             Device::sim(SimOptions::nth_order(i, 1)).expect("the simulator is compiled in")
