@@ -6,8 +6,8 @@ mod arguments;
 
 use arguments::arguments;
 use kauri::mesh::{Mesh, shapes};
-use kauri::sah::{Hit, Ray};
-use kauri::{Device, Result, SahOptions, SahTree};
+use kauri::rays::{Hit, Ray, RayIndex};
+use kauri::{Bvh, Device, Result};
 use std::time::Instant;
 
 /// Rows and columns of rays, and of what is printed.
@@ -20,12 +20,12 @@ fn main() -> Result<()> {
     println!("on {device}: {}", device.reason());
     let mesh = named.map_or_else(|| shapes::torus_knot([2, 3], 600, 60), Ok)?;
     let start = Instant::now();
-    let tree = SahTree::build(&device, &mesh, &SahOptions::default())?;
+    let bvh = Bvh::build(&device, &mesh)?;
     println!(
-        "a tree over {} triangles in {:.1?}; a ray costs {:.0} tests of a triangle",
-        tree.len(),
+        "a hierarchy over {} triangles in {:.1?}; a ray costs {:.0} tests of boxes and triangles",
+        bvh.len(),
         start.elapsed(),
-        tree.cost()?
+        bvh.cost()?
     );
 
     // A ray down on every place of a grid over the mesh.
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     let rays: Vec<Ray> = (0..rows * columns).map(down).collect();
 
     // The closest hit is what one sees from above: the higher, the darker.
-    let seen = tree.closest_hits(&rays)?;
+    let seen = bvh.closest_hits(&rays)?;
     for row in seen.t.chunks(columns) {
         let depth = |t: &f32| ((t / height - 0.1) * SHADES.len() as f32) as usize;
         let line: Vec<u8> = row.iter().map(|t| SHADES[depth(t).min(SHADES.len() - 1)]).collect();
@@ -58,12 +58,12 @@ fn main() -> Result<()> {
         let [x, y, z] = rays[i].origin;
         Ray::new([x, y, z - seen.t[i] + 1e-4 * height], [1.0, 0.0, 0.3])
     };
-    let in_shade = tree.any_hits(&lit.iter().map(to_sun).collect::<Vec<_>>())?;
+    let in_shade = bvh.any_hits(&lit.iter().map(to_sun).collect::<Vec<_>>())?;
     let count = in_shade.iter().filter(|&&is_hit| is_hit).count();
     println!("{} of {} rays hit, {count} of these places are in the shade", lit.len(), rays.len());
 
     // All hits, in pairs where a ray goes in and comes out again, are what is inside.
-    let all = tree.all_hits(&rays)?;
+    let all = bvh.all_hits(&rays)?;
     let inside = |ray: usize| {
         let at: Vec<f32> = all.row(ray).iter().map(|hit| hit.t).collect();
         at.chunks_exact(2).map(|pair| pair[1] - pair[0]).sum::<f32>()

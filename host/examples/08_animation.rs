@@ -1,4 +1,4 @@
-//! A knot that twists, above a pond with waves: a tree anew for every frame, and how much of each one sees.
+//! A knot that twists, above a pond with waves: a hierarchy anew for every frame, and how much of each one sees.
 //!
 //! `cargo run --release --example 08_animation -- [FRAMES]`
 
@@ -6,9 +6,9 @@ mod arguments;
 
 use arguments::arguments;
 use kauri::mesh::{Mesh, Motion, shapes};
+use kauri::rays::Hit;
 use kauri::render::{self, Camera};
-use kauri::sah::Hit;
-use kauri::{Device, Result, SahOptions, SahTree};
+use kauri::{Bvh, Device, Result};
 use std::time::Instant;
 
 const SIZE: [u32; 2] = [320, 240];
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
     let pond = pond()?;
     // What does not move from frame to frame is made once: memory, triangles, and the camera.
     let (mut moved_knot, mut moved_pond) = (knot.clone(), pond.clone());
-    let mut tree = SahTree::build(&device, &both(&knot, &pond)?, &SahOptions::default())?;
+    let mut bvh = Bvh::build(&device, &both(&knot, &pond)?)?;
     let camera = Camera::new([6.0, -12.0, 7.0], [0.0; 3]);
 
     println!("frame  build   trace   knot   pond  new triangles");
@@ -34,9 +34,9 @@ fn main() -> Result<()> {
         let mesh = both(&moved_knot, &moved_pond)?;
 
         let start = Instant::now();
-        tree.rebuild(&mesh)?;
+        bvh.rebuild(&mesh)?;
         let built = start.elapsed();
-        let ids = render::triangle_ids(&tree, &camera, SIZE)?;
+        let ids = render::triangle_ids(&bvh, &camera, SIZE)?;
         let traced = start.elapsed() - built;
 
         let is_knot = |&&id: &&u32| (id as usize) < knot.len();

@@ -15,6 +15,7 @@ macro_rules! setters {
 
 pub mod balanced;
 mod batches;
+pub mod bvh;
 pub mod device;
 mod error;
 #[cfg(feature = "io")]
@@ -33,6 +34,7 @@ mod progress;
 pub mod quadtree;
 pub mod query;
 mod random;
+pub mod rays;
 pub mod render;
 #[cfg(feature = "research")]
 pub mod research;
@@ -48,6 +50,7 @@ mod threads;
 
 pub use balanced::{BalancedKdTree, BalancedOptions};
 pub use batches::{Batches, Delivered};
+pub use bvh::Bvh;
 pub use device::Device;
 pub use error::{Error, FileLocation, Result};
 pub use join::{BoxJoin, DistanceJoin, KnnJoin, TopKBoxJoin, TopKDistanceJoin};

@@ -36,7 +36,7 @@ pub(crate) mod sealed {
     }
 }
 
-/// A value of a row: `u32` (ids of points or leaves), [`Neighbor`](crate::query::Neighbor) or [`Hit`](crate::sah::Hit).
+/// A value of a row: `u32` (ids of points or leaves), [`Neighbor`](crate::query::Neighbor) or [`Hit`](crate::rays::Hit).
 ///
 /// Only kauri implements it.
 ///
@@ -73,7 +73,7 @@ impl RowItem for u32 {
 /// Rows of any length, one behind the other (compressed sparse rows, CSR): row `i` has the values `offsets[i]..offsets[i + 1]`.
 ///
 /// A row of `Rows<u32>` is a slice of ids, a row of `Rows<Neighbor<C>>` a [`NeighborRow`](crate::query::NeighborRow), and a row of
-/// `Rows<Hit>` a [`HitRow`](crate::sah::HitRow).
+/// `Rows<Hit>` a [`HitRow`](crate::rays::HitRow).
 ///
 /// ```
 /// use kauri::{Device, KdTree, KdTreeOptions, SpatialIndex};

@@ -11,6 +11,7 @@
 
 pub mod balanced;
 pub mod block;
+pub mod bvh;
 pub mod join;
 pub mod kdtree;
 mod plain;
@@ -18,6 +19,7 @@ pub mod policy;
 pub mod primitives;
 pub mod quadtree;
 pub mod query;
+pub mod rays;
 pub mod render;
 pub mod rtree;
 pub mod sah;

@@ -195,6 +195,31 @@ pub const SAH_ROOT_WARPS: usize = 4;
 /// The threads of a block that traces rays. Untuned.
 pub const SAH_RAY_THREADS: usize = 128;
 
+/// The bits of a triangle's cell on each axis, for the order in which a hierarchy is built. Untuned.
+pub const BVH_AXIS_BITS: u32 = 16;
+
+/// The threads of a block that merges clusters; its warps are independent, and a block lasts as long as the last of them. The dragon of
+/// 871,414 triangles built on an H200, in ms: 32: 0.558, 128: 0.590.
+pub const BVH_CLUSTER_THREADS: usize = 32;
+
+/// The number of clusters on each side among which a cluster looks for the nearest (Benthin et al. 2024 take 8). The same build, and 2.07
+/// million rays of a camera, in ms: 8: 0.559 and 0.601, 15: 0.727 and 0.625.
+pub const BVH_RADIUS: u32 = 8;
+
+/// The threads of a block that traces rays through a hierarchy. Untuned.
+pub const BVH_RAY_THREADS: usize = 128;
+
+/// The blocks of a multiprocessor that traces rays through a hierarchy. Rays of a camera and random ones through the dragon on an H200, 2.07
+/// million each, in ms: 7: 0.528 and 1.054, 8 (registers spill): 0.550 and 1.088.
+pub const BVH_RAY_MIN_BLOCKS: u32 = 7;
+
+/// The lanes of a warp that are without a ray when the warp takes new ones. The same rays, in ms: 10: 0.556 and 1.057, 16: 0.548 and 1.068, 22:
+/// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16).
+pub const BVH_IDLE: u32 = 16;
+
+/// The entries of a ray's stack in shared memory; deeper hierarchies have the others in global memory. Untuned.
+pub const BVH_STACK: usize = 24;
+
 /// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below. 10M x 10M boxes with log-normal
 /// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.
 pub const BOX_LEVEL_STEP: u32 = 2;

@@ -1,10 +1,12 @@
-//! Meshes and rays for tests of SAH k-d trees.
+//! Meshes and rays for tests of SAH k-d trees and bounding volume hierarchies.
 
 use crate::generate::Random;
-use kauri::mesh::{Mesh, Motion, shapes};
+use kauri::device::{Buffer, Stream};
+use kauri::mesh::{DeviceMesh, Mesh, Motion, shapes};
+use kauri::rays::{Hit, Hits, Ray, RayIndex, RayOptions};
 use kauri::research::sah::RayTraversal;
-use kauri::sah::{Hit, Hits, Ray, RayOptions, SahOptions, SahTree};
-use kauri::{Device, Rows};
+use kauri::sah::{SahOptions, SahTree};
+use kauri::{Bvh, Device, Rows};
 
 /// Returns a random point of the cube from -1 to 1.
 fn vector(random: &mut Random) -> [f32; 3] {
@@ -206,6 +208,27 @@ pub fn rays(mesh: &Mesh, num: usize, seed: u64) -> Vec<Ray> {
         .collect()
 }
 
+/// A mesh in device memory.
+pub struct Resident {
+    vertices: Buffer<f32>,
+    triangles: Buffer<u32>,
+}
+
+impl Resident {
+    /// Copies a mesh.
+    pub fn new(stream: &Stream, mesh: &Mesh) -> kauri::Result<Self> {
+        Ok(Self {
+            vertices: Buffer::from_slice(stream, mesh.vertices().as_flattened(), "vertices")?,
+            triangles: Buffer::from_slice(stream, mesh.triangles().as_flattened(), "triangles")?,
+        })
+    }
+
+    /// Returns the mesh.
+    pub fn mesh(&self) -> DeviceMesh<'_> {
+        DeviceMesh { vertices: &self.vertices, triangles: &self.triangles }
+    }
+}
+
 /// Returns the hits of each ray with all triangles, by brute force.
 fn all_hits(mesh: &Mesh, rays: &[Ray]) -> Vec<Vec<Hit>> {
     let of_ray = |ray: &Ray| {
@@ -228,10 +251,41 @@ pub fn check(device: &Device, scene: Scene, len: usize, num_rays: usize, options
         let lists = [&tree, &cpu].map(|tree| (tree.nodes().unwrap(), tree.leaf_triangles().unwrap()));
         assert!(lists[0] == lists[1], "{what}: another tree than the CPU's");
     }
-    let expected = all_hits(&mesh, &rays);
-    for by in ray_options(len) {
-        let (closest, any) = (tree.closest_hits_with(&rays, &by), tree.any_hits_with(&rays, &by));
-        let all = tree.all_hits_with(&rays, &by).unwrap();
+    check_hits(&tree, &mesh, &rays, &what);
+}
+
+/// Builds a hierarchy over a mesh, verifies it, compares it with the CPU's, and compares all query results with brute force; the same after
+/// the mesh has moved, by a refit, a rebuild and another refit.
+pub fn check_bvh(device: &Device, scene: Scene, len: usize, num_rays: usize) {
+    let mesh = scene.mesh(len, len as u64);
+    let what = format!("{} triangles of {scene:?} in a hierarchy on {device}", mesh.len());
+    let [mut own, mut cpu] = [device, &Device::cpu()].map(|on| Bvh::build(on, &mesh).unwrap());
+    let check = |own: &Bvh, cpu: &Bvh, mesh: &Mesh, what: &str| {
+        own.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(
+            own.fingerprint().unwrap(),
+            cpu.fingerprint().unwrap(),
+            "{what}: another one than the CPU's"
+        );
+        check_hits(own, mesh, &rays(mesh, num_rays, len as u64 + 1), what);
+    };
+    check(&own, &cpu, &mesh, &what);
+    let mut moved = mesh.clone();
+    for (step, refits) in [true, false, true].into_iter().enumerate() {
+        Motion::Waves.apply(&mesh, 0.3 * (step + 1) as f64, &mut moved).unwrap();
+        for bvh in [&mut own, &mut cpu] {
+            if refits { bvh.refit(&moved) } else { bvh.rebuild(&moved) }.unwrap();
+        }
+        check(&own, &cpu, &moved, &format!("{what}, moved {} times", step + 1));
+    }
+}
+
+/// Compares the results of all queries with brute force.
+fn check_hits(index: &dyn RayIndex, mesh: &Mesh, rays: &[Ray], what: &str) {
+    let expected = all_hits(mesh, rays);
+    for by in ray_options(mesh.len()) {
+        let (closest, any) = (index.closest_hits_with(rays, &by), index.any_hits_with(rays, &by));
+        let all = index.all_hits_with(rays, &by).unwrap();
         if let Some(difference) = difference(&expected, &closest.unwrap(), &any.unwrap(), &all) {
             panic!("{what}, {by:?}: {difference}");
         }

@@ -1,4 +1,4 @@
-//! SAH k-d trees. Builds are from device memory to device memory, by wall clock, since the host waits for node counts. Rays
+//! Indexes of triangles: SAH k-d trees, and bounding volume hierarchies (`Bvh`). Builds are from device memory to device memory, by wall clock, since the host waits for node counts. Rays
 //! and their hits are in device memory.
 //!
 //! Meshes are the files of the command line (`--model`), and a soup of each size.
@@ -10,11 +10,12 @@ use crate::points::noise;
 use crate::report::{Phase, Report, Row};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::io::read_mesh;
-use kauri::mesh::{Mesh, Motion, shapes};
+use kauri::mesh::{DeviceMesh, Mesh, Motion, shapes};
+use kauri::rays::{DeviceHits, Hit, Ray, RayIndex, RayOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::sah::{RayTraversal, StagesOptions};
-use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
-use kauri::{Device, Error, Result};
+use kauri::sah::{Quality, SahOptions, SahTree};
+use kauri::{Bvh, Device, Error, Result};
 use rayon::prelude::*;
 
 /// The suites.
@@ -154,7 +155,9 @@ impl<'a> Bench<'a> {
         let moved = Resident::new(&self.stream, &moved)?;
         let timing = effort.wall(|| tree.refit_on(&self.stream, moved.mesh()))?;
         report.push(Row { timing: Some(timing), ..self.row("refit to waves".to_owned(), num) });
-        self.frame(report, &mut tree)?;
+        tree.rebuild_on(&self.stream, self.resident.mesh())?;
+        self.frames(report, "", &mut tree, SahTree::rebuild_on)?;
+        self.bvh_builds(report, &moved)?;
         let timing = effort.wall(|| tree.rebuild(self.mesh))?;
         report.push(Row { timing: Some(timing), ..self.row("rebuild from host memory".to_owned(), num) });
         let timing = effort.wall(|| SahTree::build(&self.settings.device, self.mesh, &fast).map(|_| ()))?;
@@ -162,23 +165,44 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
+    fn bvh_builds(&self, report: &mut Report, moved: &Resident) -> Result<()> {
+        let (effort, num) = (self.settings.effort, self.mesh.len());
+        let mut bvh = Bvh::build_on(&self.stream, self.resident.mesh())?;
+        let timing = effort.wall(|| bvh.rebuild_on(&self.stream, self.resident.mesh()))?;
+        report.push(Row {
+            timing: Some(timing),
+            temp_bytes: Some(bvh.stats().temp_bytes),
+            note: Some(format!("{} nodes, cost {:.2}", bvh.num_nodes(), bvh.cost()?)),
+            ..self.row("rebuild, Bvh".to_owned(), num)
+        });
+        let timing = effort.wall(|| bvh.refit_on(&self.stream, moved.mesh()))?;
+        report.push(Row { timing: Some(timing), ..self.row("refit to waves, Bvh".to_owned(), num) });
+        bvh.rebuild_on(&self.stream, self.resident.mesh())?;
+        self.frames(report, ", Bvh", &mut bvh, Bvh::rebuild_on)
+    }
+
     /// Measures a frame of an animated mesh: a rebuild, a camera ray per pixel, and a ray to the sun from each surface
     /// point.
-    fn frame(&self, report: &mut Report, tree: &mut SahTree) -> Result<()> {
+    fn frames<I: RayIndex>(
+        &self,
+        report: &mut Report,
+        variant: &str,
+        index: &mut I,
+        rebuild: impl Fn(&mut I, &Stream, DeviceMesh<'_>) -> Result<()>,
+    ) -> Result<()> {
         let (stream, effort) = (&self.stream, self.settings.effort);
         let options = RenderOptions::default().size(SIZE[0], SIZE[1]);
         let (camera, mut frames) = (self.camera(), Frames::new(stream.gpu(), &options)?);
-        tree.rebuild_on(stream, self.resident.mesh())?;
         for (work, rebuilds) in [("frame with shadows", false), ("rebuild, and frame with shadows", true)] {
             let timing = effort.wall(|| {
                 if rebuilds {
-                    tree.rebuild_on(stream, self.resident.mesh())?;
+                    rebuild(index, stream, self.resident.mesh())?;
                 }
-                frames.draw(stream, tree, &camera)?;
+                frames.draw(stream, index, self.resident.mesh(), &camera)?;
                 stream.synchronize()
             })?;
             let note = Some(format!("{:.0} a second", 1e3 / timing.median_ms));
-            let row = self.row(work.to_owned(), SIZE[0] as usize * SIZE[1] as usize);
+            let row = self.row(format!("{work}{variant}"), SIZE[0] as usize * SIZE[1] as usize);
             report.push(Row { timing: Some(timing), note, ..row });
         }
         Ok(())
@@ -213,27 +237,36 @@ impl<'a> Bench<'a> {
             ("occlusion rays, any", &occlusion, false),
             ("occlusion rays, closest", &occlusion, true),
         ];
+        let bvh = Bvh::build_on(&self.stream, self.resident.mesh())?;
+        let sorted = default.clone().sorted(true);
         for (kind, rays, closest) in kinds {
             let on_device = Buffer::from_slice(&self.stream, rays, "rays")?;
+            let trace = |report: &mut Report, index: &dyn RayIndex, variant: &str, options: &RayOptions| {
+                self.trace(report, index, format!("{kind}{variant}"), &on_device, closest, options)
+            };
+            let expected = trace(report, &bvh, ", Bvh", &default)?;
+            let mut found = vec![trace(report, &bvh, ", Bvh, sorted", &sorted)?];
             for (variant, options) in variants {
-                self.trace(report, &fast, format!("{kind}{variant}"), &on_device, closest, options)?;
+                found.push(trace(report, &fast, variant, options)?);
             }
             if let Some(best) = best.as_ref().filter(|_| closest) {
-                self.trace(report, best, format!("{kind}, the best tree"), &on_device, closest, &default)?;
+                found.push(trace(report, best, ", the best tree", &default)?);
             }
+            assert!(found.iter().all(|found| *found == expected), "indexes differ in hits of {kind}");
         }
         Ok(())
     }
 
+    /// Measures a query. Returns the triangle that each ray hits, or whether it hits one.
     fn trace(
         &self,
         report: &mut Report,
-        tree: &SahTree,
+        index: &dyn RayIndex,
         work: String,
         rays: &Buffer<Ray>,
         closest: bool,
         options: &RayOptions,
-    ) -> Result<()> {
+    ) -> Result<Vec<u32>> {
         let (stream, effort) = (&self.stream, self.settings.effort);
         let gpu = stream.gpu();
         let mut workspace = Workspace::new(gpu);
@@ -241,16 +274,18 @@ impl<'a> Bench<'a> {
         let mut any = Buffer::uninitialized(gpu, rays.len(), "hits")?;
         let timing = effort.events(stream, || {
             if closest {
-                tree.closest_hits_on(stream, &mut workspace, rays, options, &mut hits)
+                index.closest_hits_on(stream, &mut workspace, rays, options, &mut hits)
             } else {
-                tree.any_hits_on(stream, &mut workspace, rays, options, &mut any)
+                index.any_hits_on(stream, &mut workspace, rays, options, &mut any)
             }
         })?;
-        let num_hits = if closest {
-            hits.to_host(stream)?.triangles.iter().filter(|&&id| id != Hit::NO_TRIANGLE).count()
+        let found = if closest {
+            hits.to_host(stream)?.triangles
         } else {
-            any.to_vec(stream)?.iter().filter(|&&hit| hit == 1).count()
+            let triangle = |hit: u8| if hit == 1 { 0 } else { Hit::NO_TRIANGLE };
+            any.to_vec(stream)?.into_iter().map(triangle).collect()
         };
+        let num_hits = found.iter().filter(|&&id| id != Hit::NO_TRIANGLE).count();
         let part = 100.0 * num_hits as f64 / rays.len().max(1) as f64;
         report.push(Row {
             timing: Some(timing),
@@ -258,7 +293,7 @@ impl<'a> Bench<'a> {
             note: Some(format!("{} rays, {part:.0} % hit", rays.len())),
             ..self.row(work, rays.len())
         });
-        Ok(())
+        Ok(found)
     }
 
     fn camera(&self) -> Camera {

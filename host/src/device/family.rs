@@ -63,9 +63,10 @@ impl Family {
                 QUERIES,
                 SORTS_AND_SCANS,
             ],
-            Self::Triangles => {
-                &[&["sah", "render", "primitives-segmented", "primitives-segmented-sort"], SORTS_AND_SCANS]
-            }
+            Self::Triangles => &[
+                &["bvh", "rays", "render", "sah", "primitives-segmented", "primitives-segmented-sort"],
+                SORTS_AND_SCANS,
+            ],
             Self::Terrain => &[
                 &["terrain", "terrain-spline", "primitives-segmented-sort", "primitives-select", "quadtree"],
                 QUERIES,

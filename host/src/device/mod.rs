@@ -68,10 +68,12 @@ mod driver;
 mod event;
 mod family;
 mod gpu;
+mod growable_buffer;
 mod images;
 mod instrumented;
 mod peers;
 mod pinned;
+mod readers;
 #[cfg(feature = "sim")]
 mod sim;
 mod staging;
@@ -85,9 +87,11 @@ pub use driver::DeviceInfo;
 pub use event::Event;
 pub use family::Family;
 pub use gpu::Gpu;
+pub(crate) use growable_buffer::GrowableBuffer;
 pub use images::embedded_kernels;
 pub use instrumented::{FaultCall, FaultPlan, MemoryUse};
 pub use pinned::PinnedBuffer;
+pub(crate) use readers::Readers;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
 pub(crate) use staging::{Staging, download, upload};

@@ -23,11 +23,16 @@
 //! # Ok::<(), kauri::Error>(())
 //! ```
 
+mod device_mesh;
 mod lattice;
+mod mesh_input;
 mod motion;
 pub mod shapes;
 mod triangle_mesh;
 
+pub use device_mesh::DeviceMesh;
+pub(crate) use device_mesh::check_count;
+pub(crate) use mesh_input::MeshInput;
 pub use motion::Motion;
 pub use triangle_mesh::Mesh;
 pub(crate) use triangle_mesh::around;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::mesh::around;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::Point;
-use crate::sah::Ray;
+use crate::rays::Ray;
 
 /// Range of the field of view in degrees.
 const LEAST_FIELD: u64 = 1;

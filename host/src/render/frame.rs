@@ -7,13 +7,14 @@ use super::picture::Image;
 use super::surface::ray_offset;
 use super::vector::{V3, unit};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
-use crate::error::Result;
+use crate::error::{Result, check_len};
+use crate::mesh::DeviceMesh;
 use crate::primitives::pairs::empty_view;
-use crate::sah::{DeviceHits, Ray, RayOptions, SahTree};
+use crate::rays::{DeviceHits, Ray, RayIndex, RayOptions};
 use kauri_kernels::render::frame::{CameraHits, render_rays, render_shade, render_shadow_rays};
 use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 
-/// Renders frames of meshes whose trees are on a GPU, and leaves the pixels in device memory. Compared with
+/// Renders frames of meshes that are on a GPU with a [`RayIndex`], and leaves the pixels in device memory. Compared with
 /// [`image`](super::image), frames have one ray per pixel and one to the sun, are computed in single precision, and have no
 /// ambient occlusion and no dithering.
 ///
@@ -23,7 +24,9 @@ use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 /// use kauri::device::{Buffer, Device, Stream};
 /// use kauri::mesh::shapes;
 /// use kauri::render::{Camera, Frames, RenderOptions};
-/// use kauri::sah::{DeviceMesh, SahOptions, SahTree};
+/// use kauri::mesh::DeviceMesh;
+/// use kauri::rays::RayIndex;
+/// use kauri::sah::{SahOptions, SahTree};
 /// let device = Device::from_name("cuda")?;
 /// let gpu = device.gpu().expect("it is one");
 /// let stream = Stream::new(gpu)?;
@@ -38,7 +41,7 @@ use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 /// for _ in 0..120 {
 ///     // Move the vertices here, with a kernel of your own.
 ///     tree.rebuild_on(&stream, mesh)?;
-///     let pixels: &Buffer<u8> = frames.draw(&stream, &tree, &camera)?;
+///     let pixels: &Buffer<u8> = frames.draw(&stream, &tree, mesh, &camera)?;
 /// }
 /// # Ok::<(), kauri::Error>(())
 /// ```
@@ -84,11 +87,19 @@ impl Frames {
     /// ready when the stream has done the work. Waits for earlier work of the stream.
     ///
     /// # Errors
-    /// The errors of [`image`](super::image) for the camera; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
+    /// The errors of [`image`](super::image) for the camera and the number of triangles; [`Error::OutOfMemory`](crate::Error::OutOfMemory);
     /// [`Error::NotOnGpu`](crate::Error::NotOnGpu); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
-    pub fn draw(&mut self, stream: &Stream, tree: &SahTree, camera: &Camera) -> Result<&Buffer<u8>> {
+    pub fn draw(
+        &mut self,
+        stream: &Stream,
+        index: &dyn RayIndex,
+        mesh: DeviceMesh<'_>,
+        camera: &Camera,
+    ) -> Result<&Buffer<u8>> {
         self.params.check_device(stream)?;
-        let params = self.params(tree, camera)?;
+        mesh.check(stream)?;
+        check_len("triangles of a mesh and of its index", index.len(), mesh.len())?;
+        let params = self.params(index, camera)?;
         let ray_options = RayOptions::default();
         if let Some(last) = &self.last {
             stream.wait_for(last)?;
@@ -106,25 +117,22 @@ impl Frames {
         // SAFETY: the buffers have the lengths that the kernels take, and wait for the device before they are freed.
         unsafe {
             stream.launch_items::<render_rays>(num, (params, rays.slice_mut()))?;
-            tree.closest_hits_on(stream, workspace, rays, &ray_options, hits)?;
-            tree.read_corners(stream, |corners| {
-                let hits = CameraHits {
-                    rays: rays.slice(),
-                    corners,
-                    triangles: hits.triangles.slice(),
-                    u: hits.u.slice(),
-                    v: hits.v.slice(),
-                };
-                let mut occluded = empty_view().read_only();
-                if self.options.shadows {
-                    stream
-                        .launch_items::<render_shadow_rays>(num, (params, hits, shadow_rays.slice_mut()))?;
-                    tree.any_hits_on(stream, workspace, shadow_rays, &ray_options, are_occluded)?;
-                    occluded = are_occluded.slice();
-                }
-                let args = (params, bytes, hits, occluded, pixels.slice_mut());
-                stream.launch_items::<render_shade>(num, args)
-            })?;
+            index.closest_hits_on(stream, workspace, rays, &ray_options, hits)?;
+            let hits = CameraHits {
+                rays: rays.slice(),
+                mesh: mesh.view(),
+                triangles: hits.triangles.slice(),
+                u: hits.u.slice(),
+                v: hits.v.slice(),
+            };
+            let mut occluded = empty_view().read_only();
+            if self.options.shadows {
+                stream.launch_items::<render_shadow_rays>(num, (params, hits, shadow_rays.slice_mut()))?;
+                index.any_hits_on(stream, workspace, shadow_rays, &ray_options, are_occluded)?;
+                occluded = are_occluded.slice();
+            }
+            let args = (params, bytes, hits, occluded, pixels.slice_mut());
+            stream.launch_items::<render_shade>(num, args)?;
         }
         Ok(&self.pixels)
     }
@@ -143,11 +151,11 @@ impl Frames {
         Ok(Image { width, height, pixels: self.pixels.to_vec(stream)?, num_rays })
     }
 
-    fn params(&self, tree: &SahTree, camera: &Camera) -> Result<FrameParams> {
+    fn params(&self, index: &dyn RayIndex, camera: &Camera) -> Result<FrameParams> {
         let size = [self.options.width, self.options.height];
         let view = View::of(camera, size)?;
         let [first, right, down] = view.pixel_steps();
-        let bounds = tree.bounds();
+        let bounds = index.bounds();
         let single = |v: V3| v.map(|x| x as f32);
         Ok(FrameParams {
             eye: camera.position,

@@ -10,7 +10,7 @@ use crate::memory;
 use crate::mesh::Mesh;
 use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::random::Random;
-use crate::sah::SahTree;
+use crate::rays::RayIndex;
 
 /// A picture in host memory, the result of [`image`] and of [`Frames::to_image`](super::Frames::to_image).
 ///
@@ -50,8 +50,8 @@ pub struct Image {
 /// non-finite reach; [`Error::NonFinite`](crate::Error::NonFinite) or [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) for
 /// the light's direction, or the camera's position, target or up; [`Error::Shape`](crate::Error::Shape) if tree and mesh have different
 /// numbers of triangles; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
-pub fn image(tree: &SahTree, mesh: &Mesh, camera: &Camera, options: &RenderOptions) -> Result<Image> {
-    image_with(tree, mesh, camera, options, |_| ALBEDO)
+pub fn image(index: &dyn RayIndex, mesh: &Mesh, camera: &Camera, options: &RenderOptions) -> Result<Image> {
+    image_with(index, mesh, camera, options, |_| ALBEDO)
 }
 
 /// Renders a picture with an albedo per triangle: the reflected fraction of red, green and blue light, from 0 to 1.
@@ -59,20 +59,20 @@ pub fn image(tree: &SahTree, mesh: &Mesh, camera: &Camera, options: &RenderOptio
 /// # Errors
 /// As [`image`].
 pub fn image_with(
-    tree: &SahTree,
+    index: &dyn RayIndex,
     mesh: &Mesh,
     camera: &Camera,
     options: &RenderOptions,
     color: impl Fn(u32) -> [f32; 3] + Sync,
 ) -> Result<Image> {
     options.check()?;
-    check_len("triangles of a mesh and of its tree", mesh.len(), tree.len())?;
+    check_len("triangles of a mesh and of its tree", mesh.len(), index.len())?;
     let (width, height, samples) = (options.width, options.height, options.samples as usize);
     let view = View::of(camera, [width, height])?;
     let num_pixels = width as usize * height as usize;
     let _span = tracing::debug_span!("render", pixels = num_pixels).entered();
 
-    let mut scene = Scene::new(tree, mesh, options, view, color);
+    let mut scene = Scene::new(index, mesh, options, view, color);
     let mut pixels = memory::vec_with_capacity(num_pixels, "pixels of a picture")?;
     for batch in Ranges::new(num_pixels, MAX_RAYS / samples).iter() {
         let light = scene.sample_light(batch.start * samples..batch.end * samples)?;
@@ -89,18 +89,18 @@ pub fn image_with(
 }
 
 /// Returns the triangle at the center of each pixel, row by row from the upper left corner;
-/// [`Hit::NO_TRIANGLE`](crate::sah::Hit::NO_TRIANGLE) for pixels without one.
+/// [`Hit::NO_TRIANGLE`](crate::rays::Hit::NO_TRIANGLE) for pixels without one.
 ///
 /// # Errors
 /// The errors of [`image`] for `size`, which is width and height, for the camera and the device.
-pub fn triangle_ids(tree: &SahTree, camera: &Camera, size: [u32; 2]) -> Result<Vec<u32>> {
+pub fn triangle_ids(index: &dyn RayIndex, camera: &Camera, size: [u32; 2]) -> Result<Vec<u32>> {
     check_size(size)?;
     let view = View::of(camera, size)?;
     let num_pixels = size[0] as usize * size[1] as usize;
     let mut ids = memory::vec_with_capacity(num_pixels, "triangles of a picture")?;
     for batch in Ranges::new(num_pixels, MAX_RAYS).iter() {
         let rays = parallel::map(batch.len(), TASK_ITEMS, |i| view.center(batch.start + i));
-        ids.extend(tree.closest_hits(&rays)?.triangles);
+        ids.extend(index.closest_hits(&rays)?.triangles);
     }
     Ok(ids)
 }
@@ -111,7 +111,8 @@ mod tests {
     use crate::device::Device;
     use crate::error::Error;
     use crate::mesh::shapes;
-    use crate::sah::{Hit, SahOptions};
+    use crate::rays::Hit;
+    use crate::sah::{SahOptions, SahTree};
 
     const SIZE: [u32; 2] = [48, 32];
 

@@ -11,7 +11,7 @@ use super::vector::{V3, dot, minus, sum, unit};
 use crate::error::Result;
 use crate::mesh::Mesh;
 use crate::parallel;
-use crate::sah::{Hit, Ray, SahTree};
+use crate::rays::{Hit, Ray, RayIndex};
 
 /// Number of rays of a task.
 const TASK_RAYS: usize = 1024;
@@ -21,7 +21,7 @@ pub(super) const MAX_RAYS: usize = 1 << 20;
 
 /// A mesh with its tree, a view and lights.
 pub(super) struct Scene<'a, C> {
-    pub(super) tree: &'a SahTree,
+    pub(super) index: &'a dyn RayIndex,
     pub(super) mesh: &'a Mesh,
     pub(super) options: &'a RenderOptions,
     pub(super) view: View,
@@ -43,7 +43,7 @@ struct SampleHit {
 
 impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
     pub(super) fn new(
-        tree: &'a SahTree,
+        index: &'a dyn RayIndex,
         mesh: &'a Mesh,
         options: &'a RenderOptions,
         view: View,
@@ -54,7 +54,7 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
         let diagonal = minus(high, low);
         let reach = f64::from(options.occlusion_reach) * dot(diagonal, diagonal).sqrt();
         Self {
-            tree,
+            index,
             mesh,
             options,
             view,
@@ -70,7 +70,7 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
     pub(super) fn sample_light(&mut self, samples: Range<usize>) -> Result<Vec<V3>> {
         let rays = parallel::map(samples.len(), TASK_RAYS, |i| self.ray(samples.start + i));
         self.num_rays += rays.len() as u64;
-        let hits = self.tree.closest_hits(&rays)?;
+        let hits = self.index.closest_hits(&rays)?;
 
         let up = self.view.up();
         let sky_of = |i: usize| sky(up, rays[i].direction.map(f64::from));
@@ -153,6 +153,6 @@ impl<'a, C: Fn(u32) -> [f32; 3] + Sync> Scene<'a, C> {
 
     fn are_occluded(&mut self, rays: &[Ray]) -> Result<Vec<bool>> {
         self.num_rays += rays.len() as u64;
-        self.tree.any_hits(rays)
+        self.index.any_hits(rays)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::vector::{V3, cross, dot, minus, sum, unit};
 use crate::mesh::Mesh;
-use crate::sah::{Hit, Ray};
+use crate::rays::{Hit, Ray};
 
 /// Offset of secondary rays from their surface, in rounding errors of a number as large as coordinates and extent of the
 /// mesh together.

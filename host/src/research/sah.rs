@@ -14,7 +14,8 @@
 //! ```
 //! use kauri::mesh::shapes;
 //! use kauri::research::sah::{StagesOptions, RayTraversal};
-//! use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
+//! use kauri::rays::{Ray, RayIndex, RayOptions};
+//! use kauri::sah::{SahOptions, SahTree};
 //! use kauri::Device;
 //! let stages = StagesOptions { sort_by_scans: true, small_by_levels: true, ..StagesOptions::default() };
 //! let knot = shapes::torus_knot([2, 3], 60, 8)?;
@@ -49,5 +50,5 @@
 //! | of a camera | 1.20 | 1.55 |
 //! | random | 3.74 | 5.45 |
 
-pub use crate::sah::options::RayTraversal;
+pub use crate::rays::options::RayTraversal;
 pub use crate::sah::variants::StagesOptions;

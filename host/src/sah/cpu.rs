@@ -8,13 +8,12 @@ mod small_roots;
 mod trace;
 
 pub(super) use refit::refit;
-pub(super) use trace::{all_hits, any_hits, closest_hits};
 
 use super::host_tree::{HostTree, Subtree};
 use super::options::{Quality, SahOptions};
 use crate::error::Result;
-use kauri_kernels::sah::extent::Extent;
-use kauri_kernels::sah::triangle::Corners;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::triangle::Corners;
 use references::{BuildInput, Reference, references_of, scene_extent};
 
 /// Builds a tree over triangles with finite corners.

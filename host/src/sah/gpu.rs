@@ -1,18 +1,15 @@
 //! Building, refitting and tracing on a GPU.
 
-mod all_hits;
 mod build;
 mod build_input;
-mod corners;
-mod growable_buffer;
 mod large_levels;
 mod large_nodes;
 #[cfg(feature = "research")]
 mod large_variants;
 mod partition;
 mod preorder;
-mod ray_order;
 mod refit;
+mod root;
 #[cfg(feature = "research")]
 mod small_levels;
 mod small_roots;

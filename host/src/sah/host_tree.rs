@@ -2,11 +2,11 @@
 
 use crate::error::{Result, check_count};
 use crate::memory;
-use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::extent::Extent;
+use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::triangle::Corners;
 use kauri_kernels::sah::node::{MAX_NODES, Node};
 use kauri_kernels::sah::traversal::Scene;
-use kauri_kernels::sah::triangle::Corners;
 
 /// A tree in host memory, with the corners of its triangles.
 pub(super) struct HostTree {

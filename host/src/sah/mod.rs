@@ -11,20 +11,20 @@
 //!
 //! | build | time | scratch memory | random rays |
 //! |---|--:|--:|--:|
-//! | [`Quality::Fast`], the default | 3.9 ms | 71 MB | 3.7 ms |
+//! | [`Quality::Fast`], the default | 3.8 ms | 71 MB | 3.8 ms |
 //! | with [`clip`](SahOptions::clip) | 4.4 ms | 281 MB | |
 //! | [`Quality::Exact`] | minutes, on the CPU | | 3.4 ms |
 //! | [`refit`](SahTree::refit_on) of a tree to a moved mesh | 1.9 ms | | |
 //!
 //! The table is of 871,414 triangles and 2,073,600 rays in device memory on an H200 (suite `sah`,
-//! `benches/results/sah-h200.md`). Rays cost as follows; [`RayOptions::sorted`] adds 16 bytes of scratch memory per ray:
+//! `benches/results/sah-h200.md`). Rays cost as follows; [`RayOptions::sorted`](crate::rays::RayOptions::sorted) adds 16 bytes of scratch memory per ray:
 //!
 //! | rays | number | in input order | sorted |
 //! |---|--:|--:|--:|
-//! | of a camera, first hit | 2,073,600 | 1.20 ms | 1.31 ms |
-//! | random, first hit | 2,073,600 | 3.74 ms | 3.18 ms |
-//! | to the sun, any hit | 473,160 | 0.87 ms | 0.79 ms |
-//! | around surface points, any hit | 485,099 | 0.82 ms | 0.96 ms |
+//! | of a camera, first hit | 2,073,600 | 1.20 ms | 1.30 ms |
+//! | random, first hit | 2,073,600 | 3.80 ms | 3.26 ms |
+//! | to the sun, any hit | 473,160 | 0.89 ms | 0.81 ms |
+//! | around surface points, any hit | 485,099 | 0.85 ms | 1.00 ms |
 //!
 //! Intersections are watertight: rays find no gap between triangles that share an edge (Woop, Benthin, Wald 2013). The
 //! hits of a ray depend on ray and triangle alone, not on the tree, its builder or the device.
@@ -32,22 +32,14 @@
 //! [`SahTree`] has an example. With the feature `research`, `kauri::research::sah` has the stages and traversals of papers.
 
 mod cpu;
-mod device_mesh;
 mod gpu;
-mod hits;
 mod host_tree;
-mod mesh_input;
-pub(crate) mod options;
-mod trace;
+mod options;
 mod tree;
 #[cfg(feature = "research")]
 pub(crate) mod variants;
 mod verify;
 
-pub use device_mesh::DeviceMesh;
-pub use hits::{DeviceHits, Hit, HitIter, HitRow, Hits};
-pub use kauri_kernels::sah::aabb::Aabb;
 pub use kauri_kernels::sah::node::Node;
-pub use kauri_kernels::sah::ray::Ray;
-pub use options::{Quality, RayOptions, SahOptions};
+pub use options::{Quality, SahOptions};
 pub use tree::SahTree;

@@ -1,21 +1,20 @@
 //! [`SahTree`]: build, rebuild, refit, and access to the tree.
 
 use super::cpu;
-use super::device_mesh::{DeviceMesh, check_count};
 use super::gpu::{GpuBuilder, GpuTree};
 use super::host_tree::HostTree;
-use super::mesh_input::MeshInput;
 use super::options::{Quality, SahOptions};
 use crate::device::{Device, Stream, gpu_of};
 use crate::error::{Error, Result, check_len};
 use crate::memory::MemoryPlan;
-use crate::mesh::Mesh;
+use crate::mesh::{DeviceMesh, Mesh, MeshInput, check_count};
+use crate::rays::sealed::Sealed;
+use crate::rays::{RayIndex, Traced};
 use crate::stats::Stats;
-use cuda_std::mem::Slice;
-use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::extent::Extent;
+use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::triangle::Corners;
 use kauri_kernels::sah::node::{MAX_NODES, Node};
-use kauri_kernels::sah::triangle::Corners;
 
 /// A k-d tree over the triangles of a mesh, built by the surface area heuristic (SAH), for ray queries. For points, see
 /// [`KdTree`](crate::KdTree).
@@ -24,8 +23,8 @@ use kauri_kernels::sah::triangle::Corners;
 ///
 /// ```
 /// use kauri::mesh::Mesh;
-/// use kauri::sah::{Hit, Ray, SahOptions, SahTree};
-/// use kauri::Device;
+/// use kauri::rays::{Hit, Ray, RayIndex};
+/// use kauri::{Device, SahOptions, SahTree};
 /// let corners = vec![[0.0, 0.0, 5.0], [2.0, 0.0, 5.0], [0.0, 2.0, 5.0]];
 /// let mesh = Mesh::new(corners, vec![[0, 1, 2]])?;
 /// let tree = SahTree::build(&Device::cpu(), &mesh, &SahOptions::default())?;
@@ -40,13 +39,13 @@ pub struct SahTree {
     device: Device,
     stats: Stats,
     options: SahOptions,
-    pub(super) tree: Tree,
+    tree: Tree,
     /// The memory of GPU builds, kept for rebuilds and refits.
     builder: Option<Box<GpuBuilder>>,
 }
 
 /// The tree in the memory of its device.
-pub(super) enum Tree {
+enum Tree {
     Cpu(HostTree),
     Gpu(GpuTree),
 }
@@ -239,7 +238,7 @@ impl SahTree {
     }
 
     /// Returns the tree in the memory of the stream's device.
-    pub(super) fn gpu_tree(&self, stream: &Stream) -> Result<&GpuTree> {
+    fn gpu_tree(&self, stream: &Stream) -> Result<&GpuTree> {
         let Tree::Gpu(tree) = &self.tree else { return Err(Error::NotOnGpu) };
         tree.gpu.check_same(stream.gpu())?;
         Ok(tree)
@@ -252,50 +251,43 @@ impl SahTree {
         }
     }
 
-    /// Number of triangles.
-    pub fn len(&self) -> usize {
+    /// The options of the build.
+    pub fn options(&self) -> &SahOptions {
+        &self.options
+    }
+
+    /// Statistics of the last build, rebuild or refit.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
+    }
+}
+
+impl Sealed for SahTree {
+    fn traced(&self) -> Traced<'_> {
+        match &self.tree {
+            Tree::Cpu(tree) => Traced::Cpu(tree),
+            Tree::Gpu(tree) => Traced::Gpu(tree),
+        }
+    }
+}
+
+impl RayIndex for SahTree {
+    fn device(&self) -> &Device {
+        &self.device
+    }
+
+    fn len(&self) -> usize {
         match &self.tree {
             Tree::Cpu(tree) => tree.corners.len(),
             Tree::Gpu(tree) => tree.num_triangles(),
         }
     }
 
-    /// True if there are no triangles.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The bounding box of all triangles; the origin if there are none.
-    pub fn bounds(&self) -> Aabb {
+    fn bounds(&self) -> Aabb {
         match &self.tree {
             Tree::Cpu(tree) => tree.extent.bounds,
             Tree::Gpu(tree) => tree.extent_on_host.bounds,
         }
-    }
-
-    /// Enqueues work on a stream that reads the corners of all triangles.
-    pub(crate) fn read_corners<R>(
-        &self,
-        stream: &Stream,
-        enqueue: impl FnOnce(Slice<'_, Corners>) -> Result<R>,
-    ) -> Result<R> {
-        let tree = self.gpu_tree(stream)?;
-        tree.read_by(stream, || enqueue(tree.corners()))
-    }
-
-    /// The options of the build.
-    pub fn options(&self) -> &SahOptions {
-        &self.options
-    }
-
-    /// The device of the tree.
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
-    /// Statistics of the last build, rebuild or refit.
-    pub fn stats(&self) -> &Stats {
-        &self.stats
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::host_tree::HostTree;
 use crate::error::{Error, Result};
-use kauri_kernels::sah::aabb::{Aabb, Side, component};
+use kauri_kernels::rays::aabb::{Aabb, Side, component};
 use kauri_kernels::sah::clip::clipped;
 use kauri_kernels::sah::cost::{reaches_above, reaches_below};
 use kauri_kernels::sah::node::MAX_DEPTH;

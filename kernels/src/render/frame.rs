@@ -2,25 +2,59 @@
 
 use super::shading::{FrameParams, V3, byte_entry};
 use crate::policy::PER_ITEM_THREADS;
-use crate::sah::ray::Ray;
-use crate::sah::triangle::Hit;
+use crate::rays::ray::Ray;
+use crate::rays::triangle::{Corners, Hit};
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
-/// Writes the camera ray of each pixel.
+/// Columns and rows of a tile of pixels, whose rays a warp traces together: they stay together longer than those of a row.
+const TILE: [u32; 2] = [8, 4];
+
+/// Returns the pixel of a ray of the camera. Rays are in the order of tiles; the pixels at the right and lower sides that fill no tile are
+/// last, row by row.
+///
+/// ```
+/// use kauri_kernels::render::frame::pixel_of;
+/// let pixels: Vec<u32> = (0..17 * 5).map(|ray| pixel_of(ray, 17, 5)).collect();
+/// assert_eq!(pixels[..9], [0, 1, 2, 3, 4, 5, 6, 7, 17]);
+/// assert_eq!(pixels[32], 8);
+/// assert_eq!(pixels[64..69], [16, 33, 50, 67, 68]);
+/// ```
+#[inline(always)]
+pub const fn pixel_of(ray: u32, width: u32, height: u32) -> u32 {
+    let [columns, rows] = TILE;
+    let (whole_columns, whole_rows) = (width / columns * columns, height / rows * rows);
+    let in_tiles = whole_columns * whole_rows;
+    let right = width - whole_columns;
+    if ray < in_tiles {
+        let (tile, within) = (ray / (columns * rows), ray % (columns * rows));
+        let tiles_of_row = whole_columns / columns;
+        let x = tile % tiles_of_row * columns + within % columns;
+        let y = tile / tiles_of_row * rows + within / columns;
+        y * width + x
+    } else if ray < in_tiles + right * whole_rows {
+        let i = ray - in_tiles;
+        i / right * width + whole_columns + i % right
+    } else {
+        ray
+    }
+}
+
+/// Writes the rays of the camera.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
 pub unsafe fn render_rays(frame: Slice<FrameParams>, rays: SliceMut<Ray>) {
-    let Some(pixel) = own_item(rays.len()) else { return };
-    rays.store(pixel, frame.load(0).ray(pixel as u32));
+    let Some(i) = own_item(rays.len()) else { return };
+    let params = frame.load(0);
+    rays.store(i, params.ray(pixel_of(i as u32, params.width, rays.len() as u32 / params.width)));
 }
 
 /// The hits of camera rays.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct CameraHits<'a> {
     /// The camera rays.
-    pub rays: Slice<'a, crate::sah::ray::Ray>,
-    /// The corners of all triangles.
-    pub corners: Slice<'a, crate::sah::triangle::Corners>,
+    pub rays: Slice<'a, crate::rays::ray::Ray>,
+    /// The mesh.
+    pub mesh: crate::rays::mesh::MeshView<'a>,
     /// The triangle that each ray hits.
     pub triangles: Slice<'a, u32>,
     /// Barycentric weights of the second corners.
@@ -30,19 +64,20 @@ pub struct CameraHits<'a> {
 }
 
 impl CameraHits<'_> {
-    /// Returns the ray of a pixel, and its hit with the corners of the triangle.
+    /// Returns a ray, and its hit with the corners of the triangle.
     #[inline(always)]
-    unsafe fn at(&self, pixel: usize) -> (Ray, Option<(Hit, [V3; 3])>) {
-        let (ray, triangle) = (self.rays.load(pixel), self.triangles.load(pixel));
-        if triangle == Hit::NO_TRIANGLE {
+    unsafe fn at(&self, i: usize) -> (Ray, Option<(Hit, [V3; 3])>) {
+        let (ray, triangle) = (self.rays.load(i), self.triangles.load(i));
+        if triangle == Hit::NO_TRIANGLE || triangle as usize >= self.mesh.len() {
             return (ray, None);
         }
-        let hit = Hit { triangle, t: 0.0, u: self.u.load(pixel), v: self.v.load(pixel) };
-        (ray, Some((hit, self.corners.load(triangle as usize).positions())))
+        let corners = self.mesh.corners(triangle as usize).unwrap_or(Corners::ORIGIN);
+        let hit = Hit { triangle, t: 0.0, u: self.u.load(i), v: self.v.load(i) };
+        (ray, Some((hit, corners.positions())))
     }
 }
 
-/// Writes the ray from each pixel's surface point to the sun. Pixels without a surface point, or on the far side from the
+/// Writes the ray from each surface point to the sun. Rays of the camera without a surface point, or on the far side from the
 /// sun, get a ray that hits nothing.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
 pub unsafe fn render_shadow_rays(
@@ -50,12 +85,12 @@ pub unsafe fn render_shadow_rays(
     hits: CameraHits<'_>,
     shadow_rays: SliceMut<Ray>,
 ) {
-    let Some(pixel) = own_item(shadow_rays.len()) else { return };
-    let to_sun = match hits.at(pixel) {
+    let Some(i) = own_item(shadow_rays.len()) else { return };
+    let to_sun = match hits.at(i) {
         (ray, Some((hit, corners))) => frame.load(0).shadow_ray(&ray, &hit, corners),
         (ray, None) => Ray::new(ray.origin, [0.0; 3]),
     };
-    shadow_rays.store(pixel, to_sun);
+    shadow_rays.store(i, to_sun);
 }
 
 /// Writes red, green and blue of each pixel. If `are_occluded` is empty nothing is in shadow.
@@ -67,15 +102,16 @@ pub unsafe fn render_shade(
     are_occluded: Slice<u8>,
     pixels: SliceMut<u8>,
 ) {
-    let Some(pixel) = own_item(hits.rays.len()) else { return };
+    let Some(i) = own_item(hits.rays.len()) else { return };
     let params = frame.load(0);
-    let [red, green, blue] = match hits.at(pixel) {
+    let [red, green, blue] = match hits.at(i) {
         (ray, Some((hit, corners))) => {
-            let is_occluded = !are_occluded.is_empty() && are_occluded.load(pixel) != 0;
+            let is_occluded = !are_occluded.is_empty() && are_occluded.load(i) != 0;
             params.reflected_light(&ray, &hit, corners, is_occluded)
         }
         (ray, None) => params.sky(ray.direction),
     };
+    let pixel = pixel_of(i as u32, params.width, hits.rays.len() as u32 / params.width) as usize;
     pixels.store(3 * pixel, bytes.load(byte_entry(red)));
     pixels.store(3 * pixel + 1, bytes.load(byte_entry(green)));
     pixels.store(3 * pixel + 2, bytes.load(byte_entry(blue)));

@@ -1,8 +1,8 @@
 //! View and light of a frame, and the shading of a surface point. In `f32`, with operations that round the same everywhere.
 
 use crate::plain::plain;
-use crate::sah::ray::{Ray, to_one};
-use crate::sah::triangle::Hit;
+use crate::rays::ray::{Ray, to_one};
+use crate::rays::triangle::Hit;
 use cuda_std::float::sqrt;
 
 /// A position, a direction, or an RGB color.

@@ -1,8 +1,8 @@
 //! Split candidates of small roots, and bit masks of their triangles (Zhou et al. 2008, section 4.2).
 
-use super::aabb::{Aabb, component};
 use super::cost::{SplitCost, reaches_above, reaches_below};
 use super::large_nodes::SMALL_TRIANGLES;
+use crate::rays::aabb::{Aabb, component};
 
 /// Split candidates of a small root: both ends of each triangle on each axis.
 pub const NUM_CANDIDATES: u32 = 6 * SMALL_TRIANGLES;

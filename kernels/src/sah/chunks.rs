@@ -1,11 +1,11 @@
 //! Chunks: the references of a large node in groups of [`SAH_CHUNK_TRIANGLES`](crate::policy::SAH_CHUNK_TRIANGLES), one block
 //! each (Zhou et al. 2008).
 
-use super::aabb::{Aabb, BOX_WORDS, from_keys};
-use super::extent::EXTENT_WORDS;
 use super::large_nodes::LargeNode;
 use crate::block::scan::ScanSmem;
 use crate::policy::SAH_CHUNK_TRIANGLES as THREADS;
+use crate::rays::aabb::{Aabb, BOX_WORDS, from_keys};
+use crate::rays::extent::EXTENT_WORDS;
 use cuda_std::prelude::*;
 use cuda_std::warp::WarpReductionOp;
 
@@ -15,7 +15,7 @@ pub struct ReferenceList<'a> {
     /// The triangle of each reference.
     pub triangles: Slice<'a, u32>,
     /// Bounding boxes: by reference if triangles are clipped, otherwise by triangle.
-    pub boxes: Slice<'a, crate::sah::aabb::Aabb>,
+    pub boxes: Slice<'a, crate::rays::aabb::Aabb>,
     /// 1 if triangles are clipped.
     pub are_clipped: u32,
 }
@@ -34,7 +34,7 @@ pub struct ReferenceListMut<'a> {
     /// The triangle of each reference.
     pub triangles: SliceMut<'a, u32>,
     /// The bounding box of each reference; empty unless triangles are clipped.
-    pub boxes: SliceMut<'a, crate::sah::aabb::Aabb>,
+    pub boxes: SliceMut<'a, crate::rays::aabb::Aabb>,
 }
 
 impl ReferenceListMut<'_> {
@@ -107,7 +107,7 @@ pub(super) unsafe fn load_box(keys: Slice<'_, u32>, node: usize) -> Aabb {
 
 /// Reduces each key to its minimum over the block; thread `i` returns the minimum of key `i`. All threads must call.
 #[inline(always)]
-pub(super) unsafe fn block_min_keys<const WORDS: usize>(
+pub(crate) unsafe fn block_min_keys<const WORDS: usize>(
     thread_keys: [u32; WORDS],
     smem: *mut ChunkSmem,
 ) -> u32 {

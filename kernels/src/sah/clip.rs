@@ -1,6 +1,6 @@
 //! Clipping a triangle at a split plane.
 
-use super::aabb::{Aabb, Side, component};
+use crate::rays::aabb::{Aabb, Side, component};
 
 /// Returns the bounding box of the part of a triangle on one side of a plane, intersected with `known`, a box that contains
 /// the part considered so far. The result is empty if only the box, not the triangle, reaches that side.

@@ -1,6 +1,6 @@
 //! The cost model: the surface area heuristic (MacDonald, Booth 1990), with the constants of Zhou et al. 2008.
 
-use super::aabb::{Aabb, component, largest_axis};
+use crate::rays::aabb::{Aabb, component, largest_axis};
 
 /// Returns the cost of a leaf: one intersection test per reference.
 ///

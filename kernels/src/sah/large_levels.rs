@@ -1,13 +1,13 @@
 //! One level of large nodes, a thread per node: decides about each node, and emits the nodes of the next level and small
 //! roots.
 
-use super::aabb::{BOX_WORDS, Side};
 use super::chunks::load_box;
 use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan};
 use super::small_roots::SmallRoot;
 use super::top_nodes::{Child, TopNode};
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::PER_ITEM_THREADS;
+use crate::rays::aabb::{BOX_WORDS, Side};
 use crate::thread::items::own_item;
 use crate::thread::operator::Sum;
 use crate::thread::search::partition_point;

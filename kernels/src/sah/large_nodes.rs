@@ -1,10 +1,10 @@
 //! Large nodes: empty space is cut off, the rest splits at the spatial median (Zhou et al. 2008, section 4.1).
 
-use super::aabb::{Aabb, Side};
 use super::cost::{SplitCost, cut_empty_space, leaf_cost, spatial_median};
 use super::node::MAX_NODES;
 use crate::plain::plain;
 use crate::policy::{SAH_CHUNK_TRIANGLES, SAH_LARGE_DEPTH};
+use crate::rays::aabb::{Aabb, Side};
 
 /// Maximum triangles of a small root, one bit each.
 pub const SMALL_TRIANGLES: u32 = 64;

@@ -4,12 +4,12 @@
 //! Blocks combine their results by atomics on the node, or by segmented scans and reductions. Threads of a block exchange
 //! values through shared memory (`LANES` = 1) or by shuffles (`LANES` = 32). One block per chunk, unless stated otherwise.
 
-use super::aabb::{BOX_WORDS, to_keys};
 use super::chunks::{ChunkSmem, LevelReferences, ReferenceListMut, block_min_keys};
 use super::large_nodes::LargeNode;
 use super::partition::{LevelSplits, Ranks, SplitReference, min_by_atomics, store_by_atomics};
 use crate::block::scan::exclusive_sum;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
+use crate::rays::aabb::{BOX_WORDS, to_keys};
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 

@@ -1,12 +1,12 @@
 //! References of large nodes: their bounding boxes, and their partition by split planes. One block per chunk.
 
-use super::aabb::{Aabb, BOX_WORDS, Side, component, to_keys};
 use super::chunks::{ChunkSmem, LevelReferences, Reference, ReferenceListMut, block_min_keys, load_box};
 use super::clip::clipped;
 use super::cost::{reaches_above, reaches_below};
 use super::large_nodes::SplitPlan;
 use crate::block::scan::exclusive_sum;
 use crate::policy::SAH_CHUNK_TRIANGLES as THREADS;
+use crate::rays::aabb::{Aabb, BOX_WORDS, Side, component, to_keys};
 use cuda_std::prelude::*;
 
 /// The references of a level, and the input of the split plans of its nodes.
@@ -19,7 +19,7 @@ pub struct LevelSplits<'a> {
     /// See [`cut_empty_space`](super::cost::cut_empty_space).
     pub empty_space: f32,
     /// The corners of all triangles.
-    pub corners: Slice<'a, crate::sah::triangle::Corners>,
+    pub corners: Slice<'a, crate::rays::triangle::Corners>,
 }
 
 /// The reference of a thread, split by the plane of its node.

@@ -1,11 +1,11 @@
 //! Writing the tree in preorder: subtree sizes from the leaves up, positions from the root down.
 
-use super::aabb::component;
 use super::large_nodes::SplitPlan;
 use super::node::Node;
 use super::top_nodes::Child;
 use crate::plain::plain;
 use crate::policy::PER_ITEM_THREADS;
+use crate::rays::aabb::component;
 use cuda_std::prelude::*;
 
 /// The size of a subtree; also a position in the tree's arrays.

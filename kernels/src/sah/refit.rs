@@ -1,10 +1,10 @@
 //! Refit: split planes move with the scene's bounding box, and leaves are filled again.
 
-use super::aabb::{Aabb, component};
 use super::cost::{reaches_above, reaches_below};
-use super::extent::Extent;
 use super::node::Node;
 use crate::policy::PER_ITEM_THREADS;
+use crate::rays::aabb::{Aabb, component};
+use crate::rays::extent::Extent;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 

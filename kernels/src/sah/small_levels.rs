@@ -4,7 +4,6 @@
 //! All nodes are on one list, roots first, and the children of a node are adjacent. Their order is nondeterministic; the
 //! tree is written in preorder and does not depend on it.
 
-use super::aabb::Aabb;
 use super::candidates::{Choice, NUM_CANDIDATES, SideMasks, decode};
 use super::cost::{SplitCost, leaf_cost};
 use super::large_nodes::SMALL_TRIANGLES;
@@ -13,6 +12,7 @@ use super::preorder::{SubtreeSize, TreeMut};
 use super::small_roots::{SmallRoot, SmallRoots};
 use crate::plain::plain;
 use crate::policy::{PER_ITEM_THREADS, SAH_CANDIDATE_THREADS};
+use crate::rays::aabb::Aabb;
 use crate::thread::items::{own_item, strided};
 use crate::thread::words::{Bits128, computed, join, split};
 use crate::warp::shuffle::shuffle_xor;

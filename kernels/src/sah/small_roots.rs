@@ -1,11 +1,11 @@
 //! Small roots: the second stage's input, and its references in the order of triangle ids.
 
-use super::aabb::Aabb;
 use super::chunks::{ReferenceList, ReferenceListMut};
 use super::large_nodes::{CHUNK_TRIANGLES, SMALL_TRIANGLES};
 use super::preorder::SubtreeSize;
 use crate::plain::plain;
 use crate::policy::PER_ITEM_THREADS;
+use crate::rays::aabb::Aabb;
 use crate::thread::items::{own_item, strided};
 use cuda_std::prelude::*;
 

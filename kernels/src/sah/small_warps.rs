@@ -4,7 +4,6 @@
 //! references are sorted in place. A warp first computes the size of its subtree and records its decisions. When the
 //! positions of all subtrees are known, it repeats the traversal and writes the nodes.
 
-use super::aabb::{Aabb, component};
 use super::candidates::{Choice, SideMasks, decode, encode};
 use super::chunks::ReferenceList;
 use super::cost::{SplitCost, leaf_cost, reaches_above, reaches_below};
@@ -13,6 +12,7 @@ use super::node::{MAX_DEPTH, Node};
 use super::preorder::{SubtreeSize, TreeMut};
 use super::small_roots::{SmallRoot, SmallRoots};
 use crate::policy::SAH_ROOT_WARPS as WARPS;
+use crate::rays::aabb::{Aabb, component};
 use crate::thread::words::{computed, join, split};
 use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;

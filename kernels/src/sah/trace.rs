@@ -1,80 +1,12 @@
 //! Ray queries on a tree in device memory, one thread per ray.
 
-use super::extent::Extent;
 use super::node::Node;
-use super::traversal::{HitVisitor, SHORT_STACK, Scene, traverse};
-use super::triangle::Hit;
+use super::traversal::{SHORT_STACK, Scene, traverse};
 use crate::policy::SAH_RAY_THREADS;
+use crate::rays::all_hits::{PackedHits, WriteHits};
+use crate::rays::extent::Extent;
+use crate::rays::hits::{AnyHit, ClosestHit, CountHits, HitVisitor, HitsMut};
 use cuda_std::prelude::*;
-
-/// Finds the first hit.
-pub struct ClosestHit {
-    /// The first hit so far.
-    pub hit: Hit,
-}
-
-impl ClosestHit {
-    /// No hit so far.
-    pub const NONE: Self = Self { hit: Hit::NONE };
-}
-
-impl HitVisitor for ClosestHit {
-    #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        self.hit.t
-    }
-    #[inline(always)]
-    unsafe fn visit(&mut self, hit: Hit) {
-        if hit.is_before(&self.hit) {
-            self.hit = hit;
-        }
-    }
-}
-
-/// Finds out whether there is a hit.
-pub struct AnyHit {
-    /// True if there was a hit.
-    pub is_hit: bool,
-}
-
-impl AnyHit {
-    /// No hit so far.
-    pub const NONE: Self = Self { is_hit: false };
-}
-
-impl HitVisitor for AnyHit {
-    #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        if self.is_hit { f32::NEG_INFINITY } else { f32::INFINITY }
-    }
-    #[inline(always)]
-    unsafe fn visit(&mut self, _: Hit) {
-        self.is_hit = true;
-    }
-}
-
-/// Hits as a structure of arrays.
-#[derive(Clone, Copy, KernelArgs)]
-pub struct HitsMut<'a> {
-    /// Triangle ids.
-    pub triangles: SliceMut<'a, u32>,
-    /// Parameters of the hit points on the rays.
-    pub t: SliceMut<'a, f32>,
-    /// Barycentric weights of the second corners.
-    pub u: SliceMut<'a, f32>,
-    /// Barycentric weights of the third corners.
-    pub v: SliceMut<'a, f32>,
-}
-
-impl HitsMut<'_> {
-    #[inline(always)]
-    pub(super) unsafe fn store(&self, i: usize, hit: Hit) {
-        self.triangles.store(i, hit.triangle);
-        self.t.store(i, hit.t);
-        self.u.store(i, hit.u);
-        self.v.store(i, hit.v);
-    }
-}
 
 /// A tree in device memory.
 #[derive(Clone, Copy, KernelArgs)]
@@ -84,9 +16,9 @@ pub struct DeviceTree<'a> {
     /// The triangles of all leaves.
     pub references: Slice<'a, u32>,
     /// The corners of all triangles.
-    pub corners: Slice<'a, crate::sah::triangle::Corners>,
+    pub corners: Slice<'a, crate::rays::triangle::Corners>,
     /// The extent of all triangles: one element.
-    pub extent: Slice<'a, crate::sah::extent::Extent>,
+    pub extent: Slice<'a, crate::rays::extent::Extent>,
 }
 
 impl Scene for DeviceTree<'_> {
@@ -114,7 +46,7 @@ pub struct TreeRays<'a> {
     /// The tree.
     pub tree: crate::sah::trace::DeviceTree<'a>,
     /// The rays.
-    pub rays: Slice<'a, crate::sah::ray::Ray>,
+    pub rays: Slice<'a, crate::rays::ray::Ray>,
     /// The order in which threads take the rays; empty for the input order.
     pub order: Slice<'a, u32>,
 }
@@ -141,7 +73,8 @@ impl TreeRays<'_> {
 #[inline(always)]
 unsafe fn closest<const STACK: usize>(rays: TreeRays<'_>, hits: HitsMut<'_>) {
     if let Some((ray, closest)) = rays.trace::<_, STACK>(|_| ClosestHit::NONE) {
-        hits.store(ray, closest.hit);
+        let hit = closest.hit(&rays.rays.load(ray), |triangle| rays.tree.corners(triangle));
+        hits.store(ray, hit);
     }
 }
 
@@ -174,4 +107,40 @@ pub unsafe fn sah_closest_restart(rays: TreeRays<'_>, hits: HitsMut<'_>) {
 #[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
 pub unsafe fn sah_any_restart(rays: TreeRays<'_>, hits: SliceMut<u8>) {
     any::<0>(rays, hits);
+}
+
+#[inline(always)]
+unsafe fn count<const STACK: usize>(rays: TreeRays<'_>, counts: SliceMut<'_, u64>) {
+    if let Some((ray, count)) = rays.trace::<_, STACK>(|_| CountHits::NONE) {
+        counts.store(ray, count.num.into());
+    }
+}
+
+#[inline(always)]
+unsafe fn write<const STACK: usize>(rays: TreeRays<'_>, offsets: Slice<'_, u64>, hits: PackedHits<'_>) {
+    rays.trace::<_, STACK>(|ray| WriteHits { hits, slot: offsets.load(ray) as usize });
+}
+
+/// Counts the hits of each ray, with duplicates from several leaves.
+#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_count_hits(rays: TreeRays<'_>, counts: SliceMut<u64>) {
+    count::<SHORT_STACK>(rays, counts);
+}
+
+/// Writes the hits of each ray from its offset on, with duplicates.
+#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_write_hits(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
+    write::<SHORT_STACK>(rays, offsets, hits);
+}
+
+/// Counts the hits of each ray, with duplicates, by a traversal without a stack.
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_count_hits_restart(rays: TreeRays<'_>, counts: SliceMut<u64>) {
+    count::<0>(rays, counts);
+}
+
+/// Writes the hits of each ray from its offset on, with duplicates, by a traversal without a stack.
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+pub unsafe fn sah_write_hits_restart(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
+    write::<0>(rays, offsets, hits);
 }

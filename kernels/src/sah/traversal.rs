@@ -1,9 +1,11 @@
 //! Traversal of a tree by a ray, front to back.
 
-use super::extent::Extent;
 use super::node::Node;
-use super::ray::{Interval, PlaneRay, Ray};
-use super::triangle::{Hit, ShearedRay};
+use super::plane_ray::PlaneRay;
+use crate::rays::extent::Extent;
+use crate::rays::hits::HitVisitor;
+use crate::rays::ray::{Interval, Ray};
+use crate::rays::triangle::ShearedRay;
 
 /// A tree and its triangles, in any memory.
 pub trait Scene {
@@ -15,17 +17,6 @@ pub trait Scene {
     unsafe fn reference(&self, index: u32) -> u32;
     /// Returns the corners of a triangle.
     unsafe fn corners(&self, triangle: u32) -> [[f32; 3]; 3];
-}
-
-/// A callback for hits.
-pub trait HitVisitor {
-    /// Returns the `t` beyond which hits are not needed.
-    #[inline(always)]
-    fn t_limit(&self) -> f32 {
-        f32::INFINITY
-    }
-    /// Called for each hit, once for each leaf in which the ray meets the triangle.
-    unsafe fn visit(&mut self, hit: Hit);
 }
 
 /// Entries of the short stack of a GPU's ray.
@@ -135,8 +126,11 @@ pub unsafe fn traverse<S: Scene, V: HitVisitor, const STACK: usize>(scene: &S, r
         let end = index + node.len();
         while index < end {
             let triangle = scene.reference(index);
-            if let Some(hit) = sheared_ray.hit(triangle, scene.corners(triangle), t_range) {
-                visitor.visit(hit);
+            let corners = scene.corners(triangle);
+            if sheared_ray.may_hit(corners)
+                && let Some(hit) = sheared_ray.hit(ray, triangle, corners)
+            {
+                visitor.visit(hit, triangle);
             }
             index += 1;
         }

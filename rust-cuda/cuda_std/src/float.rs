@@ -12,6 +12,12 @@ pub fn sqrt_f64(x: f64) -> f64 {
     crate::sys::sqrt_f64(x)
 }
 
+/// `a * b + c`, rounded once on a GPU and twice on a CPU: for results whose last bit does not matter.
+#[inline(always)]
+pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
+    crate::sys::multiply_add(a, b, c)
+}
+
 /// Maps an `f32` to a `u32` of the same order (IEEE 754 totalOrder: -NaN < -inf < … < -0.0 < 0.0 < … < inf < NaN).
 #[inline(always)]
 pub const fn f32_to_key(x: f32) -> u32 {

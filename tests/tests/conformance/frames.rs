@@ -7,6 +7,7 @@ use kauri::sah::{SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::devices_for;
 use kauri_tests::frames::check;
+use kauri_tests::rays::Resident;
 
 const SIZE: [u32; 2] = [60, 40];
 
@@ -41,14 +42,18 @@ fn invalid_frames_are_errors() {
     for device in devices_for(mesh.len()) {
         let Some(gpu) = device.gpu() else { continue };
         let stream = Stream::new(gpu).unwrap();
+        let resident = Resident::new(&stream, &mesh).unwrap();
         let error = Frames::new(gpu, &RenderOptions::default().size(0, 4)).unwrap_err();
         assert!(matches!(error, Error::OutOfRange { value: 0, .. }), "{error}");
         let mut frames = Frames::new(gpu, &RenderOptions::default().size(4, 4)).unwrap();
-        assert!(matches!(frames.draw(&stream, &on_cpu, &camera), Err(Error::NotOnGpu)));
+        assert!(matches!(frames.draw(&stream, &on_cpu, resident.mesh(), &camera), Err(Error::NotOnGpu)));
         let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
-        let error = frames.draw(&stream, &tree, &camera.field_of_view(0.0)).unwrap_err();
+        let error = frames.draw(&stream, &tree, resident.mesh(), &camera.field_of_view(0.0)).unwrap_err();
         assert!(matches!(error, Error::OutOfRange { .. }), "{error}");
-        frames.draw(&stream, &tree, &camera).unwrap();
+        frames.draw(&stream, &tree, resident.mesh(), &camera).unwrap();
+        let fewer = Resident::new(&stream, &shapes::grid(2, [1, 2]).unwrap()).unwrap();
+        let error = frames.draw(&stream, &tree, fewer.mesh(), &camera).unwrap_err();
+        assert!(matches!(error, Error::Shape { expected: 8, got: 4, .. }), "{error}");
         assert_eq!(frames.to_image(&stream).unwrap().pixels.len(), 48);
     }
 }

@@ -6,6 +6,7 @@ mod balanced_on_device;
 mod batches;
 mod boxes;
 mod boxes_top_k;
+mod bvh;
 mod clouds;
 mod command_line;
 mod command_line_boxes;

@@ -3,7 +3,8 @@
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::join::{Scored, TopKDistanceJoin};
 use kauri::query::{NearestBatch, Queries, QueryOptions};
-use kauri::sah::{Ray, SahOptions, SahTree};
+use kauri::rays::{Ray, RayIndex};
+use kauri::sah::{SahOptions, SahTree};
 use kauri::{
     Batches, Device, DistanceJoin, KdTree, KdTreeOptions, Neighbor, Octree, Point, Quadtree, QuadtreeOptions,
     RTree, Rows, RowsBatch, SpatialIndex,

@@ -1,10 +1,12 @@
 //! SAH k-d trees: every ray against every triangle, on every device.
 
 use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
+use kauri::mesh::DeviceMesh;
 use kauri::mesh::{Mesh, Motion, shapes};
+use kauri::rays::{DeviceHits, Hit, Ray, RayIndex, RayOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::sah::{RayTraversal, StagesOptions};
-use kauri::sah::{DeviceHits, DeviceMesh, Hit, Quality, Ray, RayOptions, SahOptions, SahTree};
+use kauri::sah::{Quality, SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::rays::{Scene, check, check_moved, rays};
 use kauri_tests::{devices, devices_for};
@@ -433,8 +435,8 @@ fn trees_are_on_their_device() {
         tree.any_hits_on(&stream, &mut workspace, &rays, &options, &mut any),
         tree.rebuild_on(&stream, elsewhere),
         tree.refit_on(&stream, elsewhere),
-        frames.draw(&stream, &tree, &camera).map(|_| ()),
-        frames.draw(&Stream::new(one.gpu().unwrap()).unwrap(), &tree, &camera).map(|_| ()),
+        frames.draw(&stream, &tree, elsewhere, &camera).map(|_| ()),
+        frames.draw(&Stream::new(one.gpu().unwrap()).unwrap(), &tree, elsewhere, &camera).map(|_| ()),
         frames.to_image(&Stream::new(one.gpu().unwrap()).unwrap()).map(|_| ()),
         stream.record(&Event::new(one.gpu().unwrap()).unwrap()),
     ];
@@ -444,7 +446,7 @@ fn trees_are_on_their_device() {
     tree.rebuild(&mesh).unwrap();
     tree.verify().unwrap();
     let there = SahTree::build(&other, &mesh, &SahOptions::default()).unwrap();
-    frames.draw(&stream, &there, &camera).unwrap();
+    frames.draw(&stream, &there, elsewhere, &camera).unwrap();
     assert_eq!(frames.to_image(&stream).unwrap().pixels.len(), 36);
 }
 

@@ -13,10 +13,12 @@ use kauri::primitives::radix_sort::{
 use kauri::primitives::segmented_sort;
 use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions};
 use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOptions};
+use kauri::rays::{Ray, RayIndex, RayOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::balanced;
-use kauri::sah::{Ray, RayOptions, SahOptions, SahTree};
-use kauri::{Batches, Error, KdTree, KdTreeOptions, Point, RTree, Result, SpatialIndex, research};
+use kauri::sah::{SahOptions, SahTree};
+use kauri::{Batches, Bvh, Error, KdTree, KdTreeOptions, Point, RTree, Result, SpatialIndex, research};
+use kauri_tests::rays::Resident;
 use std::ops::ControlFlow;
 
 const CALLS: [FaultCall; 6] = [
@@ -628,12 +630,24 @@ fn every_call_of_a_quadtree_may_fail() {
     }
 }
 
-/// Builds, rebuilds, refits and queries a SAH k-d tree and draws a frame, on a device with faults. Returns true if no call failed.
-fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan: FaultPlan) -> bool {
+/// The calls that make and change an index of triangles.
+struct TriangleCalls<I> {
+    build: fn(&Device, &Mesh) -> Result<I>,
+    rebuild: fn(&mut I, &Mesh) -> Result<()>,
+    refit: fn(&mut I, &Mesh) -> Result<()>,
+}
+
+/// Builds, rebuilds, refits and queries an index of triangles and draws a frame, on a device with faults. Returns true if no call failed.
+fn triangles_survive<I: RayIndex>(
+    gpu: &Gpu,
+    [mesh, moved]: [&Mesh; 2],
+    calls: &TriangleCalls<I>,
+    plan: FaultPlan,
+) -> bool {
     let rays: Vec<Ray> = (0..9).map(|i| Ray::new([0.1 * i as f32, 0.3, 2.0], [0.02, 0.01, -1.0])).collect();
     let expected = [mesh, moved].map(|mesh| {
-        let tree = SahTree::build(&Device::cpu(), mesh, options).unwrap();
-        (tree.closest_hits(&rays).unwrap(), tree.all_hits(&rays).unwrap(), tree.any_hits(&rays).unwrap())
+        let index = (calls.build)(&Device::cpu(), mesh).unwrap();
+        (index.closest_hits(&rays).unwrap(), index.all_hits(&rays).unwrap(), index.any_hits(&rays).unwrap())
     });
     let faulty = gpu.with_faults(plan);
     let mut no_call_failed = true;
@@ -645,28 +659,31 @@ fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan
         }
         is_done
     };
-    match SahTree::build(&Device::from_gpu(faulty.clone()), mesh, options) {
+    match (calls.build)(&Device::from_gpu(faulty.clone()), mesh) {
         Err(error) => {
             record(Err(error));
         }
-        Ok(mut tree) => {
+        Ok(mut index) => {
             let mut is_moved = 0;
             for step in 0..3 {
                 match step {
-                    1 if record(tree.rebuild(moved)) => is_moved = 1,
-                    2 if record(tree.refit(mesh)) => is_moved = 0,
+                    1 if record((calls.rebuild)(&mut index, moved)) => is_moved = 1,
+                    2 if record((calls.refit)(&mut index, mesh)) => is_moved = 0,
                     _ => (),
                 }
                 let (closest, all, any) = &expected[is_moved];
                 let by = RayOptions::default().sorted(step == 1);
-                record(tree.closest_hits_with(&rays, &by).map(|hits| assert_eq!(hits, *closest, "{plan:?}")));
-                record(tree.all_hits(&rays).map(|hits| assert_eq!(hits, *all, "{plan:?}")));
-                record(tree.any_hits(&rays).map(|hits| assert_eq!(hits, *any, "{plan:?}")));
+                record(
+                    index.closest_hits_with(&rays, &by).map(|hits| assert_eq!(hits, *closest, "{plan:?}")),
+                );
+                record(index.all_hits(&rays).map(|hits| assert_eq!(hits, *all, "{plan:?}")));
+                record(index.any_hits(&rays).map(|hits| assert_eq!(hits, *any, "{plan:?}")));
             }
             let draw = || {
                 let stream = Stream::new(&faulty)?;
                 let mut frames = Frames::new(&faulty, &RenderOptions::default().size(4, 3))?;
-                frames.draw(&stream, &tree, &Camera::new([0.0, -1.0, 1.0], [0.0; 3]))?;
+                let resident = Resident::new(&stream, mesh)?;
+                frames.draw(&stream, &index, resident.mesh(), &Camera::new([0.0, -1.0, 1.0], [0.0; 3]))?;
                 assert_eq!(frames.to_image(&stream)?.pixels.len(), 36);
                 Ok(())
             };
@@ -677,28 +694,40 @@ fn sah_survives(gpu: &Gpu, [mesh, moved]: [&Mesh; 2], options: &SahOptions, plan
     no_call_failed
 }
 
-#[test]
-fn every_call_of_a_sah_tree_may_fail() {
+/// Every call of an index of triangles fails once: of few triangles in the simulator, if `simulated`, and of many on a GPU.
+fn every_call_of_triangles_may_fail<I: RayIndex>(simulated: bool, calls: &TriangleCalls<I>) {
     let meshes = |len: u32| {
         let mesh = shapes::soup(len, 0.3, 1).unwrap();
         let mut moved = mesh.clone();
         Motion::Waves.apply(&mesh, 0.3, &mut moved).unwrap();
         [mesh, moved]
     };
-    let device = Device::sim(SimOptions::default()).unwrap();
     let (few, many) = (meshes(70), meshes(2000));
-    for clip in [false, true] {
-        let options = SahOptions::default().clip(clip);
-        // Builds that clip make every call of builds that do not.
-        if clip {
-            each_call_of_one_kind_fails(|plan| {
-                sah_survives(device.gpu().unwrap(), few.each_ref(), &options, plan)
-            });
-        }
-        on_cuda(|gpu, _| {
-            each_call_of_one_kind_fails(|plan| sah_survives(gpu, many.each_ref(), &options, plan));
-        });
+    if simulated {
+        let device = Device::sim(SimOptions::default()).unwrap();
+        let gpu = device.gpu().unwrap();
+        each_call_of_one_kind_fails(|plan| triangles_survive(gpu, few.each_ref(), calls, plan));
     }
+    on_cuda(|gpu, _| {
+        each_call_of_one_kind_fails(|plan| triangles_survive(gpu, many.each_ref(), calls, plan));
+    });
+}
+
+#[test]
+fn every_call_of_a_sah_tree_may_fail() {
+    let (rebuild, refit) = (SahTree::rebuild, SahTree::refit);
+    // Builds that clip make every call of builds that do not.
+    let build =
+        |device: &Device, mesh: &Mesh| SahTree::build(device, mesh, &SahOptions::default().clip(true));
+    every_call_of_triangles_may_fail(true, &TriangleCalls { build, rebuild, refit });
+    let build = |device: &Device, mesh: &Mesh| SahTree::build(device, mesh, &SahOptions::default());
+    every_call_of_triangles_may_fail(false, &TriangleCalls { build, rebuild, refit });
+}
+
+#[test]
+fn every_call_of_a_bvh_may_fail() {
+    let calls = TriangleCalls { build: Bvh::build, rebuild: Bvh::rebuild, refit: Bvh::refit };
+    every_call_of_triangles_may_fail(true, &calls);
 }
 
 /// Sorts twice with one workspace on a device with faults. Returns true if no call failed.

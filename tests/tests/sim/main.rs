@@ -6,6 +6,7 @@ mod balanced_multi_gpu;
 mod boxes;
 mod boxes_top_k;
 mod building_blocks;
+mod bvh;
 mod demo;
 mod ground;
 mod join;

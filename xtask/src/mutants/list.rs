@@ -115,8 +115,14 @@ const SAH_SMALL_LEVELS: Kernel = Kernel { file: "kernels/src/sah/small_levels.rs
 const SAH_SMALL_WARPS: Kernel = Kernel { file: "kernels/src/sah/small_warps.rs", tests: &["sah::"] };
 const SAH_PREORDER: Kernel = Kernel { file: "kernels/src/sah/preorder.rs", tests: &["sah::"] };
 const SAH_TRAVERSAL: Kernel = Kernel { file: "kernels/src/sah/traversal.rs", tests: &["sah::"] };
-const SAH_RAY: Kernel = Kernel { file: "kernels/src/sah/ray.rs", tests: &["sah::"] };
-const SAH_ALL_HITS: Kernel = Kernel { file: "kernels/src/sah/all_hits.rs", tests: &["sah::"] };
+const SAH_PLANE_RAY: Kernel = Kernel { file: "kernels/src/sah/plane_ray.rs", tests: &["sah::"] };
+const RAYS_ALL_HITS: Kernel = Kernel { file: "kernels/src/rays/all_hits.rs", tests: &["sah::"] };
+const BVH_CLUSTERS: Kernel = Kernel { file: "kernels/src/bvh/clusters.rs", tests: &["bvh::"] };
+const BVH_NODES: Kernel = Kernel { file: "kernels/src/bvh/nodes.rs", tests: &["bvh::"] };
+const BVH_REFIT: Kernel = Kernel { file: "kernels/src/bvh/refit.rs", tests: &["bvh::"] };
+const BVH_SLABS: Kernel = Kernel { file: "kernels/src/bvh/slabs.rs", tests: &["bvh::"] };
+const BVH_TRAVERSAL: Kernel = Kernel { file: "kernels/src/bvh/traversal.rs", tests: &["bvh::"] };
+const BVH_TRACE: Kernel = Kernel { file: "kernels/src/bvh/trace.rs", tests: &["bvh::"] };
 const SHADING: Kernel = Kernel { file: "kernels/src/render/shading.rs", tests: &["render::"] };
 const FRAME: Kernel = Kernel { file: "kernels/src/render/frame.rs", tests: &["render::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
@@ -1035,21 +1041,63 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "rays: planes are not widened by rounding errors",
-        kernel: SAH_RAY,
+        kernel: SAH_PLANE_RAY,
         from: "let slack = error * inverse.abs();",
         to: "let slack = 0.0 * inverse.abs();",
     },
     Mutant {
         what: "rays: duplicates of hits from several leaves are kept",
-        kernel: SAH_ALL_HITS,
+        kernel: RAYS_ALL_HITS,
         from: "if key != last {",
         to: "if key != u64::MAX {",
     },
     Mutant {
         what: "rays: hits are sorted by triangle id",
-        kernel: SAH_ALL_HITS,
+        kernel: RAYS_ALL_HITS,
         from: "join([hit.triangle, f32_to_key(hit.t), 0, 0])",
         to: "join([f32_to_key(hit.t), hit.triangle, 0, 0])",
+    },
+    Mutant {
+        what: "hierarchies: clusters are merged before the warp sees those of other warps",
+        kernel: BVH_CLUSTERS,
+        from: "own_end, Ordering::AcqRel, Scope::Device);",
+        to: "own_end, Ordering::Relaxed, Scope::Device);",
+    },
+    Mutant {
+        what: "hierarchies: a child that does not fit becomes a part of its parent",
+        kernel: BVH_CLUSTERS,
+        from: "} else if fits(larger) {",
+        to: "} else if fits([false; 2]) {",
+    },
+    Mutant {
+        what: "hierarchies: the triangles of leaves overlap",
+        kernel: BVH_NODES,
+        from: "(Subtree::few(first, few), first + few)",
+        to: "(Subtree::few(first, few), first + 1)",
+    },
+    Mutant {
+        what: "hierarchies: the first of two threads fits a node",
+        kernel: BVH_REFIT,
+        from: "- (before + 1);",
+        to: "- num_inner(old.load(node).children);",
+    },
+    Mutant {
+        what: "hierarchies: boxes are not widened by rounding errors",
+        kernel: BVH_SLABS,
+        from: "(error_at(farthest) + 4.0 * ROUNDING * origin.abs())",
+        to: "(0.0 * error_at(farthest))",
+    },
+    Mutant {
+        what: "hierarchies: rays forget the second child",
+        kernel: BVH_TRAVERSAL,
+        from: "        push(stack, b);\n",
+        to: "",
+    },
+    Mutant {
+        what: "hierarchies: two lanes take one ray",
+        kernel: BVH_TRACE,
+        from: "first + (done & warp::lane_mask_lt()).count_ones()",
+        to: "first + (done & warp::lane_mask_lt()).count_ones() / 2",
     },
     Mutant {
         what: "frames: rays to the sun begin where triangles do",
@@ -1060,8 +1108,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "frames: what is hidden is lit",
         kernel: FRAME,
-        from: "are_occluded.load(pixel) != 0",
-        to: "are_occluded.load(pixel) > 1",
+        from: "are_occluded.load(i) != 0",
+        to: "are_occluded.load(i) > 1",
     },
     Mutant {
         what: "grid with layers: a large box gets the bits of one lane",

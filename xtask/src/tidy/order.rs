@@ -26,6 +26,8 @@ const MODULES: &[&str] = &[
     "quadtree",
     "join",
     "mesh",
+    "rays",
+    "bvh",
     "sah",
     "render",
     "lidar",

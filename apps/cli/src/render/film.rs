@@ -8,6 +8,7 @@ use crate::progress::Steps;
 use crate::step::Step;
 use kauri::Device;
 use kauri::mesh::{Mesh, Motion};
+use kauri::rays::RayIndex;
 use kauri::render::{self, Camera, RenderOptions};
 use kauri::sah::{SahOptions, SahTree};
 

@@ -4,7 +4,7 @@
 use super::references::{BuildInput, PARALLEL_REFERENCES, Reference};
 use crate::parallel;
 use crate::sah::host_tree::Subtree;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::sah::cost::{SplitCost, leaf_cost};
 use kauri_kernels::sah::node::MAX_DEPTH;
 

@@ -5,7 +5,7 @@ use super::references::{BuildInput, Reference, bounding_box};
 use super::small_roots::SmallRoot;
 use crate::parallel;
 use crate::sah::host_tree::Subtree;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::sah::large_nodes::{
     LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan, max_references, reference_slots,
 };

@@ -2,11 +2,11 @@
 
 use crate::parallel;
 use crate::sah::options::SahOptions;
-use kauri_kernels::sah::aabb::{Aabb, Side};
+use kauri_kernels::rays::aabb::{Aabb, Side};
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::triangle::Corners;
 use kauri_kernels::sah::clip::clipped;
 use kauri_kernels::sah::cost::{reaches_above, reaches_below};
-use kauri_kernels::sah::extent::Extent;
-use kauri_kernels::sah::triangle::Corners;
 use std::ops::Range;
 
 /// A node with more references is processed by several threads.

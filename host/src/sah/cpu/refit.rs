@@ -5,9 +5,9 @@ use crate::error::Result;
 use crate::memory;
 use crate::parallel::{self, TASK_ITEMS};
 use crate::sah::host_tree::{HostTree, check_size};
+use kauri_kernels::rays::triangle::Corners;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::refit::{each_leaf, refit_node};
-use kauri_kernels::sah::triangle::Corners;
 use rayon::prelude::*;
 use std::ops::Range;
 

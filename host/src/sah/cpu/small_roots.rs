@@ -2,7 +2,7 @@
 
 use super::references::Reference;
 use crate::sah::host_tree::Subtree;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::sah::candidates::{Choice, SideMasks, decode, encode, plane_of};
 use kauri_kernels::sah::cost::{SplitCost, leaf_cost};
 use kauri_kernels::sah::node::MAX_DEPTH;

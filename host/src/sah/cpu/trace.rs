@@ -1,110 +1,39 @@
-//! Ray queries on the CPU, in parallel over rays.
+//! Ray queries on the CPU.
 
-use crate::error::{Error, Result};
-use crate::memory;
-use crate::parallel;
-use crate::rows::Rows;
-use crate::sah::hits::Hits;
+use crate::rays::RayOptions;
+use crate::rays::cpu::HostScene;
+use crate::rays::options::RayTraversal;
 use crate::sah::host_tree::HostTree;
-use crate::sah::options::{RayOptions, RayTraversal};
-use kauri_kernels::sah::ray::Ray;
-use kauri_kernels::sah::trace::{AnyHit, ClosestHit};
-use kauri_kernels::sah::traversal::{HitVisitor, traverse};
-use kauri_kernels::sah::triangle::Hit;
-use std::ops::Range;
-
-/// Number of rays of a task.
-const TASK_RAYS: usize = 64;
+use kauri_kernels::rays::hits::HitVisitor;
+use kauri_kernels::rays::ray::Ray;
+use kauri_kernels::sah::traversal::traverse;
 
 /// Entries of the short stack of a ray: on a CPU it is in memory anyway.
 const STACK: usize = 32;
 
-/// Traverses a tree by a ray.
-fn trace(tree: &HostTree, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions) {
-    // SAFETY: the tree is in host memory, and its reads are bounds-checked.
-    unsafe {
-        match options.traversal {
-            RayTraversal::ShortStack => traverse::<_, _, STACK>(&tree, ray, visitor),
-            #[cfg(feature = "research")]
-            RayTraversal::Restart => traverse::<_, _, 0>(&tree, ray, visitor),
+impl HostScene for HostTree {
+    fn trace(&self, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions) {
+        // SAFETY: the tree is in host memory, and its reads are bounds-checked.
+        unsafe {
+            match options.traversal {
+                RayTraversal::ShortStack => traverse::<_, _, STACK>(&self, ray, visitor),
+                #[cfg(feature = "research")]
+                RayTraversal::Restart => traverse::<_, _, 0>(&self, ray, visitor),
+            }
         }
     }
-}
 
-/// Returns a value for each ray.
-fn map_rays<T: Send>(rays: &[Ray], map: impl Fn(&Ray) -> T + Sync) -> Result<Vec<T>> {
-    parallel::collect(rays.len(), TASK_RAYS, "hits of rays", |i| map(&rays[i]))
-}
-
-/// Returns the first hit of each ray.
-pub(in super::super) fn closest_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
-    let closest = map_rays(rays, |ray| {
-        let mut closest = ClosestHit::NONE;
-        trace(tree, ray, &mut closest, options);
-        closest.hit
-    })?;
-    let mut hits = Hits::default();
-    hits.extend(&closest)?;
-    Ok(hits)
-}
-
-/// Returns whether each ray has a hit.
-pub(in super::super) fn any_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
-    map_rays(rays, |ray| {
-        let mut any = AnyHit::NONE;
-        trace(tree, ray, &mut any, options);
-        any.is_hit
-    })
-}
-
-/// Returns all hits of each ray, in the order of `t`.
-pub(in super::super) fn all_hits(tree: &HostTree, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
-    let hits_of = |ray: &Ray| hits_of(tree, ray, options);
-    let (mut offsets, mut all) =
-        (memory::vec_with_capacity(rays.len() + 1, "hits of rays")?, Hits::default());
-    offsets.push(0);
-    for batch in rays.chunks(BATCH) {
-        let batch_hits = parallel::map(batch.len(), TASK_RAYS, |i| hits_of(&batch[i]));
-        let added = batch_hits.iter().try_for_each(|hits| {
-            all.extend(hits)?;
-            offsets.push(all.len() as u64);
-            Ok(())
-        });
-        added.map_err(|error: Error| {
-            let count_of =
-                |range: Range<usize>| rays[range].iter().map(|ray| hits_of(ray).len() as u64).sum::<u64>();
-            let count = parallel::reduce(rays.len(), TASK_RAYS, count_of, |a, b| a + b).unwrap_or(0);
-            error.of_result(count, size_of::<Hit>() as u64)
-        })?;
+    fn corners(&self, triangle: u32) -> [[f32; 3]; 3] {
+        self.corners[triangle as usize].positions()
     }
-    Ok(Rows::new(offsets, all))
-}
-
-/// Rays whose hits are gathered at a time.
-const BATCH: usize = 1 << 14;
-
-/// Returns the distinct hits of a ray, in the order of `t`.
-fn hits_of(tree: &HostTree, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
-    struct AllHits(Vec<Hit>);
-    impl HitVisitor for AllHits {
-        unsafe fn visit(&mut self, hit: Hit) {
-            self.0.push(hit);
-        }
-    }
-    let mut all = AllHits(Vec::new());
-    trace(tree, ray, &mut all, options);
-    let mut hits = all.0;
-    hits.sort_unstable_by(|a, b| a.t.total_cmp(&b.t).then(a.triangle.cmp(&b.triangle)));
-    hits.dedup_by_key(|hit| hit.triangle);
-    hits
 }
 
 #[cfg(test)]
 mod tests {
     use crate::memory::LIMIT;
     use crate::mesh::Mesh;
-    use crate::sah::{Ray, SahOptions, SahTree};
-    use crate::{Device, Error};
+    use crate::rays::{Ray, RayIndex};
+    use crate::{Device, Error, SahOptions, SahTree};
 
     #[test]
     fn hits_beyond_host_memory_are_an_error_with_their_number() {

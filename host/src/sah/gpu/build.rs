@@ -1,22 +1,22 @@
 //! The fast builder: corners, large nodes, small roots, then the tree in preorder.
 
 use super::build_input::BuildInput;
-use super::corners::load_mesh;
-use super::growable_buffer::GrowableBuffer;
 use super::large_nodes::LargeNodes;
 use super::refit::Refit;
+use super::root::load_mesh;
 use super::small_roots::SmallRoots;
 use super::subtrees::Subtrees;
 use super::tree::{GpuTree, TREE};
+use crate::device::GrowableBuffer;
 use crate::device::{Gpu, Stream, Workspace};
 use crate::error::Result;
+use crate::mesh::DeviceMesh;
 use crate::primitives::pairs::empty_view;
-use crate::sah::device_mesh::DeviceMesh;
 use crate::sah::host_tree::{HostTree, Subtree};
 use crate::sah::options::SahOptions;
 use crate::stats::Stats;
-use kauri_kernels::sah::aabb::Aabb;
-use kauri_kernels::sah::extent::Extent;
+use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::sah::preorder::TreeMut;
 
 /// The memory of builds and refits, and of the previous tree. From the third build of one size on, nothing is allocated.
@@ -62,9 +62,10 @@ impl GpuBuilder {
         }
         let mut tree = self.take_spare(stream)?;
         let Self { workspace, boxes, large, small, .. } = self;
-        stats.phase("triangles", || {
+        tree.extent_on_host = stats.phase("triangles", || {
             let root = large.reserve_root(stream, mesh.len())?;
-            load_mesh(stream, workspace, mesh, &mut tree, boxes, root)
+            let GpuTree { corners, extent, .. } = &mut tree;
+            load_mesh(stream, workspace, mesh, corners, extent, boxes, root)
         })?;
         let input = BuildInput {
             stream,
@@ -109,7 +110,9 @@ impl GpuBuilder {
     ) -> Result<GpuTree> {
         let mut tree = self.take_spare(stream)?;
         let Self { workspace, boxes, refit, .. } = self;
-        load_mesh(stream, workspace, mesh, &mut tree, boxes, (empty_view(), empty_view()))?;
+        let GpuTree { corners, extent, .. } = &mut tree;
+        let no_root = (empty_view(), empty_view());
+        tree.extent_on_host = load_mesh(stream, workspace, mesh, corners, extent, boxes, no_root)?;
         refit.run(stream, workspace, boxes.view(), old, &mut tree)?;
         Ok(tree)
     }
@@ -117,7 +120,7 @@ impl GpuBuilder {
     /// Takes the memory of a tree that is no longer needed, for a tree that the stream writes.
     fn take_spare(&mut self, stream: &Stream) -> Result<GpuTree> {
         let mut spare = self.spare.take().unwrap_or_else(|| GpuTree::new(stream.gpu()));
-        spare.wait_for_readers(stream)?;
+        spare.readers.wait(stream)?;
         Ok(spare)
     }
 

@@ -1,14 +1,14 @@
 //! The input of a build, and lists of references, which its stages share.
 
-use super::growable_buffer::GrowableBuffer;
+use crate::device::GrowableBuffer;
 use crate::device::Stream;
 use crate::error::Result;
 use crate::primitives::pairs::empty_view;
 use crate::sah::options::SahOptions;
 use cuda_std::mem::Slice;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::rays::triangle::Corners;
 use kauri_kernels::sah::chunks::{ReferenceList, ReferenceListMut};
-use kauri_kernels::sah::triangle::Corners;
 
 /// The triangles and options of a build, and its stream.
 pub(super) struct BuildInput<'a> {

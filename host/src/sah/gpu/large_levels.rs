@@ -6,7 +6,7 @@ use super::variant_layout::VariantLayout;
 use crate::device::{Layout, PinnedBuffer, Region, Temp};
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::sah::aabb::BOX_WORDS;
+use kauri_kernels::rays::aabb::BOX_WORDS;
 use kauri_kernels::sah::chunks::{LevelReferences, ReferenceList, ReferenceListMut};
 use kauri_kernels::sah::large_levels::{
     LevelNodes, LevelSums, NextLevel, sah_chunk_nodes, sah_level, totals,

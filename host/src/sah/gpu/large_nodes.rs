@@ -1,17 +1,17 @@
 //! Large nodes: their memory, and the loop over their levels.
 
 use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
-use super::growable_buffer::GrowableBuffer;
 use super::large_levels::{Level, LevelLayout};
 use super::small_roots::SmallRoots;
 #[cfg(feature = "research")]
 use super::variant_layout::VariantLayout;
+use crate::device::GrowableBuffer;
 use crate::device::{Layout, PinnedBuffer, Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::planned::bytes_of;
 use crate::sah::options::SahOptions;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::sah::large_levels::{NextLevel, totals};
 use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, SMALL_TRIANGLES, max_references};
 use kauri_kernels::sah::small_roots::SmallRoot;

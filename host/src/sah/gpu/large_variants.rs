@@ -7,7 +7,7 @@ use crate::primitives::scan::ScanKind;
 use crate::primitives::segmented::Segments;
 use crate::sah::variants::StagesOptions;
 use cuda_std::kernel::Kernel;
-use kauri_kernels::sah::aabb::BOX_WORDS;
+use kauri_kernels::rays::aabb::BOX_WORDS;
 use kauri_kernels::sah::large_variants::{
     sah_boxes_shared, sah_chunk_boxes, sah_chunk_heads, sah_count, sah_node_counts, sah_scatter,
     sah_sort_shared,

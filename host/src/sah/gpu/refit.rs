@@ -1,16 +1,16 @@
 //! Refit: a tree for triangles that have moved.
 
-use super::all_hits::scan_counts;
-use super::growable_buffer::GrowableBuffer;
 use super::tree::{GpuTree, TREE};
+use crate::device::GrowableBuffer;
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
+use crate::rays::scan_counts;
 use crate::sah::host_tree::check_size;
 use cuda_std::mem::Slice;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::sah::refit::{sah_count_listed, sah_fill_leaves, sah_list, sah_move_planes};
 
 /// The memory of refits.

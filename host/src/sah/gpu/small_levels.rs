@@ -1,7 +1,7 @@
 //! Subtrees of small roots, level by level with masks in device memory.
 
 use super::build_input::BuildInput;
-use super::growable_buffer::GrowableBuffer;
+use crate::device::GrowableBuffer;
 use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::sah::host_tree::check_size;

@@ -1,11 +1,11 @@
 //! Small roots: their memory and references, and the subtrees below them.
 
 use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
-use super::growable_buffer::GrowableBuffer;
 #[cfg(feature = "research")]
 use super::small_levels::SmallLevels;
 use super::small_warps;
 use super::subtrees::Subtrees;
+use crate::device::GrowableBuffer;
 use crate::device::{Stream, Workspace};
 use crate::error::Result;
 use crate::primitives::generate::iota_on;
@@ -14,7 +14,7 @@ use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::SortBy;
 use crate::primitives::segmented_sort;
 use crate::sah::options::SahOptions;
-use kauri_kernels::sah::aabb::Aabb;
+use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::sah::chunks::ReferenceList;
 use kauri_kernels::sah::preorder::TreeMut;
 use kauri_kernels::sah::small_roots::{

@@ -1,16 +1,12 @@
 //! The tree in device memory.
 
-use super::growable_buffer::GrowableBuffer;
-use crate::device::{Gpu, Stream};
+use crate::device::{Gpu, GrowableBuffer, Readers, Stream};
 use crate::error::Result;
 use crate::sah::host_tree::HostTree;
-use crate::threads::lock;
-use cuda_std::mem::Slice;
-use kauri_kernels::sah::extent::Extent;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::triangle::Corners;
 use kauri_kernels::sah::node::Node;
 use kauri_kernels::sah::trace::DeviceTree;
-use kauri_kernels::sah::triangle::Corners;
-use std::sync::{Mutex, PoisonError};
 
 /// A tree in device memory.
 pub(in super::super) struct GpuTree {
@@ -22,12 +18,8 @@ pub(in super::super) struct GpuTree {
     /// Primitive references: the triangles of all leaves, leaf after leaf.
     pub(super) references: GrowableBuffer<u32>,
     pub(super) corners: GrowableBuffer<Corners>,
-    /// Streams whose work may still read the tree.
-    readers: Mutex<Vec<Stream>>,
+    pub(super) readers: Readers,
 }
-
-/// Maximum number of remembered streams: a program may have a stream for each call.
-const MAX_READERS: usize = 16;
 
 /// Label of the tree's memory in errors.
 pub(super) const TREE: &str = "SAH k-d tree";
@@ -42,7 +34,7 @@ impl GpuTree {
             nodes: GrowableBuffer::default(),
             references: GrowableBuffer::default(),
             corners: GrowableBuffer::default(),
-            readers: Mutex::default(),
+            readers: Readers::default(),
         }
     }
 
@@ -70,43 +62,8 @@ impl GpuTree {
         })
     }
 
-    /// Enqueues work on a stream that reads the tree, and records the stream as a reader. Waits only for the oldest of too many readers.
-    pub(in super::super) fn read_by<R>(
-        &self,
-        stream: &Stream,
-        enqueue: impl FnOnce() -> Result<R>,
-    ) -> Result<R> {
-        let result = enqueue();
-        // Afterwards, since an earlier record may be gone by now; and after an error too, since some of the work may be enqueued.
-        self.record_reader(stream)?;
-        result
-    }
-
-    fn record_reader(&self, stream: &Stream) -> Result<()> {
-        let mut readers = lock(&self.readers);
-        if readers.iter().any(|reader| reader.same(stream)) {
-            return Ok(());
-        }
-        if readers.len() == MAX_READERS {
-            readers[0].synchronize()?;
-            readers.remove(0);
-        }
-        readers.push(stream.clone());
-        Ok(())
-    }
-
-    /// Makes a stream wait for all readers. After that, the stream may write the tree.
-    pub(super) fn wait_for_readers(&mut self, stream: &Stream) -> Result<()> {
-        let readers = self.readers.get_mut().unwrap_or_else(PoisonError::into_inner);
-        readers.drain(..).try_for_each(|reader| stream.wait_for(&reader))
-    }
-
     pub(in super::super) fn num_triangles(&self) -> usize {
         self.corners.len()
-    }
-
-    pub(in super::super) fn corners(&self) -> Slice<'_, Corners> {
-        self.corners.view()
     }
 
     /// Returns the tree as the kernels of ray queries take it.
@@ -114,7 +71,7 @@ impl GpuTree {
         DeviceTree {
             nodes: self.nodes.view(),
             references: self.references.view(),
-            corners: self.corners(),
+            corners: self.corners.view(),
             extent: self.extent.view(),
         }
     }

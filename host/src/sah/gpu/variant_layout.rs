@@ -3,7 +3,7 @@
 use crate::device::{Layout, Region};
 use crate::primitives::segmented::{SegmentedReduce, SegmentedScan};
 use crate::sah::variants::StagesOptions;
-use kauri_kernels::sah::aabb::BOX_WORDS;
+use kauri_kernels::rays::aabb::BOX_WORDS;
 use kauri_kernels::thread::operator::{Min, Sum};
 
 /// The scratch memory of a level's segmented scans and reductions. Rows have an element for each chunk.

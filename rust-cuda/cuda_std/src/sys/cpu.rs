@@ -310,6 +310,10 @@ fn same_bits<T: Copy>(a: T, b: T) -> bool {
     bytes(&raw const a) == bytes(&raw const b)
 }
 
+pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
+    a * b + c
+}
+
 pub fn sqrt(x: f32) -> f32 {
     x.sqrt()
 }

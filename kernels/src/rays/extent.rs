@@ -3,6 +3,7 @@
 use super::aabb::{Aabb, BOX_WORDS, component, from_keys, largest_axis, to_keys};
 use crate::plain::plain;
 use cuda_std::float::{f32_from_key, f32_to_key};
+use cuda_std::mem::Slice;
 
 /// The extent of the triangles of a tree.
 #[repr(C)]
@@ -41,9 +42,18 @@ impl Extent {
 
     /// Order-preserving keys: the minimum of each key over several extents is the key of their common extent.
     #[inline(always)]
-    pub(super) fn to_keys(self) -> [u32; EXTENT_WORDS] {
+    pub(crate) fn to_keys(self) -> [u32; EXTENT_WORDS] {
         let [a, b, c, d, e, f] = to_keys(self.bounds);
         [a, b, c, d, e, f, !f32_to_key(self.longest)]
+    }
+
+    /// Returns the extent of these keys.
+    ///
+    /// # Safety
+    /// There are [`EXTENT_WORDS`].
+    #[inline(always)]
+    pub unsafe fn found(keys: Slice<'_, u32>) -> Self {
+        Self::from_keys([0, 1, 2, 3, 4, 5, 6].map(|i| keys.load(i)))
     }
 
     /// The inverse of `to_keys`.

@@ -1,7 +1,8 @@
-//! All hits of rays on a GPU: counts with duplicates, writes, sorts per ray, and removes duplicates.
+//! All hits of rays on a GPU: counted with duplicates, written, sorted for each ray, and made distinct.
 
-use super::trace::launch_rays;
-use super::tree::GpuTree;
+use super::gpu::{GpuScene, RayTask};
+use super::hits::DeviceHits;
+use super::options::RayOptions;
 use crate::device::{Buffer, Stream, Workspace};
 use crate::error::Result;
 use crate::memory;
@@ -11,32 +12,25 @@ use crate::primitives::radix_sort::SortBy;
 use crate::primitives::scan::{Scan, ScanKind};
 use crate::primitives::segmented_sort;
 use crate::rows::Rows;
-use crate::sah::hits::DeviceHits;
-use crate::sah::options::RayOptions;
 use cuda_std::mem::SliceMut;
-use kauri_kernels::sah::all_hits::{
-    PackedHits, sah_count_hits, sah_count_hits_restart, sah_count_once, sah_move_hits, sah_write_hits,
-    sah_write_hits_restart,
-};
-use kauri_kernels::sah::ray::Ray;
-use kauri_kernels::sah::triangle::Hit;
+use kauri_kernels::rays::all_hits::{PackedHits, rays_count_once, rays_move_hits};
+use kauri_kernels::rays::ray::Ray;
+use kauri_kernels::rays::triangle::Hit;
 use kauri_kernels::thread::operator::Sum;
 use kauri_kernels::warp::look_back::Decoupled;
 
-impl GpuTree {
-    pub(in super::super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
-        let stream = Stream::new(&self.gpu)?;
-        let (num_rays, mut workspace) = (rays.len(), Workspace::new(&self.gpu));
+impl dyn GpuScene + '_ {
+    pub(super) fn all_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Rows<Hit>> {
+        let stream = Stream::new(self.gpu())?;
+        let (num_rays, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
-        let mut order_workspace = Workspace::new(&self.gpu);
-        let tree_rays = self.rays(&stream, &mut order_workspace, &rays, options)?;
         // One more element than rays: after the scan it is the total.
         let zeros = || Buffer::of_bytes(&stream, num_rays + 1, 0, "hits of rays");
         let (mut offsets, mut distinct_offsets) = (zeros()?, zeros()?);
         // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
         unsafe {
-            let args = (tree_rays, offsets.slice_mut());
-            launch_rays::<sah_count_hits, sah_count_hits_restart>(&stream, options, num_rays, args)?;
+            let task = RayTask::Count(offsets.slice_mut());
+            self.trace(&stream, &mut workspace, rays.slice(), options, task)?;
             // A triangle counts once for each leaf in which a ray meets it.
             let num_hits = scan_counts(&stream, &mut workspace, offsets.slice_mut())?;
             let allocate =
@@ -45,8 +39,8 @@ impl GpuTree {
             {
                 let (mut keys, mut weights) = (allocate()?, allocate()?);
                 let unsorted = PackedHits { keys: keys.slice_mut(), weights: weights.slice_mut() };
-                let args = (tree_rays, offsets.slice(), unsorted);
-                launch_rays::<sah_write_hits, sah_write_hits_restart>(&stream, options, num_rays, args)?;
+                let task = RayTask::Write(offsets.slice(), unsorted);
+                self.trace(&stream, &mut workspace, rays.slice(), options, task)?;
                 let unsorted = Source { keys: keys.slice(), values: weights.slice() };
                 let sorted = Pairs { keys: sorted_keys.slice_mut(), values: sorted_weights.slice_mut() };
                 let by = SortBy::low_bits(u64::BITS);
@@ -54,11 +48,11 @@ impl GpuTree {
             }
             let (keys, weights) = (sorted_keys.slice(), sorted_weights.slice());
             let args = (offsets.slice(), keys, distinct_offsets.slice_mut());
-            stream.launch_items::<sah_count_once>(num_rays as u64, args)?;
+            stream.launch_items::<rays_count_once>(num_rays as u64, args)?;
             let num_distinct = scan_counts(&stream, &mut workspace, distinct_offsets.slice_mut())?;
             let mut hits = hits_error(num_distinct, DeviceHits::uninitialized(stream.gpu(), num_distinct))?;
             let args = (offsets.slice(), distinct_offsets.slice(), keys, weights, hits.view_mut());
-            stream.launch_items::<sah_move_hits>(num_rays as u64, args)?;
+            stream.launch_items::<rays_move_hits>(num_rays as u64, args)?;
             let mut offsets = memory::vec_with_capacity(num_rays + 1, "hits of rays")?;
             distinct_offsets.append_to(&stream, &mut offsets)?;
             Ok(Rows::new(offsets, hits.to_host(&stream)?))
@@ -75,7 +69,7 @@ fn hits_error<R>(num_hits: usize, allocated: Result<R>) -> Result<R> {
 ///
 /// # Safety
 /// Nothing else uses the counts until the stream has done the work.
-pub(super) unsafe fn scan_counts(
+pub(crate) unsafe fn scan_counts(
     stream: &Stream,
     workspace: &mut Workspace,
     counts: SliceMut<'_, u64>,

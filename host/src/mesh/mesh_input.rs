@@ -5,18 +5,18 @@ use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 use crate::mesh::Mesh;
 use crate::parallel::{self, TASK_ITEMS};
-use kauri_kernels::sah::triangle::Corners;
+use kauri_kernels::rays::triangle::Corners;
 
 /// A mesh in host memory, or in device memory with the stream that uses it.
 #[derive(Clone, Copy)]
-pub(super) enum MeshInput<'a> {
+pub(crate) enum MeshInput<'a> {
     Host(&'a Mesh),
     Device(&'a Stream, DeviceMesh<'a>),
 }
 
 impl MeshInput<'_> {
     /// Returns the number of triangles.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Host(mesh) => mesh.len(),
             Self::Device(_, mesh) => mesh.len(),
@@ -24,7 +24,7 @@ impl MeshInput<'_> {
     }
 
     /// Returns the corners of all triangles in host memory. A mesh in device memory is copied and validated.
-    pub(super) fn corners(&self) -> Result<Vec<Corners>> {
+    pub(crate) fn corners(&self) -> Result<Vec<Corners>> {
         match self {
             Self::Host(mesh) => corners(mesh),
             Self::Device(stream, mesh) => corners(&mesh.to_host(stream)?),
@@ -32,7 +32,7 @@ impl MeshInput<'_> {
     }
 
     /// Calls `work` with the mesh in device memory and its stream. A host mesh is copied.
-    pub(super) fn on_gpu<R>(
+    pub(crate) fn on_gpu<R>(
         &self,
         gpu: &Gpu,
         work: impl FnOnce(&Stream, DeviceMesh<'_>) -> Result<R>,

@@ -5,20 +5,21 @@ use crate::error::Result;
 use crate::memory;
 use crate::rows::RowItem;
 use crate::rows::sealed::{RowValues, Sealed};
-use kauri_kernels::sah::trace::HitsMut;
-pub use kauri_kernels::sah::triangle::Hit;
+use kauri_kernels::rays::hits::HitsMut;
+pub use kauri_kernels::rays::triangle::Hit;
 use std::fmt;
 use std::iter::{Map, RepeatN, Zip, repeat_n};
 use std::ops::Range;
 
 /// Hits of rays in host memory, as a structure of arrays.
 ///
-/// [`closest_hits`](super::SahTree::closest_hits) returns one for each ray. [`all_hits`](super::SahTree::all_hits) returns
+/// [`closest_hits`](super::RayIndex::closest_hits) returns one for each ray. [`all_hits`](super::RayIndex::all_hits) returns
 /// rows of hits, whose values they are.
 ///
 /// ```
 /// use kauri::mesh::shapes;
-/// use kauri::sah::{Hit, Ray, SahOptions, SahTree};
+/// use kauri::rays::{Hit, Ray, RayIndex};
+/// use kauri::sah::{SahOptions, SahTree};
 /// use kauri::Device;
 /// let square = shapes::grid(2, [1, 1])?;
 /// let tree = SahTree::build(&Device::cpu(), &square, &SahOptions::default())?;
@@ -104,7 +105,8 @@ impl RowItem for Hit {
 ///
 /// ```
 /// use kauri::mesh::Mesh;
-/// use kauri::sah::{Ray, SahOptions, SahTree};
+/// use kauri::rays::{Ray, RayIndex};
+/// use kauri::sah::{SahOptions, SahTree};
 /// use kauri::Device;
 /// let triangle = |z: f32| [[0.0, 0.0, z], [2.0, 0.0, z], [0.0, 2.0, z]];
 /// let mesh = Mesh::new([triangle(5.0), triangle(3.0)].concat(), vec![[0, 1, 2], [3, 4, 5]])?;
@@ -174,7 +176,8 @@ impl<'a> IntoIterator for HitRow<'a> {
 ///
 /// ```
 /// # use kauri::mesh::shapes;
-/// # use kauri::sah::{Hit, HitIter, Ray, SahOptions, SahTree};
+/// # use kauri::rays::{Hit, HitIter, Ray, RayIndex};
+/// # use kauri::sah::{SahOptions, SahTree};
 /// # let tree = SahTree::build(&kauri::Device::cpu(), &shapes::grid(2, [1, 1])?, &SahOptions::default())?;
 /// let hits = tree.closest_hits(&[Ray::new([0.5, 0.2, 1.0], [0.0, 0.0, -1.0])])?;
 /// let mut iter: HitIter = hits.iter();
@@ -189,7 +192,8 @@ pub type HitIter<'a> = Map<Zip<Range<usize>, RepeatN<&'a Hits>>, fn((usize, &'a 
 /// ```no_run
 /// use kauri::device::{Buffer, Device, Stream, Workspace};
 /// use kauri::mesh::shapes;
-/// use kauri::sah::{DeviceHits, Ray, RayOptions, SahOptions, SahTree};
+/// use kauri::rays::{DeviceHits, Ray, RayIndex, RayOptions};
+/// use kauri::sah::{SahOptions, SahTree};
 /// let device = Device::from_name("cuda")?;
 /// let gpu = device.gpu().expect("it is one");
 /// let tree = SahTree::build(&device, &shapes::torus_knot([2, 3], 1000, 100)?, &SahOptions::default())?;
@@ -224,7 +228,7 @@ impl DeviceHits {
         Ok(Self { triangles, t: part()?, u: part()?, v: part()? })
     }
 
-    pub(super) fn view_mut(&mut self) -> HitsMut<'_> {
+    pub(crate) fn view_mut(&mut self) -> HitsMut<'_> {
         let Self { triangles, t, u, v } = self;
         HitsMut { triangles: triangles.slice_mut(), t: t.slice_mut(), u: u.slice_mut(), v: v.slice_mut() }
     }

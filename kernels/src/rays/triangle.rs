@@ -1,7 +1,7 @@
 //! Watertight intersection of rays and triangles: no gap between triangles that share an edge.
 
 use super::aabb::{component, largest_axis};
-use super::ray::{Interval, Ray};
+use super::ray::Ray;
 use crate::plain::plain;
 
 /// The corners of a triangle, 16 bytes each for aligned loads.
@@ -12,6 +12,9 @@ pub struct Corners([[f32; 4]; 3]);
 plain! { Corners { [[f32; 4]; 3] } }
 
 impl Corners {
+    /// All corners at the origin.
+    pub const ORIGIN: Self = Self([[0.0; 4]; 3]);
+
     /// Packs corners. Turns -0 into 0, so that comparisons of bits see equal coordinates.
     #[inline(always)]
     pub fn new([a, b, c]: [[f32; 3]; 3]) -> Self {
@@ -62,7 +65,7 @@ impl Hit {
 /// Ray/Triangle Intersection).
 ///
 /// A corner is rounded in the same way for every triangle, and signs are exact from then on: products of rounded coordinates
-/// have 48 bits, and are computed in `f64` wherever `f32` does not rule the triangle out. The barycentric weights are
+/// have 48 bits, and are computed in `f64` wherever `f32` does not rule the triangle out ([`may_hit`](Self::may_hit)). The barycentric weights are
 /// computed in `f64` too, hence `t` is accurate even in slivers.
 #[derive(Clone, Copy)]
 pub struct ShearedRay {
@@ -70,7 +73,6 @@ pub struct ShearedRay {
     /// The dominant axis of the direction.
     axis: u32,
     shear: [f32; 2],
-    length: f32,
 }
 
 /// Permutes the coordinates: the given axis comes last.
@@ -93,7 +95,7 @@ impl ShearedRay {
         let d = ray.direction;
         let axis = largest_axis([d[0].abs(), d[1].abs(), d[2].abs()]);
         let [x, y, z] = permuted(d, axis);
-        Self { origin: ray.origin, axis, shear: [x / z, y / z], length: component(d, axis) }
+        Self { origin: ray.origin, axis, shear: [x / z, y / z] }
     }
 
     /// Translates and shears a corner: its offset across the ray, and its distance along it.
@@ -104,14 +106,24 @@ impl ShearedRay {
         [x - self.shear[0] * z, y - self.shear[1] * z, z]
     }
 
-    /// Intersects the ray with a triangle. Both sides count. A triangle without area, or seen edge-on, is never hit.
+    /// Translates and shears all corners.
     #[inline(always)]
-    pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3], t_range: Interval) -> Option<Hit> {
-        let [a, b, c] = [self.sheared(corners[0]), self.sheared(corners[1]), self.sheared(corners[2])];
+    fn all_sheared(&self, [a, b, c]: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+        [self.sheared(a), self.sheared(b), self.sheared(c)]
+    }
+
+    /// False if the ray misses a triangle, as far as `f32` can tell.
+    #[inline(always)]
+    pub fn may_hit(&self, corners: [[f32; 3]; 3]) -> bool {
+        let [a, b, c] = self.all_sheared(corners);
         let area = |p: [f32; 3], q: [f32; 3]| p[0] * q[1] - p[1] * q[0];
-        if misses([area(c, b), area(a, c), area(b, a)].map(f64::from)) {
-            return None;
-        }
+        !misses([area(c, b), area(a, c), area(b, a)])
+    }
+
+    /// Intersects the ray, which is `ray`, with a triangle. Both sides count. A triangle without area, or seen edge-on, is never hit.
+    #[inline(always)]
+    pub fn hit(&self, ray: &Ray, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
+        let [a, b, c] = self.all_sheared(corners);
         let area =
             |p: [f32; 3], q: [f32; 3]| f64::from(p[0]) * f64::from(q[1]) - f64::from(p[1]) * f64::from(q[0]);
         let [weight_a, weight_b, weight_c] = [area(c, b), area(a, c), area(b, a)];
@@ -122,8 +134,8 @@ impl ShearedRay {
         let along =
             (weight_a * f64::from(a[2]) + weight_b * f64::from(b[2]) + weight_c * f64::from(c[2])) / area_sum;
         // Turns -0 into 0.
-        let t = (along / f64::from(self.length)) as f32 + 0.0;
-        let is_in_range = t >= t_range.begin && t <= t_range.end && t.is_finite();
+        let t = (along / f64::from(component(ray.direction, self.axis))) as f32 + 0.0;
+        let is_in_range = t >= ray.t_min && t <= ray.t_max && t.is_finite();
         is_in_range.then(|| Hit {
             triangle,
             t,
@@ -137,12 +149,13 @@ impl Ray {
     /// Intersects the ray with one triangle, which gets the id `triangle`. Trees return the same hit, to the last bit.
     #[inline(always)]
     pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
-        if self.is_valid() { ShearedRay::new(self).hit(triangle, corners, self.t_range()) } else { None }
+        if self.is_valid() { ShearedRay::new(self).hit(self, triangle, corners) } else { None }
     }
 }
 
 /// True if the ray passes edges on different sides. An area of 0 in `f32` has no known sign and excludes nothing.
 #[inline(always)]
-fn misses([a, b, c]: [f64; 3]) -> bool {
-    (a < 0.0 || b < 0.0 || c < 0.0) && (a > 0.0 || b > 0.0 || c > 0.0)
+fn misses<T: Copy + Default + PartialOrd>([a, b, c]: [T; 3]) -> bool {
+    let zero = T::default();
+    (a < zero || b < zero || c < zero) && (a > zero || b > zero || c > zero)
 }

@@ -1,80 +1,14 @@
-//! Rays, and their crossings with split planes.
+//! Crossings of rays with split planes.
 
-use super::aabb::{Aabb, component, largest_axis};
-use super::extent::Extent;
-use crate::plain::plain;
-
-/// A ray: the points `origin + t * direction` with `t_min <= t <= t_max`. The direction need not be normalized. Only a
-/// finite `t` is a hit, and a bound that is NaN excludes every hit.
-///
-/// ```
-/// use kauri_kernels::sah::ray::Ray;
-/// let ray = Ray { t_max: 10.0, ..Ray::new([0.0, 0.0, -1.0], [0.0, 0.0, 2.0]) };
-/// let hit = ray.hit(7, [[-1.0, -1.0, 1.0], [3.0, -1.0, 1.0], [-1.0, 3.0, 1.0]]);
-/// assert_eq!(hit.map(|hit| (hit.triangle, hit.t)), Some((7, 1.0)));
-/// ```
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ray {
-    /// The origin.
-    pub origin: [f32; 3],
-    /// Lower bound of `t`; may be infinite.
-    pub t_min: f32,
-    /// The direction, the unit of `t`.
-    pub direction: [f32; 3],
-    /// Upper bound of `t`; may be infinite.
-    pub t_max: f32,
-}
-
-plain! { Ray { [f32; 3], f32, [f32; 3], f32 } }
-
-impl Ray {
-    /// A ray from `origin` with `t` from 0 to infinity.
-    #[inline(always)]
-    pub const fn new(origin: [f32; 3], direction: [f32; 3]) -> Self {
-        Self { origin, t_min: 0.0, direction, t_max: f32::INFINITY }
-    }
-
-    /// Returns the bounds of `t`.
-    #[inline(always)]
-    pub const fn t_range(&self) -> Interval {
-        Interval { begin: self.t_min, end: self.t_max }
-    }
-
-    /// True if all coordinates are finite and the direction is not zero. Other rays hit nothing.
-    #[inline(always)]
-    pub fn is_valid(&self) -> bool {
-        let ([a, b, c], [d, e, f]) = (self.origin, self.direction);
-        let are_numbers = a.is_finite() && b.is_finite() && c.is_finite() && d.is_finite();
-        are_numbers && e.is_finite() && f.is_finite() && (d != 0.0 || e != 0.0 || f != 0.0)
-    }
-}
-
-/// An interval along a ray, in units of `t` or of length.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Interval {
-    /// Start.
-    pub begin: f32,
-    /// End.
-    pub end: f32,
-}
-
-/// Rounding error of a number from 1 to 2, and of a number near 0.
-const ROUNDING: f32 = f32::EPSILON / 2.0;
-const LEAST: f32 = f32::from_bits(1);
-
-/// Returns the power of two that scales a non-negative number into [1, 2), or as near as a finite factor can.
-#[inline(always)]
-pub fn to_one(greatest: f32) -> f32 {
-    let exponent = (greatest.to_bits() >> 23).min(253);
-    f32::from_bits((254 - exponent) << 23)
-}
+use crate::rays::aabb::{Aabb, component};
+use crate::rays::extent::Extent;
+use crate::rays::ray::{Interval, ROUNDING, Ray, error_at, length, scaled_inverse};
 
 /// A ray prepared for plane tests: inverse direction, scaled to a length of about 1, so that distances along the ray are
 /// lengths.
 ///
 /// Every plane is widened by the error of a hit. Translating and shearing the corners of a triangle
-/// ([`ShearedRay`](super::triangle::ShearedRay)) moves them by less than 7 rounding errors of the largest distance, on one
+/// ([`ShearedRay`](crate::rays::triangle::ShearedRay)) moves them by less than 7 rounding errors of the largest distance, on one
 /// axis, between the ray's origin and a corner; the later steps are exact enough. That distance is at most the distance to
 /// the hit plus the longest side of a triangle: a far outlier does not widen the planes near the origin. With 16 rounding
 /// errors of that sum on each side of a plane, traversal reaches every leaf that holds the part of the triangle that the ray
@@ -96,18 +30,13 @@ impl PlaneRay {
     /// Prepares a valid ray, for a scene of this extent.
     #[inline(always)]
     pub fn new(ray: &Ray, extent: Extent) -> Self {
-        let mut d = ray.direction;
-        let greatest = component(d, largest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
-        let scale = to_one(greatest);
-        let mut inverse = [0.0; 3];
-        for i in 0..3 {
-            d[i] *= scale;
-            // A ray that moves less across an axis stays within the error of a plane: no inverse needs to be infinite.
-            let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
-            inverse[i] = 1.0 / d[i].abs().max(least).copysign(d[i]);
+        let least_error = error_at(extent.longest);
+        Self {
+            origin: ray.origin,
+            inverse: scaled_inverse(ray.direction),
+            least_error,
+            length: length(ray.direction),
         }
-        let least_error = 16.0 * (ROUNDING * extent.longest + LEAST);
-        Self { origin: ray.origin, inverse, least_error, length: 1.0 / scale }
     }
 
     /// The error bound of planes and hits up to a length, ahead of the origin or behind it.
@@ -160,7 +89,7 @@ impl PlaneRay {
             let (low, high) = (bounds.low[i] - self.origin[i], bounds.high[i] - self.origin[i]);
             farthest = farthest.max(low.abs()).max(high.abs());
         }
-        let error = 16.0 * (ROUNDING * farthest + LEAST);
+        let error = error_at(farthest);
         let mut interval = t_range;
         for i in 0..3 {
             let [low, high] = [bounds.low, bounds.high].map(|of| self.widened(i, of[i as usize], error));

@@ -40,8 +40,8 @@ fn quantized(part: f32, bits: u32) -> u32 {
 }
 
 /// Writes the sort keys of rays and their ids; one thread per ray.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_ray_keys(
+#[kernel(family = "rays", block = PER_ITEM_THREADS)]
+pub unsafe fn rays_keys(
     rays: Slice<Ray>,
     extent: Slice<Extent>,
     keys: SliceMut<u32>,

@@ -7,7 +7,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 
 /// A list in device memory whose length becomes known step by step. Its memory never shrinks, so that later builds reuse it.
-pub(super) struct GrowableBuffer<T> {
+pub(crate) struct GrowableBuffer<T> {
     buffer: Option<Buffer<T>>,
     len: usize,
 }
@@ -20,17 +20,17 @@ impl<T> Default for GrowableBuffer<T> {
 
 impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
     /// Returns a list of these items.
-    pub(super) fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
+    pub(crate) fn from_slice(stream: &Stream, items: &[T], label: &'static str) -> Result<Self> {
         Ok(Self { buffer: Some(Buffer::from_slice(stream, items, label)?), len: items.len() })
     }
 
     /// Sets the length to `len` items, which are undefined. Errors name the memory by `label`.
-    pub(super) fn reserve(&mut self, stream: &Stream, len: usize, label: &'static str) -> Result<()> {
+    pub(crate) fn reserve(&mut self, stream: &Stream, len: usize, label: &'static str) -> Result<()> {
         self.grow(stream, len, 0, label)
     }
 
     /// Sets the length to `len` items. The first `kept` items stay, the others are undefined.
-    pub(super) fn grow(
+    pub(crate) fn grow(
         &mut self,
         stream: &Stream,
         len: usize,
@@ -57,35 +57,35 @@ impl<T: DeviceCopy + Pod> GrowableBuffer<T> {
     }
 
     /// Number of items.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Returns a view of the items, for which memory must be reserved.
-    pub(super) fn view(&self) -> Slice<'_, T> {
+    pub(crate) fn view(&self) -> Slice<'_, T> {
         self.first(self.len)
     }
 
     /// Returns a mutable view of the items.
-    pub(super) fn view_mut(&mut self) -> SliceMut<'_, T> {
+    pub(crate) fn view_mut(&mut self) -> SliceMut<'_, T> {
         // SAFETY: the memory has at least this length.
         unsafe { self.buffer.as_mut().expect("memory was reserved").slice_mut().part(0, self.len) }
     }
 
     /// Returns a view of the first `len` items.
-    pub(super) fn first(&self, len: usize) -> Slice<'_, T> {
+    pub(crate) fn first(&self, len: usize) -> Slice<'_, T> {
         assert!(len <= self.len, "{len} items of {}", self.len);
         // SAFETY: the memory has at least this length.
         unsafe { self.buffer.as_ref().expect("memory was reserved").slice().part(0, len) }
     }
 
     /// Copies the items to host memory.
-    pub(super) fn to_vec(&self, stream: &Stream) -> Result<Vec<T>> {
+    pub(crate) fn to_vec(&self, stream: &Stream) -> Result<Vec<T>> {
         self.buffer.as_ref().map_or(Ok(Vec::new()), |buffer| buffer.front_to_vec(stream, self.len))
     }
 
     /// Returns the bytes held.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.buffer.as_ref().map_or(0, |buffer| (buffer.len() * size_of::<T>()) as u64)
     }
 }

@@ -1,24 +1,11 @@
 //! All hits of rays: counted, written with duplicates, sorted by the host, and made distinct.
 
-use super::trace::{HitsMut, TreeRays};
-use super::traversal::{HitVisitor, SHORT_STACK};
+use super::hits::{HitVisitor, HitsMut};
 use super::triangle::Hit;
-use crate::policy::{PER_ITEM_THREADS, SAH_RAY_THREADS};
+use crate::policy::PER_ITEM_THREADS;
 use crate::thread::words::{join, split};
 use cuda_std::float::{f32_from_key, f32_to_key};
 use cuda_std::prelude::*;
-
-/// Counts the hits. A triangle counts once for each leaf in which the ray meets it.
-struct CountHits {
-    num: u32,
-}
-
-impl HitVisitor for CountHits {
-    #[inline(always)]
-    unsafe fn visit(&mut self, _: Hit) {
-        self.num += 1;
-    }
-}
 
 /// Hits as sort keys and barycentric weights.
 #[derive(Clone, Copy, KernelArgs)]
@@ -30,14 +17,16 @@ pub struct PackedHits<'a> {
 }
 
 /// Writes the hits one after the other.
-struct WriteHits<'a> {
-    hits: PackedHits<'a>,
-    slot: usize,
+pub struct WriteHits<'a> {
+    /// All hits.
+    pub hits: PackedHits<'a>,
+    /// The index of the next one.
+    pub slot: usize,
 }
 
 impl HitVisitor for WriteHits<'_> {
     #[inline(always)]
-    unsafe fn visit(&mut self, hit: Hit) {
+    unsafe fn visit(&mut self, hit: Hit, _: u32) {
         self.hits.keys.store(self.slot, sort_key(hit));
         self.hits.weights.store(self.slot, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
         self.slot += 1;
@@ -55,42 +44,6 @@ fn sort_key(hit: Hit) -> u64 {
 fn hit_from(key: u64, weights: u64) -> Hit {
     let ([triangle, t, ..], [u, v, ..]) = (split(key), split(weights));
     Hit { triangle, t: f32_from_key(t), u: f32::from_bits(u), v: f32::from_bits(v) }
-}
-
-#[inline(always)]
-unsafe fn count<const STACK: usize>(rays: TreeRays<'_>, counts: SliceMut<'_, u64>) {
-    if let Some((ray, count)) = rays.trace::<_, STACK>(|_| CountHits { num: 0 }) {
-        counts.store(ray, count.num.into());
-    }
-}
-
-#[inline(always)]
-unsafe fn write<const STACK: usize>(rays: TreeRays<'_>, offsets: Slice<'_, u64>, hits: PackedHits<'_>) {
-    rays.trace::<_, STACK>(|ray| WriteHits { hits, slot: offsets.load(ray) as usize });
-}
-
-/// Counts the hits of each ray, with duplicates from several leaves.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-pub unsafe fn sah_count_hits(rays: TreeRays<'_>, counts: SliceMut<u64>) {
-    count::<SHORT_STACK>(rays, counts);
-}
-
-/// Writes the hits of each ray from its offset on, with duplicates.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
-pub unsafe fn sah_write_hits(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
-    write::<SHORT_STACK>(rays, offsets, hits);
-}
-
-/// Counts the hits of each ray, with duplicates, by a traversal without a stack.
-#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
-pub unsafe fn sah_count_hits_restart(rays: TreeRays<'_>, counts: SliceMut<u64>) {
-    count::<0>(rays, counts);
-}
-
-/// Writes the hits of each ray from its offset on, with duplicates, by a traversal without a stack.
-#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
-pub unsafe fn sah_write_hits_restart(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
-    write::<0>(rays, offsets, hits);
 }
 
 /// Visits each distinct hit of a ray, given its sorted keys. Duplicates have equal keys.
@@ -112,8 +65,8 @@ unsafe fn for_each_distinct(
 }
 
 /// Counts the distinct hits of each ray, given the sorted keys; one thread per ray.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: SliceMut<u64>) {
+#[kernel(family = "rays", block = PER_ITEM_THREADS)]
+pub unsafe fn rays_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: SliceMut<u64>) {
     let ray = thread::index_1d_u64() as usize;
     if ray + 1 < offsets.len() {
         let mut num = 0;
@@ -123,8 +76,8 @@ pub unsafe fn sah_count_once(offsets: Slice<u64>, keys: Slice<u64>, counts: Slic
 }
 
 /// Writes the distinct hits of each ray, given the sorted hits and the input and output offsets; one thread per ray.
-#[kernel(family = "sah", block = PER_ITEM_THREADS)]
-pub unsafe fn sah_move_hits(
+#[kernel(family = "rays", block = PER_ITEM_THREADS)]
+pub unsafe fn rays_move_hits(
     from: Slice<u64>,
     to: Slice<u64>,
     keys: Slice<u64>,

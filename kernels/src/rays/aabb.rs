@@ -6,7 +6,7 @@ use cuda_std::float::{f32_from_key, f32_to_key};
 /// An axis-aligned box, which includes its faces. It is empty if a low coordinate exceeds the high one.
 ///
 /// ```
-/// use kauri_kernels::sah::aabb::Aabb;
+/// use kauri_kernels::rays::aabb::Aabb;
 /// let bounds = Aabb::of_corners([[0.0, 1.0, 2.0], [3.0, 1.0, 0.0], [1.0, 1.0, 1.0]]);
 /// assert_eq!(bounds, Aabb { low: [0.0, 1.0, 0.0], high: [3.0, 1.0, 2.0] });
 /// assert_eq!(bounds.extents(), [3.0, 0.0, 2.0]);

@@ -3,17 +3,18 @@
 use crate::device::{Buffer, Stream};
 use crate::error::{self, Error, Result};
 use crate::mesh::Mesh;
-use kauri_kernels::sah::node::MAX_NODES;
+use kauri_kernels::rays::mesh::{MAX_TRIANGLES, MeshView};
 
-/// A mesh in device memory, the input of [`SahTree::build_on`](super::SahTree::build_on).
+/// A mesh in device memory, the input of [`Bvh::build_on`](crate::Bvh::build_on) and [`SahTree::build_on`](crate::SahTree::build_on).
 ///
 /// A build validates the corners of all triangles: a vertex index out of range, or a coordinate that is not finite or too
-/// large, is an error of [`Mesh::new`]. [`Quality::Exact`](super::Quality::Exact) validates unused vertices too.
+/// large, is an error of [`Mesh::new`]. [`Quality::Exact`](crate::sah::Quality::Exact) validates unused vertices too.
 ///
 /// ```no_run
 /// use kauri::device::{Buffer, Device, Stream};
-/// use kauri::mesh::shapes;
-/// use kauri::sah::{DeviceMesh, SahOptions, SahTree};
+/// use kauri::mesh::{DeviceMesh, shapes};
+/// use kauri::rays::RayIndex;
+/// use kauri::{SahOptions, SahTree};
 /// let device = Device::from_name("cuda")?;
 /// let stream = Stream::new(device.gpu().expect("it is one"))?;
 /// let knot = shapes::torus_knot([2, 3], 1000, 100)?;
@@ -44,20 +45,25 @@ impl DeviceMesh<'_> {
     }
 
     /// Checks devices and lengths.
-    pub(super) fn check(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn check(&self, stream: &Stream) -> Result<()> {
         self.vertices.check(stream, "coordinates of vertices", self.vertices.len() / 3 * 3)?;
         self.triangles.check(stream, "corners of triangles", self.len() * 3)?;
         check_count(self.len())
     }
 
+    /// Returns the mesh as kernels take it.
+    pub(crate) fn view(&self) -> MeshView<'_> {
+        MeshView { vertices: self.vertices.slice(), triangles: self.triangles.slice() }
+    }
+
     /// Copies the mesh to host memory and validates it.
-    pub(super) fn to_host(self, stream: &Stream) -> Result<Mesh> {
+    pub(crate) fn to_host(self, stream: &Stream) -> Result<Mesh> {
         let (vertices, triangles) = (self.vertices.to_vec(stream)?, self.triangles.to_vec(stream)?);
         Mesh::new(vertices.as_chunks::<3>().0.to_vec(), triangles.as_chunks::<3>().0.to_vec())
     }
 
     /// Returns the error of a mesh that the device found invalid.
-    pub(super) fn error(self, stream: &Stream) -> Error {
+    pub(crate) fn error(self, stream: &Stream) -> Error {
         match self.to_host(stream) {
             Err(error) => error,
             // Another stream has written the mesh since.
@@ -67,6 +73,6 @@ impl DeviceMesh<'_> {
 }
 
 /// Checks that triangles can be numbered.
-pub(super) fn check_count(num_triangles: usize) -> Result<()> {
-    error::check_count("triangles", num_triangles as u64, MAX_NODES)
+pub(crate) fn check_count(num_triangles: usize) -> Result<()> {
+    error::check_count("triangles", num_triangles as u64, MAX_TRIANGLES)
 }

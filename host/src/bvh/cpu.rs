@@ -1,0 +1,147 @@
+//! Building and refitting on the CPU: the hierarchy of a GPU, to the last bit.
+
+mod clusters;
+
+use super::host_tree::HostTree;
+use crate::error::Result;
+use crate::memory;
+use crate::parallel::{self, TASK_ITEMS};
+use clusters::{Binary, Cluster, clusters_of, merged};
+use kauri_kernels::bvh::codes::code;
+use kauri_kernels::bvh::leaf::LeafTriangle;
+use kauri_kernels::bvh::node::{Node, WIDTH};
+use kauri_kernels::bvh::refit::box_of;
+use kauri_kernels::bvh::subtree::Subtree;
+use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::triangle::Corners;
+use rayon::prelude::*;
+
+const LABEL: &str = "bounding volume hierarchy";
+
+/// Returns the temporary bytes of a build: corners, codes and numbers, nodes of the binary tree, sizes.
+pub(super) fn temp_bytes(num_triangles: usize) -> u64 {
+    let bytes = size_of::<Corners>() + size_of::<(u64, u32)>() + size_of::<Binary>() + size_of::<[u32; 2]>();
+    (num_triangles * bytes) as u64
+}
+
+fn bounds_of(corners: &Corners) -> Aabb {
+    Aabb::of_corners(corners.positions())
+}
+
+/// Returns the extent of triangles, of which there is at least one.
+fn extent_of(corners: &[Corners]) -> Extent {
+    let of = |range: std::ops::Range<usize>| {
+        corners[range].iter().fold(Extent::EMPTY, |all, corners| all.union(Extent::of(bounds_of(corners))))
+    };
+    parallel::reduce(corners.len(), TASK_ITEMS, of, Extent::union).unwrap_or(Extent::ZERO)
+}
+
+/// Builds a hierarchy over triangles with finite corners.
+pub(super) fn build(corners: Vec<Corners>) -> Result<HostTree> {
+    if corners.is_empty() {
+        let (extent, root) = (Extent::ZERO, Subtree::NONE);
+        return Ok(HostTree { extent, root, height: 0, nodes: Vec::new(), triangles: Vec::new() });
+    }
+    let (n, extent) = (corners.len(), extent_of(&corners));
+    let code_of = |i: usize| (code(bounds_of(&corners[i]), extent.bounds), i as u32);
+    let mut codes = parallel::collect(n, TASK_ITEMS, LABEL, code_of)?;
+    codes.par_sort_unstable();
+    let mut binary = memory::filled(n, Binary::NONE, LABEL)?;
+    let leaf = |i: usize| Cluster::of_triangle(i, codes[i].1, bounds_of(&corners[codes[i].1 as usize]));
+    let root = merged(clusters_of(&codes, 0, &leaf, &mut binary), 1, 0, &mut binary)[0];
+    nodes_of(&binary, root, extent, &corners)
+}
+
+/// Returns the hierarchy of a binary tree.
+fn nodes_of(binary: &[Binary], root: Cluster, extent: Extent, corners: &[Corners]) -> Result<HostTree> {
+    let mut places = memory::vec_with_capacity(binary.len(), LABEL)?;
+    let (mut num_nodes, mut num_triangles) = (0u32, 0u32);
+    let is_root = |number: usize| root.subtree == Subtree::node(number as u32);
+    let size_of = |number: usize| if is_root(number) { root.shape.size() } else { binary[number].size };
+    for number in 0..binary.len() {
+        places.push((num_nodes, num_triangles));
+        let size = size_of(number);
+        num_nodes += (size >> 32) as u32;
+        num_triangles += size as u32;
+    }
+    let mut nodes = memory::vec_with_capacity(num_nodes as usize, LABEL)?;
+    let mut triangles = memory::vec_with_capacity(corners.len(), LABEL)?;
+    let bounds = |of: Subtree| {
+        let i = of.index() as usize;
+        if of.num_few() == Some(1) { bounds_of(&corners[i]) } else { binary[i].bounds }
+    };
+    let is_part = |of: &Subtree| of.is_node() && size_of(of.index() as usize) == 0;
+    let mut list = |few: Subtree| {
+        let first = triangles.len() as u32;
+        ids(binary, few, &mut |id| triangles.push(LeafTriangle::new(id, corners[id as usize])));
+        Subtree::few(first, triangles.len() as u32 - first)
+    };
+    for number in 0..binary.len() {
+        if size_of(number) == 0 {
+            continue;
+        }
+        let mut children = binary[number].children.to_vec();
+        while let Some(i) = children.iter().position(is_part) {
+            let [a, b] = binary[children[i].index() as usize].children;
+            children[i] = a;
+            children.push(b);
+        }
+        let mut node = Node { boxes: [Aabb::EMPTY; WIDTH], children: [Subtree::NONE; WIDTH], unused: [0; 4] };
+        for (slot, &child) in children.iter().enumerate() {
+            node.boxes[slot] = bounds(child);
+            node.children[slot] =
+                if child.is_node() { Subtree::node(places[child.index() as usize].0) } else { list(child) };
+        }
+        nodes.push(node);
+    }
+    let (root, height) = match root.subtree.num_few() {
+        None => (Subtree::node(places[root.subtree.index() as usize].0), root.shape.height() + 1),
+        Some(_) => (list(root.subtree), 0),
+    };
+    Ok(HostTree { extent, root, height, nodes, triangles })
+}
+
+/// Calls `push` for the triangles of a subtree with few.
+fn ids(binary: &[Binary], of: Subtree, push: &mut impl FnMut(u32)) {
+    if of.num_few() == Some(1) {
+        return push(of.index());
+    }
+    let [a, b] = binary[of.index() as usize].children;
+    // Of three triangles, one child is a single one, which comes first.
+    let (first, second) = if a.num_few() == Some(1) { (a, b) } else { (b, a) };
+    ids(binary, first, push);
+    ids(binary, second, push);
+}
+
+/// Returns the hierarchy over triangles that have moved. `corners` has as many as the hierarchy, at least one.
+pub(super) fn refit(tree: &HostTree, corners: &[Corners]) -> Result<HostTree> {
+    let moved = |place: usize| {
+        let id = tree.triangles[place].id();
+        LeafTriangle::new(id, corners[id as usize])
+    };
+    let triangles = parallel::collect(corners.len(), TASK_ITEMS, LABEL, moved)?;
+    let mut nodes = memory::copy(&tree.nodes, LABEL)?;
+    // Parents before their children.
+    let mut order = memory::vec_with_capacity(nodes.len(), LABEL)?;
+    order.extend(tree.root.is_node().then_some(tree.root.index()));
+    let mut next = 0;
+    while let Some(&node) = order.get(next) {
+        order.extend(
+            nodes[node as usize].children.iter().filter(|child| child.is_node()).map(|child| child.index()),
+        );
+        next += 1;
+    }
+    for &node in order.iter().rev() {
+        let Node { mut boxes, children, .. } = nodes[node as usize];
+        for (bounds, &child) in boxes.iter_mut().zip(&children).filter(|(_, child)| **child != Subtree::NONE)
+        {
+            *bounds = match child.num_few() {
+                Some(few) => box_of(few, |i| triangles[(child.index() + i) as usize]),
+                None => nodes[child.index() as usize].boxes.into_iter().fold(Aabb::EMPTY, Aabb::union),
+            };
+        }
+        nodes[node as usize].boxes = boxes;
+    }
+    Ok(HostTree { extent: extent_of(corners), root: tree.root, height: tree.height, nodes, triangles })
+}

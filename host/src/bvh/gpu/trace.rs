@@ -1,0 +1,82 @@
+//! Ray queries on a GPU.
+
+use super::tree::GpuTree;
+use crate::device::{Gpu, Readers, Stream};
+use crate::error::{Result, check_count};
+use crate::rays::RayOptions;
+use crate::rays::gpu::{GpuScene, OrderedRays, RayTask};
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::bvh::trace::{BvhRays, DeviceBvh, bvh_any, bvh_closest, bvh_count_hits, bvh_write_hits};
+use kauri_kernels::bvh::traversal::stack_len;
+use kauri_kernels::policy::{BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS, BVH_STACK};
+use kauri_kernels::rays::extent::Extent;
+
+/// The most rays of a launch: warps take numbers beyond the last one, which have 32 bits too.
+const MAX_RAYS: u64 = 1 << 31;
+
+impl GpuTree {
+    /// Returns the blocks of a launch: as many as fit on the GPU at a time, which take rays until all are taken.
+    fn num_blocks(&self, num_rays: usize) -> usize {
+        let resident = self.gpu.info().num_sms as usize * BVH_RAY_MIN_BLOCKS as usize;
+        num_rays.div_ceil(BVH_RAY_THREADS).min(resident)
+    }
+
+    /// Returns the entries of all stacks of a launch beyond those in shared memory.
+    fn num_deep(&self, num_rays: usize) -> usize {
+        stack_len(self.height).saturating_sub(BVH_STACK) * self.num_blocks(num_rays) * BVH_RAY_THREADS
+    }
+}
+
+impl GpuScene for GpuTree {
+    fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    fn extent(&self) -> Slice<'_, Extent> {
+        self.extent.view()
+    }
+
+    fn readers(&self) -> &Readers {
+        &self.readers
+    }
+
+    fn scratch_words(&self, num_rays: usize) -> usize {
+        1 + self.num_deep(num_rays)
+    }
+
+    unsafe fn launch(
+        &self,
+        stream: &Stream,
+        rays: OrderedRays<'_>,
+        _: &RayOptions,
+        task: RayTask<'_>,
+    ) -> Result<()> {
+        let OrderedRays { rays, order, scratch } = rays;
+        check_count("rays", rays.len() as u64, MAX_RAYS)?;
+        let num_blocks = self.num_blocks(rays.len()) as u64;
+        // SAFETY: the first word is the counter, the others are those of stacks.
+        let (taken, deep) = unsafe {
+            let counter = SliceMut::<u32>::from_raw_parts(scratch.as_ptr().cast(), 1);
+            (counter, scratch.part(1, scratch.len() - 1))
+        };
+        // SAFETY: passed on to the caller.
+        unsafe {
+            stream.fill_bytes(taken, 0)?;
+            let bvh = DeviceBvh {
+                nodes: self.nodes.view(),
+                triangles: self.triangles.view(),
+                extent: self.extent.view(),
+                root: self.root.0,
+            };
+            let rays = BvhRays { bvh, rays, order, taken, deep };
+            match task {
+                RayTask::Closest(hits) => stream.launch::<bvh_closest>(num_blocks, (rays, hits)),
+                RayTask::Any(hits) => stream.launch::<bvh_any>(num_blocks, (rays, hits)),
+                RayTask::Count(counts) => stream.launch::<bvh_count_hits>(num_blocks, (rays, counts)),
+                RayTask::Write(offsets, hits) => {
+                    stream.launch::<bvh_write_hits>(num_blocks, (rays, offsets, hits))
+                }
+            }
+        }
+    }
+}

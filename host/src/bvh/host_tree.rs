@@ -1,0 +1,168 @@
+//! A hierarchy in host memory.
+
+use crate::error::{Error, Result};
+use crate::rays::RayOptions;
+use crate::rays::cpu::HostScene;
+use kauri_kernels::bvh::leaf::LeafTriangle;
+use kauri_kernels::bvh::node::{Node, WIDTH};
+use kauri_kernels::bvh::refit::box_of;
+use kauri_kernels::bvh::subtree::Subtree;
+use kauri_kernels::bvh::traversal::{Scene, Stack, traverse};
+use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::hits::HitVisitor;
+use kauri_kernels::rays::ray::Ray;
+
+/// A hierarchy in host memory.
+pub(super) struct HostTree {
+    pub(super) extent: Extent,
+    /// None if there are no triangles.
+    pub(super) root: Subtree,
+    /// The number of levels of nodes.
+    pub(super) height: u32,
+    pub(super) nodes: Vec<Node>,
+    /// The triangles of all leaves.
+    pub(super) triangles: Vec<LeafTriangle>,
+}
+
+impl Scene for &HostTree {
+    unsafe fn extent(&self) -> Extent {
+        self.extent
+    }
+    unsafe fn root(&self) -> Subtree {
+        self.root
+    }
+    unsafe fn node(&self, node: u32) -> Node {
+        self.nodes[node as usize]
+    }
+    unsafe fn triangle(&self, place: u32) -> LeafTriangle {
+        self.triangles[place as usize]
+    }
+}
+
+/// Entries of a stack before it grows: more than rays in usual meshes need.
+const USUAL_STACK: usize = 64;
+
+struct VecStack(Vec<u64>);
+
+impl Stack for VecStack {
+    unsafe fn push(&mut self, entry: u64) {
+        self.0.push(entry);
+    }
+    unsafe fn pop(&mut self) -> u64 {
+        self.0.pop().expect("the last entry ends the ray")
+    }
+    unsafe fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+impl HostScene for HostTree {
+    fn trace(&self, ray: &Ray, visitor: &mut impl HitVisitor, _: &RayOptions) {
+        // SAFETY: reads of the hierarchy are bounds-checked, and the stack grows.
+        unsafe { traverse(&self, ray, &mut VecStack(Vec::with_capacity(USUAL_STACK)), visitor) }
+    }
+
+    fn corners(&self, place: u32) -> [[f32; 3]; 3] {
+        self.triangles[place as usize].corners()
+    }
+}
+
+impl HostTree {
+    /// Returns the children of a node with their boxes.
+    fn children(&self, node: usize) -> impl Iterator<Item = (Subtree, Aabb)> {
+        let Node { children, boxes, .. } = self.nodes[node];
+        (0..WIDTH).map(move |i| (children[i], boxes[i])).filter(|(child, _)| *child != Subtree::NONE)
+    }
+
+    /// Checks that each node has one parent, each triangle is in one leaf, and each box is that of its triangles.
+    pub(super) fn verify(&self) -> Result<()> {
+        let corrupt = |node: u32, what: String| Err(Error::corrupt(node as usize, what));
+        let (mut is_seen, mut is_listed) = (vec![false; self.nodes.len()], vec![false; self.triangles.len()]);
+        // Nodes after their parents; then, in reverse, the boxes of all.
+        let mut order = Vec::new();
+        let mut stack = if self.root == Subtree::NONE { vec![] } else { vec![(self.root, 0)] };
+        while let Some((subtree, level)) = stack.pop() {
+            let Some(few) = subtree.num_few() else {
+                let node = subtree.index();
+                match is_seen.get_mut(node as usize) {
+                    Some(is_seen) if !*is_seen => *is_seen = true,
+                    Some(_) => return corrupt(node, "it has two parents".to_owned()),
+                    None => return corrupt(node, format!("there are {} nodes", self.nodes.len())),
+                }
+                if level >= self.height {
+                    return corrupt(node, format!("it is at level {level} of {}", self.height));
+                }
+                order.push(node);
+                stack.extend(self.children(node as usize).map(|(child, _)| (child, level + 1)));
+                continue;
+            };
+            for place in subtree.index()..subtree.index() + few {
+                let id = self.triangles.get(place as usize).map(|triangle| triangle.id() as usize);
+                match id.and_then(|id| is_listed.get_mut(id)) {
+                    Some(is_listed) if !*is_listed => *is_listed = true,
+                    _ => return corrupt(0, format!("triangle {place} of the leaves is {id:?}")),
+                }
+            }
+        }
+        if let Some(node) = is_seen.iter().position(|is_seen| !is_seen) {
+            return corrupt(node as u32, "it has no parent".to_owned());
+        }
+        if let Some(id) = is_listed.iter().position(|is_listed| !is_listed) {
+            return corrupt(0, format!("no leaf has triangle {id}"));
+        }
+        let mut bounds = vec![Aabb::EMPTY; self.nodes.len()];
+        for &node in order.iter().rev() {
+            let mut all = Aabb::EMPTY;
+            for (child, stored) in self.children(node as usize) {
+                let found = match child.num_few() {
+                    None => bounds[child.index() as usize],
+                    Some(few) => box_of(few, |i| self.triangles[(child.index() + i) as usize]),
+                };
+                if stored != found {
+                    return corrupt(node, format!("the box of child {child:?} is {stored:?}, not {found:?}"));
+                }
+                all = all.union(found);
+            }
+            bounds[node as usize] = all;
+        }
+        Ok(())
+    }
+
+    /// Returns the average cost of a ray that hits the box of all triangles: tests of boxes and of triangles, each weighted by the surface
+    /// of the box that it is in, relative to that of all.
+    pub(super) fn cost(&self) -> f64 {
+        let area = |of: Aabb| {
+            let [x, y, z] = of.extents().map(f64::from);
+            x * y + y * z + z * x
+        };
+        let all = area(self.extent.bounds);
+        if self.root == Subtree::NONE || all == 0.0 {
+            return self.triangles.len() as f64;
+        }
+        let (mut cost, mut stack) = (0.0, vec![(self.root, self.extent.bounds)]);
+        while let Some((subtree, bounds)) = stack.pop() {
+            let tests = match subtree.num_few() {
+                Some(few) => few as usize,
+                None => {
+                    stack.extend(self.children(subtree.index() as usize));
+                    self.children(subtree.index() as usize).count()
+                }
+            };
+            cost += area(bounds) / all * tests as f64;
+        }
+        cost
+    }
+
+    /// Returns a number that depends on every bit (FNV-1a).
+    pub(super) fn fingerprint(&self) -> u64 {
+        let root = [self.root.0, self.height];
+        let bytes: [&[u8]; 3] = [
+            bytemuck::cast_slice(&root),
+            bytemuck::cast_slice(&self.nodes),
+            bytemuck::cast_slice(&self.triangles),
+        ];
+        let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
+        bytes.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325, hash)
+    }
+}

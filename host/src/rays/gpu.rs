@@ -1,0 +1,135 @@
+//! Ray queries on a GPU.
+
+use super::hits::{DeviceHits, Hits};
+use super::options::RayOptions;
+use super::order::Order;
+use crate::device::{Buffer, Gpu, Layout, Readers, Stream, Workspace};
+use crate::error::Result;
+use crate::primitives::pairs::empty_view;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::rays::all_hits::PackedHits;
+use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::hits::HitsMut;
+use kauri_kernels::rays::ray::Ray;
+
+/// A use of the hits of rays, by a launch.
+#[derive(Clone, Copy)]
+pub enum RayTask<'a> {
+    /// Writes the first hit of each ray.
+    Closest(HitsMut<'a>),
+    /// Writes whether each ray has a hit.
+    Any(SliceMut<'a, u8>),
+    /// Counts the hits of each ray.
+    Count(SliceMut<'a, u64>),
+    /// Writes the hits of each ray from its offset on.
+    Write(Slice<'a, u64>, PackedHits<'a>),
+}
+
+/// Rays in device memory.
+#[derive(Clone, Copy)]
+pub struct OrderedRays<'a> {
+    /// The rays.
+    pub rays: Slice<'a, Ray>,
+    /// The order in which they are traced; empty for the input order.
+    pub order: Slice<'a, u32>,
+    /// Memory of the launch, with undefined contents.
+    pub scratch: SliceMut<'a, u64>,
+}
+
+/// An index in device memory.
+pub trait GpuScene {
+    /// The device.
+    fn gpu(&self) -> &Gpu;
+    /// The extent of all triangles: one element.
+    fn extent(&self) -> Slice<'_, Extent>;
+    /// The streams that read the index.
+    fn readers(&self) -> &Readers;
+    /// Returns the number of words of the scratch memory of a launch.
+    fn scratch_words(&self, num_rays: usize) -> usize;
+    /// Launches the kernel of a task for at least one ray.
+    ///
+    /// # Safety
+    /// The views have the lengths that the kernels take, and nothing else uses them until the stream has done the work.
+    unsafe fn launch(
+        &self,
+        stream: &Stream,
+        rays: OrderedRays<'_>,
+        options: &RayOptions,
+        task: RayTask<'_>,
+    ) -> Result<()>;
+}
+
+impl dyn GpuScene + '_ {
+    /// Does a task for rays, in the order that the options say.
+    ///
+    /// # Safety
+    /// As for [`GpuScene::launch`].
+    pub(super) unsafe fn trace(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: Slice<'_, Ray>,
+        options: &RayOptions,
+        task: RayTask<'_>,
+    ) -> Result<()> {
+        if rays.is_empty() {
+            return Ok(());
+        }
+        let (mut layout, num_rays) = (Layout::new(), rays.len());
+        let order = if options.sorted { Some(Order::plan(&mut layout, num_rays)?) } else { None };
+        let scratch = layout.reserve(self.scratch_words(num_rays));
+        let temp = workspace.carve(stream, &layout, "order and stacks of rays")?;
+        // SAFETY: passed on to the caller; the temporary memory is as planned.
+        unsafe {
+            let order = match order {
+                Some(order) => order.run(&temp, rays, self.extent())?,
+                None => empty_view().read_only(),
+            };
+            self.launch(stream, OrderedRays { rays, order, scratch: temp.view(scratch) }, options, task)
+        }
+    }
+
+    pub(super) fn closest_hits_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: &Buffer<Ray>,
+        options: &RayOptions,
+        hits: &mut DeviceHits,
+    ) -> Result<()> {
+        let task = RayTask::Closest(hits.view_mut());
+        // SAFETY: the buffers have an element for each ray, and wait for the device before they are freed.
+        self.readers()
+            .read_by(stream, || unsafe { self.trace(stream, workspace, rays.slice(), options, task) })
+    }
+
+    pub(super) fn any_hits_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        rays: &Buffer<Ray>,
+        options: &RayOptions,
+        hits: &mut Buffer<u8>,
+    ) -> Result<()> {
+        let task = RayTask::Any(hits.slice_mut());
+        // SAFETY: as in `closest_hits_on`.
+        self.readers()
+            .read_by(stream, || unsafe { self.trace(stream, workspace, rays.slice(), options, task) })
+    }
+
+    pub(super) fn closest_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
+        let (stream, mut workspace) = (Stream::new(self.gpu())?, Workspace::new(self.gpu()));
+        let rays = Buffer::from_slice(&stream, rays, "rays")?;
+        let mut hits = DeviceHits::uninitialized(stream.gpu(), rays.len())?;
+        self.closest_hits_on(&stream, &mut workspace, &rays, options, &mut hits)?;
+        hits.to_host(&stream)
+    }
+
+    pub(super) fn any_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Vec<bool>> {
+        let (stream, mut workspace) = (Stream::new(self.gpu())?, Workspace::new(self.gpu()));
+        let rays = Buffer::from_slice(&stream, rays, "rays")?;
+        let mut hits = Buffer::<u8>::uninitialized(stream.gpu(), rays.len(), "hits of rays")?;
+        self.any_hits_on(&stream, &mut workspace, &rays, options, &mut hits)?;
+        Ok(hits.to_vec(&stream)?.into_iter().map(|hit| hit != 0).collect())
+    }
+}
