@@ -31,7 +31,7 @@ impl Corners {
 /// The intersection of a ray with a triangle.
 ///
 /// ```
-/// use kauri_kernels::sah::{ray::Ray, triangle::Hit};
+/// use kauri_kernels::rays::{ray::Ray, triangle::Hit};
 /// let hit = Ray::new([0.5, 1.0, 0.0], [0.0, 0.0, 1.0]).hit(0, [[0.0, 0.0, 5.0], [2.0, 0.0, 5.0], [0.0, 2.0, 5.0]]);
 /// assert_eq!(hit, Some(Hit { triangle: 0, t: 5.0, u: 0.25, v: 0.5 }));
 /// ```

@@ -1,4 +1,5 @@
 //! SAH k-d trees in the simulator: trees equal the CPU's, and rays hit the right triangles.
+//! Rays and meshes have kernels of their own, in the files `corners`, `order` and `all_hits`.
 
 use crate::on_each_schedule_in_turn;
 use kauri::Device;
