@@ -1,5 +1,5 @@
-//! Indexes of triangles: SAH k-d trees, and bounding volume hierarchies (`Bvh`). Builds are from device memory to device memory, by wall clock, since the host waits for node counts. Rays
-//! and their hits are in device memory.
+//! Indexes of triangles: SAH k-d trees, and bounding volume hierarchies (`Bvh`). Builds are from device memory to device memory, by wall
+//! clock, since the host waits for node counts. Rays and their hits are in device memory.
 //!
 //! Meshes are the files of the command line (`--model`), and a soup of each size.
 

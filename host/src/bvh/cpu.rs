@@ -114,7 +114,7 @@ fn ids(binary: &[Binary], of: Subtree, push: &mut impl FnMut(u32)) {
     ids(binary, second, push);
 }
 
-/// Returns the hierarchy over triangles that have moved. `corners` has as many as the hierarchy, at least one.
+/// Fits a hierarchy to triangles that have moved. There is at least one, and as many as the hierarchy has.
 pub(super) fn refit(tree: &HostTree, corners: &[Corners]) -> Result<HostTree> {
     let moved = |place: usize| {
         let id = tree.triangles[place].id();

@@ -24,13 +24,16 @@ impl dyn GpuScene + '_ {
         let stream = Stream::new(self.gpu())?;
         let (num_rays, mut workspace) = (rays.len(), Workspace::new(self.gpu()));
         let rays = Buffer::from_slice(&stream, rays, "rays")?;
+        // Once for both launches.
+        let mut order_workspace = Workspace::new(self.gpu());
+        let ordered = self.ordered(&stream, &mut order_workspace, rays.slice(), options)?;
         // One more element than rays: after the scan it is the total.
         let zeros = || Buffer::of_bytes(&stream, num_rays + 1, 0, "hits of rays");
         let (mut offsets, mut distinct_offsets) = (zeros()?, zeros()?);
         // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
         unsafe {
             let task = RayTask::Count(offsets.slice_mut());
-            self.trace(&stream, &mut workspace, rays.slice(), options, task)?;
+            self.launch(&stream, ordered, options, task)?;
             // A triangle counts once for each leaf in which a ray meets it.
             let num_hits = scan_counts(&stream, &mut workspace, offsets.slice_mut())?;
             let allocate =
@@ -40,7 +43,7 @@ impl dyn GpuScene + '_ {
                 let (mut keys, mut weights) = (allocate()?, allocate()?);
                 let unsorted = PackedHits { keys: keys.slice_mut(), weights: weights.slice_mut() };
                 let task = RayTask::Write(offsets.slice(), unsorted);
-                self.trace(&stream, &mut workspace, rays.slice(), options, task)?;
+                self.launch(&stream, ordered, options, task)?;
                 let unsorted = Source { keys: keys.slice(), values: weights.slice() };
                 let sorted = Pairs { keys: sorted_keys.slice_mut(), values: sorted_weights.slice_mut() };
                 let by = SortBy::low_bits(u64::BITS);

@@ -25,7 +25,7 @@ pub enum RayTask<'a> {
     Write(Slice<'a, u64>, PackedHits<'a>),
 }
 
-/// Rays in device memory.
+/// Rays in device memory, as launches take them.
 #[derive(Clone, Copy)]
 pub struct OrderedRays<'a> {
     /// The rays.
@@ -46,7 +46,7 @@ pub trait GpuScene {
     fn readers(&self) -> &Readers;
     /// Returns the number of words of the scratch memory of a launch.
     fn scratch_words(&self, num_rays: usize) -> usize;
-    /// Launches the kernel of a task for at least one ray.
+    /// Launches the kernel of a task.
     ///
     /// # Safety
     /// The views have the lengths that the kernels take, and nothing else uses them until the stream has done the work.
@@ -60,33 +60,44 @@ pub trait GpuScene {
 }
 
 impl dyn GpuScene + '_ {
+    /// Returns rays in the order that the options say. Order and scratch memory are in the workspace.
+    pub(super) fn ordered<'a>(
+        &self,
+        stream: &Stream,
+        workspace: &'a mut Workspace,
+        rays: Slice<'a, Ray>,
+        options: &RayOptions,
+    ) -> Result<OrderedRays<'a>> {
+        let (mut layout, num_rays) = (Layout::new(), rays.len());
+        let sorts = options.sorted && num_rays > 0;
+        let order = if sorts { Some(Order::plan(&mut layout, num_rays)?) } else { None };
+        let scratch = layout.reserve(self.scratch_words(num_rays));
+        let temp = workspace.carve(stream, &layout, "order and stacks of rays")?;
+        let order = match order {
+            // SAFETY: the temporary memory is as planned, and waits for the device before it is freed.
+            Some(order) => unsafe { order.run(&temp, rays, self.extent())? },
+            None => empty_view().read_only(),
+        };
+        Ok(OrderedRays { rays, order, scratch: temp.view(scratch) })
+    }
+
     /// Does a task for rays, in the order that the options say.
     ///
     /// # Safety
     /// As for [`GpuScene::launch`].
-    pub(super) unsafe fn trace(
+    unsafe fn trace(
         &self,
         stream: &Stream,
         workspace: &mut Workspace,
-        rays: Slice<'_, Ray>,
+        rays: &Buffer<Ray>,
         options: &RayOptions,
         task: RayTask<'_>,
     ) -> Result<()> {
-        if rays.is_empty() {
-            return Ok(());
-        }
-        let (mut layout, num_rays) = (Layout::new(), rays.len());
-        let order = if options.sorted { Some(Order::plan(&mut layout, num_rays)?) } else { None };
-        let scratch = layout.reserve(self.scratch_words(num_rays));
-        let temp = workspace.carve(stream, &layout, "order and stacks of rays")?;
-        // SAFETY: passed on to the caller; the temporary memory is as planned.
-        unsafe {
-            let order = match order {
-                Some(order) => order.run(&temp, rays, self.extent())?,
-                None => empty_view().read_only(),
-            };
-            self.launch(stream, OrderedRays { rays, order, scratch: temp.view(scratch) }, options, task)
-        }
+        self.readers().read_by(stream, || {
+            let rays = self.ordered(stream, workspace, rays.slice(), options)?;
+            // SAFETY: passed on to the caller.
+            unsafe { self.launch(stream, rays, options, task) }
+        })
     }
 
     pub(super) fn closest_hits_on(
@@ -99,8 +110,7 @@ impl dyn GpuScene + '_ {
     ) -> Result<()> {
         let task = RayTask::Closest(hits.view_mut());
         // SAFETY: the buffers have an element for each ray, and wait for the device before they are freed.
-        self.readers()
-            .read_by(stream, || unsafe { self.trace(stream, workspace, rays.slice(), options, task) })
+        unsafe { self.trace(stream, workspace, rays, options, task) }
     }
 
     pub(super) fn any_hits_on(
@@ -113,8 +123,7 @@ impl dyn GpuScene + '_ {
     ) -> Result<()> {
         let task = RayTask::Any(hits.slice_mut());
         // SAFETY: as in `closest_hits_on`.
-        self.readers()
-            .read_by(stream, || unsafe { self.trace(stream, workspace, rays.slice(), options, task) })
+        unsafe { self.trace(stream, workspace, rays, options, task) }
     }
 
     pub(super) fn closest_hits(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {

@@ -83,8 +83,8 @@ impl Frames {
         })
     }
 
-    /// Renders a frame: red, green and blue of each pixel in sRGB, row by row from the upper left corner. The pixels are
-    /// ready when the stream has done the work. Waits for earlier work of the stream.
+    /// Renders a frame of the mesh that the index was built over or fitted to: red, green and blue of each pixel in sRGB, row by row from the
+    /// upper left corner. The pixels are ready when the stream has done the work. Waits for earlier work of the stream.
     ///
     /// # Errors
     /// The errors of [`image`](super::image) for the camera and the number of triangles; [`Error::OutOfMemory`](crate::Error::OutOfMemory);

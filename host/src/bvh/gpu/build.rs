@@ -98,7 +98,7 @@ impl GpuBuilder {
         self.spare = Some(tree);
     }
 
-    /// Returns the bytes held, without those of the kept hierarchy.
+    /// Returns the bytes of the temporary memory.
     pub(in super::super) fn bytes(&self) -> u64 {
         self.workspace.bytes()
     }

@@ -13,7 +13,7 @@ use kauri_kernels::rays::corners::summary;
 use kauri_kernels::rays::extent::Extent;
 
 impl GpuBuilder {
-    /// Refits a hierarchy to a mesh with as many triangles, at least one, and waits for it.
+    /// Fits a hierarchy to a mesh that has moved, and waits for it. The mesh has at least one triangle, and as many as the hierarchy.
     pub(in super::super) fn refit(
         &mut self,
         stream: &Stream,

@@ -15,7 +15,7 @@ use kauri_kernels::rays::extent::Extent;
 const MAX_RAYS: u64 = 1 << 31;
 
 impl GpuTree {
-    /// Returns the blocks of a launch: as many as fit on the GPU at a time, which take rays until all are taken.
+    /// Returns the number of blocks of a launch. All are on the GPU at the same time, and take rays until none are left.
     fn num_blocks(&self, num_rays: usize) -> usize {
         let resident = self.gpu.info().num_sms as usize * BVH_RAY_MIN_BLOCKS as usize;
         num_rays.div_ceil(BVH_RAY_THREADS).min(resident)
@@ -52,9 +52,12 @@ impl GpuScene for GpuTree {
         task: RayTask<'_>,
     ) -> Result<()> {
         let OrderedRays { rays, order, scratch } = rays;
+        if rays.is_empty() {
+            return Ok(());
+        }
         check_count("rays", rays.len() as u64, MAX_RAYS)?;
         let num_blocks = self.num_blocks(rays.len()) as u64;
-        // SAFETY: the first word is the counter, the others are those of stacks.
+        // SAFETY: the first word holds the counter, and the stacks have the others.
         let (taken, deep) = unsafe {
             let counter = SliceMut::<u32>::from_raw_parts(scratch.as_ptr().cast(), 1);
             (counter, scratch.part(1, scratch.len() - 1))
