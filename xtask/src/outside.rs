@@ -1,6 +1,7 @@
 //! A part of `test`: a crate outside of the workspace, as `cargo add kauri` makes it, builds with an empty environment.
 
 use crate::cargo;
+use crate::schedules::number_of_commit;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, ensure};
 use cuda_lazy::Status;
@@ -17,10 +18,17 @@ const VARIABLES: [&str; 4] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
 /// The feature whose dependency needs a CUDA folder.
 const CUST: &str = "cust";
 
-/// Builds, runs and inspects a program with the default features of kauri, and checks it with none and with each feature alone, all
-/// without a warning. Returns a summary.
-pub(crate) fn check(workspace: &Workspace) -> Result<String> {
+/// Of so many features a test checks one alone, which depends on the commit.
+const FEATURES_IN_TURN: usize = 3;
+
+/// Builds, runs and inspects a program with the default features of kauri, and checks it with none and with single features alone, all
+/// without a warning: with each in a thorough test, otherwise with a third of them. Returns a summary.
+pub(crate) fn check(workspace: &Workspace, thorough: bool) -> Result<String> {
     let features = features(workspace)?;
+    let turn = number_of_commit(workspace);
+    let is_alone = |i: usize| thorough || i % FEATURES_IN_TURN == turn % FEATURES_IN_TURN;
+    let alone: Vec<&String> =
+        features.iter().enumerate().filter(|&(i, _)| is_alone(i)).map(|(_, name)| name).collect();
     // Not below the workspace, whose settings cargo would read.
     let folder = env::temp_dir().join(format!("kauri-outside-{}", std::process::id()));
     let outside = Outside { folder, target: workspace.target.join("outside") };
@@ -33,15 +41,16 @@ pub(crate) fn check(workspace: &Workspace) -> Result<String> {
 
     cargo::run(outside.cargo("build").arg("--no-default-features"))?;
     check_output(&program)?;
-    for feature in &features {
+    for feature in &alone {
         let mut check = outside.cargo("check");
         check.args(["--no-default-features", "--features", feature]);
-        if feature == CUST {
+        if *feature == CUST {
             check.env("CUDA_LIBRARY_PATH", workspace.root.join("rust-cuda/cuda_trampolines/link"));
         }
         cargo::run(&mut check)?;
     }
-    Ok(format!("default features, none, each alone of {}", features.join(", ")))
+    let alone: Vec<&str> = alone.into_iter().map(String::as_str).collect();
+    Ok(format!("default features, none, each alone of {}", alone.join(", ")))
 }
 
 /// Returns the features of the crate `kauri`.

@@ -2,6 +2,7 @@
 
 use crate::assemble;
 use crate::pack::{self, MachineCode};
+use crate::parallel;
 use crate::setup;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -42,9 +43,9 @@ pub(crate) const TEST_FAMILY: &str = "test";
 pub(crate) const RESEARCH: &str = "research-";
 
 /// Maximum entries and bytes of PTX, without line numbers, that a default build has for an architecture. Types, dimensions
-/// and options multiply, and every program contains them. 75 of the entries are the instances for points of `i32`, 34 are R-trees, 21 are elevation models.
-const MAX_ENTRIES: usize = 669;
-const MAX_BYTES: u64 = 23_000_000;
+/// and options multiply, and every program contains them. 75 of the entries are the instances for points of `i32`, 34 are R-trees, 28 are hierarchies, 21 are elevation models.
+const MAX_ENTRIES: usize = 685;
+const MAX_BYTES: u64 = 23_300_000;
 
 /// A family of kernels: one PTX file for each architecture.
 struct Family {
@@ -94,12 +95,15 @@ impl Ptx {
         let archs = if self.arch.is_empty() { Arch::DEFAULT.to_vec() } else { self.arch.clone() };
 
         println!("{:<20} {:<7} {:>7} {:>7}", "family", "arch", "entries", "KB");
-        let mut built = Vec::new();
-        for family in &families {
-            let new = self.build_family(workspace, toolchain, family, &archs, out)?;
-            print_rows(&new);
-            built.extend(new);
-        }
+        // The builder compiles a family for all architectures at once. With several families no core waits for the last one.
+        let built: Vec<Vec<Built>> = parallel::map(families, |family| {
+            let built = self.build_family(workspace, toolchain, &family, &archs, out)?;
+            print_rows(&built);
+            Ok(built)
+        })
+        .into_iter()
+        .collect::<Result<_>>()?;
+        let built: Vec<Built> = built.into_iter().flatten().collect();
         if self.family.is_empty() && self.arch.is_empty() {
             remove_others(out, &built)?;
         }
@@ -308,12 +312,14 @@ fn lint(built: &[Built], checked: bool) -> Result<usize> {
     Ok(count)
 }
 
+/// Prints the rows of a family together; other families are built at the same time.
 fn print_rows(built: &[Built]) {
-    for Built { family, ptx, bytes } in built {
+    let rows = built.iter().map(|Built { family, ptx, bytes }| {
         let state = if ptx.fresh { "" } else { "  built" };
-        let kilobytes = bytes.div_ceil(1000);
-        println!("{family:<20} {:<7} {:>7} {kilobytes:>7}{state}", ptx.arch.to_string(), ptx.kernels.len());
-    }
+        let (arch, kilobytes) = (ptx.arch.to_string(), bytes.div_ceil(1000));
+        format!("{family:<20} {arch:<7} {:>7} {kilobytes:>7}{state}\n", ptx.kernels.len())
+    });
+    print!("{}", rows.collect::<String>());
 }
 
 /// Prints the compiler's diagnostics once; they are equal for every architecture.

@@ -20,7 +20,7 @@ pub(crate) struct Test {
     /// Rewrite the budget of the kernels' resources
     #[arg(long)]
     bless: bool,
-    /// Run the simulator's tests under all schedules, not only under some that depend on the commit
+    /// Run the simulator's tests under all schedules and check each feature, not only some that depend on the commit
     #[arg(long)]
     thorough: bool,
     /// Arguments for `cargo test`
@@ -65,7 +65,7 @@ impl Test {
             parts.0.push(("ptxas".to_owned(), seconds, outcome));
         });
         self.cargo_test(&workspace, &schedules, &mut parts);
-        parts.run("outside", || match outside::check(&workspace) {
+        parts.run("outside", || match outside::check(&workspace, self.thorough) {
             Ok(summary) => Passed(summary),
             Err(error) => Bad(format!("a crate outside of the workspace: {error:#}")),
         });

@@ -32,12 +32,40 @@ pub fn on_each_schedule(test: impl Fn(&Gpu, &Stream)) {
 }
 
 /// Like [`on_each_schedule`], but each device runs one of `cases` in turn: for slow cases. With fewer devices than
-/// cases, as in a replay of one schedule, a device runs several.
+/// cases, as in a replay of one schedule, a device runs several. Under [some schedules](Share) about half of the cases run.
 pub fn on_each_schedule_in_turn(cases: usize, test: impl Fn(&Gpu, &Stream, usize)) {
     let devices: Vec<_> = simulated().collect();
-    for (i, device) in devices.iter().cycle().take(devices.len().max(cases)).enumerate() {
+    let Share { step, first } = Share::of_this_run();
+    for (i, device) in devices.iter().cycle().take(devices.len().max(cases.div_ceil(step))).enumerate() {
         let gpu = device.gpu().unwrap();
-        test(gpu, &Stream::new(gpu).unwrap(), i % cases);
+        test(gpu, &Stream::new(gpu).unwrap(), (first + i) % cases);
+    }
+}
+
+/// The share of many slow cases that a run tests: all, or every second one if it has only some of the schedules, as a run for one change.
+/// The first schedule, which depends on the change, decides which.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// The distance of two cases that are tested.
+    pub step: usize,
+    /// The first case that is tested, modulo [`step`](Self::step).
+    pub first: usize,
+}
+
+impl Share {
+    /// Returns the share of this run.
+    pub fn of_this_run() -> Self {
+        let has_some = !Schedule::env_is_set() && device_instead().is_none();
+        if has_some && (1..Schedule::ORDERS).contains(&num_orders()) {
+            Self { step: 2, first: first_order() }
+        } else {
+            Self { step: 1, first: 0 }
+        }
+    }
+
+    /// True for a case that is tested.
+    pub fn has(self, case: usize) -> bool {
+        case % self.step == self.first % self.step
     }
 }
 
@@ -80,8 +108,11 @@ pub fn device_names() -> &'static [&'static str] {
 /// With `KAURI_SIM_DEVICE=cuda` there is one device in their place, the first GPU: tests of the simulator are small cases of every kernel, as
 /// compute-sanitizer needs them.
 pub fn simulated() -> impl Iterator<Item = Device> {
-    let first = number_from_env("KAURI_SIM_FIRST_ORDER").unwrap_or(0);
-    simulated_among(first..first + num_orders())
+    simulated_among(first_order()..first_order() + num_orders())
+}
+
+fn first_order() -> usize {
+    number_from_env("KAURI_SIM_FIRST_ORDER").unwrap_or(0)
 }
 
 /// The name of the device that takes the place of simulated ones.
@@ -117,7 +148,7 @@ fn simulated_among(orders: Range<usize>) -> impl Iterator<Item = Device> {
 const SIM_MOST: usize = 33;
 
 /// Returns the devices for a test with this number of points or queries: the CPU, the first GPU if there is one, and the
-/// simulator for small tests, with another schedule at each call.
+/// simulator for small tests, with another schedule at each call, or at [every second](Share) call.
 ///
 /// # Panics
 /// If a GPU exists but cannot be used, or if there is none and the environment variable `KAURI_REQUIRE_CUDA` is set.
@@ -125,8 +156,10 @@ pub fn devices_for(items: usize) -> Vec<Device> {
     static SIMULATED: AtomicUsize = AtomicUsize::new(0);
     let mut devices = devices();
     if items <= SIM_MOST && num_orders() > 0 {
-        let nth = SIMULATED.fetch_add(1, Relaxed) % Schedule::ORDERS;
-        devices.extend(simulated_among(nth..nth + 1));
+        let nth = SIMULATED.fetch_add(1, Relaxed);
+        if Share::of_this_run().has(nth) {
+            devices.extend(simulated_among(nth % Schedule::ORDERS..nth % Schedule::ORDERS + 1));
+        }
     }
     devices
 }
