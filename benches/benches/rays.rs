@@ -111,12 +111,16 @@ fn run(criterion: &mut Criterion) {
         let mut triangles = Triangle::all(&mesh);
         let mut group = criterion.benchmark_group(format!("{name}, {} triangles", mesh.len()));
         group.sample_size(10).throughput(Throughput::Elements(mesh.len() as u64));
-        group.bench_function("build, kauri", |b| b.iter(|| kauri(&fast)));
-        group.bench_function("build, kauri exact", |b| b.iter(|| kauri(&exact)));
+        let own = || kauri::Bvh::build(&Device::cpu(), &mesh).expect("it fits");
+        group.bench_function("build, kauri SahTree", |b| b.iter(|| kauri(&fast)));
+        group.bench_function("build, kauri SahTree exact", |b| b.iter(|| kauri(&exact)));
+        group.bench_function("build, kauri Bvh", |b| b.iter(own));
         group
             .bench_function("build, bvh", |b| b.iter(|| Bvh::<f32, 3>::build_par(black_box(&mut triangles))));
         let bvh: Bvh<f32, 3> = Bvh::build_par(&mut triangles);
-        let trees = [("kauri", kauri(&fast)), ("kauri exact", kauri(&exact))];
+        let (fast, exact, own) = (kauri(&fast), kauri(&exact), own());
+        let trees: [(&str, &dyn RayIndex); 3] =
+            [("kauri SahTree", &fast), ("kauri SahTree exact", &exact), ("kauri Bvh", &own)];
         for (kind, rays) in rays(&mesh) {
             group.throughput(Throughput::Elements(rays.len() as u64));
             for (which, tree) in &trees {

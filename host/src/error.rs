@@ -75,6 +75,20 @@ pub enum Error {
         /// Its value.
         value: f64,
     },
+    /// The low corner of a box is above the high one.
+    #[error("{what} {index} begins at {low} and ends at {high} on axis {axis}: give the low corner first")]
+    InvertedBox {
+        /// The name of the boxes, such as "box".
+        what: &'static str,
+        /// The index of the box in the input.
+        index: u64,
+        /// The axis, from 0.
+        axis: usize,
+        /// The coordinate of the low corner.
+        low: f64,
+        /// The coordinate of the high corner.
+        high: f64,
+    },
     /// A length is negative or not a number.
     #[error("{what} {value}: expected a number that is 0 or greater")]
     InvalidLength {

@@ -213,6 +213,12 @@ pub const BVH_RAY_THREADS: usize = 128;
 /// million each, in ms: 7: 0.528 and 1.054, 8 (registers spill): 0.550 and 1.088.
 pub const BVH_RAY_MIN_BLOCKS: u32 = 7;
 
+/// The blocks of a multiprocessor that searches a hierarchy for the nearest items, by the bytes of an item: triangles need more registers than
+/// boxes. Without the number of blocks the assembler spills registers. Untuned.
+pub const fn bvh_nearest_min_blocks(item_bytes: usize) -> u32 {
+    if item_bytes < 48 { BVH_RAY_MIN_BLOCKS } else { 4 }
+}
+
 /// The lanes of a warp that are without a ray when the warp takes new ones. The same rays, in ms: 10: 0.556 and 1.057, 16: 0.548 and 1.068, 22:
 /// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16).
 pub const BVH_IDLE: u32 = 16;

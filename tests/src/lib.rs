@@ -8,6 +8,7 @@ pub mod nasty;
 pub mod oracle;
 pub mod rays;
 pub mod read_any;
+pub mod searches;
 
 use generate::Shape;
 use kauri::Device;

@@ -178,7 +178,7 @@ impl<'a> Bench<'a> {
         let timing = effort.wall(|| bvh.refit_on(&self.stream, moved.mesh()))?;
         report.push(Row { timing: Some(timing), ..self.row("refit to waves, Bvh".to_owned(), num) });
         bvh.rebuild_on(&self.stream, self.resident.mesh())?;
-        self.frames(report, ", Bvh", &mut bvh, Bvh::rebuild_on)
+        self.frames(report, ", Bvh", &mut bvh, |bvh, stream, mesh| bvh.rebuild_on(stream, mesh))
     }
 
     /// Measures a frame of an animated mesh: a rebuild, a camera ray per pixel, and a ray to the sun from each surface

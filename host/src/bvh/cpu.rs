@@ -1,6 +1,7 @@
 //! Building and refitting on the CPU: the hierarchy of a GPU, to the last bit.
 
 mod clusters;
+mod queries;
 
 use super::host_tree::HostTree;
 use crate::error::Result;
@@ -8,74 +9,69 @@ use crate::memory;
 use crate::parallel::{self, TASK_ITEMS};
 use clusters::{Binary, Cluster, clusters_of, merged};
 use kauri_kernels::bvh::codes::code;
-use kauri_kernels::bvh::leaf::LeafTriangle;
+use kauri_kernels::bvh::leaf::Leaf;
 use kauri_kernels::bvh::node::{Node, WIDTH};
 use kauri_kernels::bvh::refit::box_of;
 use kauri_kernels::bvh::subtree::Subtree;
 use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::rays::extent::Extent;
-use kauri_kernels::rays::triangle::Corners;
 use rayon::prelude::*;
 
 const LABEL: &str = "bounding volume hierarchy";
 
-/// Returns the temporary bytes of a build: corners, codes and numbers, nodes of the binary tree, sizes.
-pub(super) fn temp_bytes(num_triangles: usize) -> u64 {
-    let bytes = size_of::<Corners>() + size_of::<(u64, u32)>() + size_of::<Binary>() + size_of::<[u32; 2]>();
-    (num_triangles * bytes) as u64
+/// Returns the temporary bytes of a build: items, codes and numbers, nodes of the binary tree, sizes.
+pub(super) fn temp_bytes<L>(num_items: usize) -> u64 {
+    let bytes = size_of::<L>() + size_of::<(u64, u32)>() + size_of::<Binary>() + size_of::<[u32; 2]>();
+    (num_items * bytes) as u64
 }
 
-fn bounds_of(corners: &Corners) -> Aabb {
-    Aabb::of_corners(corners.positions())
-}
-
-/// Returns the extent of triangles, of which there is at least one.
-fn extent_of(corners: &[Corners]) -> Extent {
+/// Returns the extent of items, of which there is at least one.
+fn extent_of<L: Leaf>(items: &[L]) -> Extent {
     let of = |range: std::ops::Range<usize>| {
-        corners[range].iter().fold(Extent::EMPTY, |all, corners| all.union(Extent::of(bounds_of(corners))))
+        items[range].iter().fold(Extent::EMPTY, |all, item| all.union(Extent::of(item.bounds())))
     };
-    parallel::reduce(corners.len(), TASK_ITEMS, of, Extent::union).unwrap_or(Extent::ZERO)
+    parallel::reduce(items.len(), TASK_ITEMS, of, Extent::union).unwrap_or(Extent::ZERO)
 }
 
-/// Builds a hierarchy over triangles with finite corners.
-pub(super) fn build(corners: Vec<Corners>) -> Result<HostTree> {
-    if corners.is_empty() {
+/// Builds a hierarchy over valid items, in the order of their ids.
+pub(super) fn build<L: Leaf>(items: &[L]) -> Result<HostTree<L>> {
+    if items.is_empty() {
         let (extent, root) = (Extent::ZERO, Subtree::NONE);
-        return Ok(HostTree { extent, root, height: 0, nodes: Vec::new(), triangles: Vec::new() });
+        return Ok(HostTree { extent, root, height: 0, nodes: Vec::new(), items: Vec::new() });
     }
-    let (n, extent) = (corners.len(), extent_of(&corners));
-    let code_of = |i: usize| (code(bounds_of(&corners[i]), extent.bounds), i as u32);
+    let (n, extent) = (items.len(), extent_of(items));
+    let code_of = |i: usize| (code(items[i].bounds(), extent.bounds), i as u32);
     let mut codes = parallel::collect(n, TASK_ITEMS, LABEL, code_of)?;
     codes.par_sort_unstable();
     let mut binary = memory::filled(n, Binary::NONE, LABEL)?;
-    let leaf = |i: usize| Cluster::of_triangle(i, codes[i].1, bounds_of(&corners[codes[i].1 as usize]));
+    let leaf = |i: usize| Cluster::of_triangle(i, codes[i].1, items[codes[i].1 as usize].bounds());
     let root = merged(clusters_of(&codes, 0, &leaf, &mut binary), 1, 0, &mut binary)[0];
-    nodes_of(&binary, root, extent, &corners)
+    nodes_of(&binary, root, extent, items)
 }
 
 /// Returns the hierarchy of a binary tree.
-fn nodes_of(binary: &[Binary], root: Cluster, extent: Extent, corners: &[Corners]) -> Result<HostTree> {
+fn nodes_of<L: Leaf>(binary: &[Binary], root: Cluster, extent: Extent, items: &[L]) -> Result<HostTree<L>> {
     let mut places = memory::vec_with_capacity(binary.len(), LABEL)?;
-    let (mut num_nodes, mut num_triangles) = (0u32, 0u32);
+    let (mut num_nodes, mut num_listed) = (0u32, 0u32);
     let is_root = |number: usize| root.subtree == Subtree::node(number as u32);
     let size_of = |number: usize| if is_root(number) { root.shape.size() } else { binary[number].size };
     for number in 0..binary.len() {
-        places.push((num_nodes, num_triangles));
+        places.push((num_nodes, num_listed));
         let size = size_of(number);
         num_nodes += (size >> 32) as u32;
-        num_triangles += size as u32;
+        num_listed += size as u32;
     }
     let mut nodes = memory::vec_with_capacity(num_nodes as usize, LABEL)?;
-    let mut triangles = memory::vec_with_capacity(corners.len(), LABEL)?;
+    let mut listed = memory::vec_with_capacity(items.len(), LABEL)?;
     let bounds = |of: Subtree| {
         let i = of.index() as usize;
-        if of.num_few() == Some(1) { bounds_of(&corners[i]) } else { binary[i].bounds }
+        if of.num_few() == Some(1) { items[i].bounds() } else { binary[i].bounds }
     };
     let is_part = |of: &Subtree| of.is_node() && size_of(of.index() as usize) == 0;
     let mut list = |few: Subtree| {
-        let first = triangles.len() as u32;
-        ids(binary, few, &mut |id| triangles.push(LeafTriangle::new(id, corners[id as usize])));
-        Subtree::few(first, triangles.len() as u32 - first)
+        let first = listed.len() as u32;
+        ids(binary, few, &mut |id| listed.push(items[id as usize]));
+        Subtree::few(first, listed.len() as u32 - first)
     };
     for number in 0..binary.len() {
         if size_of(number) == 0 {
@@ -99,28 +95,25 @@ fn nodes_of(binary: &[Binary], root: Cluster, extent: Extent, corners: &[Corners
         None => (Subtree::node(places[root.subtree.index() as usize].0), root.shape.height() + 1),
         Some(_) => (list(root.subtree), 0),
     };
-    Ok(HostTree { extent, root, height, nodes, triangles })
+    Ok(HostTree { extent, root, height, nodes, items: listed })
 }
 
-/// Calls `push` for the triangles of a subtree with few.
+/// Calls `push` for the items of a subtree with few.
 fn ids(binary: &[Binary], of: Subtree, push: &mut impl FnMut(u32)) {
     if of.num_few() == Some(1) {
         return push(of.index());
     }
     let [a, b] = binary[of.index() as usize].children;
-    // Of three triangles, one child is a single one, which comes first.
+    // Of three items, one child is a single one, which comes first.
     let (first, second) = if a.num_few() == Some(1) { (a, b) } else { (b, a) };
     ids(binary, first, push);
     ids(binary, second, push);
 }
 
-/// Fits a hierarchy to triangles that have moved. There is at least one, and as many as the hierarchy has.
-pub(super) fn refit(tree: &HostTree, corners: &[Corners]) -> Result<HostTree> {
-    let moved = |place: usize| {
-        let id = tree.triangles[place].id();
-        LeafTriangle::new(id, corners[id as usize])
-    };
-    let triangles = parallel::collect(corners.len(), TASK_ITEMS, LABEL, moved)?;
+/// Fits a hierarchy to items that have moved, in the order of their ids. There is at least one, and as many as the hierarchy has.
+pub(super) fn refit<L: Leaf>(tree: &HostTree<L>, items: &[L]) -> Result<HostTree<L>> {
+    let moved = |place: usize| items[tree.items[place].id() as usize];
+    let items = parallel::collect(items.len(), TASK_ITEMS, LABEL, moved)?;
     let mut nodes = memory::copy(&tree.nodes, LABEL)?;
     // Parents before their children.
     let mut order = memory::vec_with_capacity(nodes.len(), LABEL)?;
@@ -137,11 +130,11 @@ pub(super) fn refit(tree: &HostTree, corners: &[Corners]) -> Result<HostTree> {
         for (bounds, &child) in boxes.iter_mut().zip(&children).filter(|(_, child)| **child != Subtree::NONE)
         {
             *bounds = match child.num_few() {
-                Some(few) => box_of(few, |i| triangles[(child.index() + i) as usize]),
+                Some(few) => box_of(few, |i| items[(child.index() + i) as usize]),
                 None => nodes[child.index() as usize].boxes.into_iter().fold(Aabb::EMPTY, Aabb::union),
             };
         }
         nodes[node as usize].boxes = boxes;
     }
-    Ok(HostTree { extent: extent_of(corners), root: tree.root, height: tree.height, nodes, triangles })
+    Ok(HostTree { extent: extent_of(&items), root: tree.root, height: tree.height, nodes, items })
 }

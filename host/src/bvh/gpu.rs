@@ -1,11 +1,17 @@
-//! Building, refitting and tracing on a GPU.
+//! Building, refitting, tracing and searching on a GPU.
 
 mod build;
 mod clusters;
 mod codes;
-mod leaf;
+pub(super) mod input;
+mod inside;
+mod leaf_boxes;
+mod leaf_triangles;
+mod nearest;
 mod nodes;
+mod overlap;
 mod refit;
+mod search;
 mod trace;
 mod tree;
 

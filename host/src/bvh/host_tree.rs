@@ -3,29 +3,32 @@
 use crate::error::{Error, Result};
 use crate::rays::RayOptions;
 use crate::rays::cpu::HostScene;
-use kauri_kernels::bvh::leaf::LeafTriangle;
+use kauri_kernels::bvh::leaf::{Leaf, LeafTriangle};
 use kauri_kernels::bvh::node::{Node, WIDTH};
 use kauri_kernels::bvh::refit::box_of;
+use kauri_kernels::bvh::scene::Scene;
+use kauri_kernels::bvh::stack::Stack;
 use kauri_kernels::bvh::subtree::Subtree;
-use kauri_kernels::bvh::traversal::{Scene, Stack, traverse};
+use kauri_kernels::bvh::traversal::traverse;
 use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::rays::hits::HitVisitor;
 use kauri_kernels::rays::ray::Ray;
 
 /// A hierarchy in host memory.
-pub(super) struct HostTree {
+pub(super) struct HostTree<L> {
     pub(super) extent: Extent,
-    /// None if there are no triangles.
+    /// None if there are no items.
     pub(super) root: Subtree,
     /// The number of levels of nodes.
     pub(super) height: u32,
     pub(super) nodes: Vec<Node>,
-    /// The triangles of all leaves.
-    pub(super) triangles: Vec<LeafTriangle>,
+    /// The items of all leaves.
+    pub(super) items: Vec<L>,
 }
 
-impl Scene for &HostTree {
+impl<L: Leaf> Scene for &HostTree<L> {
+    type Leaf = L;
     unsafe fn extent(&self) -> Extent {
         self.extent
     }
@@ -35,15 +38,22 @@ impl Scene for &HostTree {
     unsafe fn node(&self, node: u32) -> Node {
         self.nodes[node as usize]
     }
-    unsafe fn triangle(&self, place: u32) -> LeafTriangle {
-        self.triangles[place as usize]
+    unsafe fn item(&self, place: u32) -> L {
+        self.items[place as usize]
     }
 }
 
 /// Entries of a stack before it grows: more than rays in usual meshes need.
 const USUAL_STACK: usize = 64;
 
-struct VecStack(Vec<u64>);
+/// A stack that grows.
+pub(super) struct VecStack(Vec<u64>);
+
+impl VecStack {
+    pub(super) fn new() -> Self {
+        Self(Vec::with_capacity(USUAL_STACK))
+    }
+}
 
 impl Stack for VecStack {
     unsafe fn push(&mut self, entry: u64) {
@@ -57,28 +67,28 @@ impl Stack for VecStack {
     }
 }
 
-impl HostScene for HostTree {
+impl HostScene for HostTree<LeafTriangle> {
     fn trace(&self, ray: &Ray, visitor: &mut impl HitVisitor, _: &RayOptions) {
         // SAFETY: reads of the hierarchy are bounds-checked, and the stack grows.
-        unsafe { traverse(&self, ray, &mut VecStack(Vec::with_capacity(USUAL_STACK)), visitor) }
+        unsafe { traverse(&self, ray, &mut VecStack::new(), visitor) }
     }
 
     fn corners(&self, place: u32) -> [[f32; 3]; 3] {
-        self.triangles[place as usize].corners()
+        self.items[place as usize].corners()
     }
 }
 
-impl HostTree {
+impl<L: Leaf> HostTree<L> {
     /// Returns the children of a node with their boxes.
     fn children(&self, node: usize) -> impl Iterator<Item = (Subtree, Aabb)> {
         let Node { children, boxes, .. } = self.nodes[node];
         (0..WIDTH).map(move |i| (children[i], boxes[i])).filter(|(child, _)| *child != Subtree::NONE)
     }
 
-    /// Checks that each node has one parent, each triangle is in one leaf, and each box is that of its triangles.
+    /// Checks that each node has one parent, each item is in one leaf, and each box is that of its items.
     pub(super) fn verify(&self) -> Result<()> {
         let corrupt = |node: u32, what: String| Err(Error::corrupt(node as usize, what));
-        let (mut is_seen, mut is_listed) = (vec![false; self.nodes.len()], vec![false; self.triangles.len()]);
+        let (mut is_seen, mut is_listed) = (vec![false; self.nodes.len()], vec![false; self.items.len()]);
         // Nodes after their parents; then, in reverse, the boxes of all.
         let mut order = Vec::new();
         let mut stack = if self.root == Subtree::NONE { vec![] } else { vec![(self.root, 0)] };
@@ -98,10 +108,10 @@ impl HostTree {
                 continue;
             };
             for place in subtree.index()..subtree.index() + few {
-                let id = self.triangles.get(place as usize).map(|triangle| triangle.id() as usize);
+                let id = self.items.get(place as usize).map(|item| item.id() as usize);
                 match id.and_then(|id| is_listed.get_mut(id)) {
                     Some(is_listed) if !*is_listed => *is_listed = true,
-                    _ => return corrupt(0, format!("triangle {place} of the leaves is {id:?}")),
+                    _ => return corrupt(0, format!("item {place} of the leaves is {id:?}")),
                 }
             }
         }
@@ -109,7 +119,7 @@ impl HostTree {
             return corrupt(node as u32, "it has no parent".to_owned());
         }
         if let Some(id) = is_listed.iter().position(|is_listed| !is_listed) {
-            return corrupt(0, format!("no leaf has triangle {id}"));
+            return corrupt(0, format!("no leaf has item {id}"));
         }
         let mut bounds = vec![Aabb::EMPTY; self.nodes.len()];
         for &node in order.iter().rev() {
@@ -117,7 +127,7 @@ impl HostTree {
             for (child, stored) in self.children(node as usize) {
                 let found = match child.num_few() {
                     None => bounds[child.index() as usize],
-                    Some(few) => box_of(few, |i| self.triangles[(child.index() + i) as usize]),
+                    Some(few) => box_of(few, |i| self.items[(child.index() + i) as usize]),
                 };
                 if stored != found {
                     return corrupt(node, format!("the box of child {child:?} is {stored:?}, not {found:?}"));
@@ -129,7 +139,7 @@ impl HostTree {
         Ok(())
     }
 
-    /// Returns the average cost of a ray that hits the box of all triangles: tests of boxes and of triangles, each weighted by the surface
+    /// Returns the average cost of a ray that hits the box of all items: tests of boxes and of items, each weighted by the surface
     /// of the box that it is in, relative to that of all.
     pub(super) fn cost(&self) -> f64 {
         let area = |of: Aabb| {
@@ -138,7 +148,7 @@ impl HostTree {
         };
         let all = area(self.extent.bounds);
         if self.root == Subtree::NONE || all == 0.0 {
-            return self.triangles.len() as f64;
+            return self.items.len() as f64;
         }
         let (mut cost, mut stack) = (0.0, vec![(self.root, self.extent.bounds)]);
         while let Some((subtree, bounds)) = stack.pop() {
@@ -160,7 +170,7 @@ impl HostTree {
         let bytes: [&[u8]; 3] = [
             bytemuck::cast_slice(&root),
             bytemuck::cast_slice(&self.nodes),
-            bytemuck::cast_slice(&self.triangles),
+            bytemuck::cast_slice(&self.items),
         ];
         let hash = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3);
         bytes.into_iter().flatten().fold(0xCBF2_9CE4_8422_2325, hash)

@@ -3,20 +3,23 @@
 use super::cpu;
 use super::gpu::{GpuBuilder, GpuTree};
 use super::host_tree::HostTree;
+use super::input::sealed::Input;
+use super::input::{BvhInput, DeviceBvhInput, OnStream};
 use crate::device::{Device, Stream, gpu_of};
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::MemoryPlan;
-use crate::mesh::{DeviceMesh, Mesh, MeshInput, check_count};
 use crate::rays::sealed::Sealed;
 use crate::rays::{Aabb, RayIndex, Traced};
 use crate::stats::Stats;
-use kauri_kernels::bvh::leaf::LeafTriangle;
+use kauri_kernels::bvh::leaf::{Leaf, LeafTriangle};
 use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::rays::mesh::MAX_TRIANGLES;
 
-/// A bounding volume hierarchy (BVH) over the triangles of a mesh, for ray queries.
+/// A bounding volume hierarchy (BVH) over items: the triangles of a mesh, or boxes.
 ///
-/// The hierarchy copies the corners and borrows nothing from the mesh. The id of a triangle is its index in the mesh.
+/// The hierarchy copies the items and borrows nothing. The id of an item is its index in the input. A `Bvh` is over triangles and answers ray
+/// queries too; a `Bvh<LeafBox>` is over boxes of three dimensions. Rectangles are boxes without a height, and points with a radius are in the
+/// boxes around them.
 ///
 /// ```
 /// use kauri::mesh::shapes;
@@ -29,140 +32,148 @@ use kauri_kernels::rays::mesh::MAX_TRIANGLES;
 /// assert_eq!(all.row(0).iter().next(), Some(first.get(0)));
 /// # Ok::<(), kauri::Error>(())
 /// ```
-pub struct Bvh {
+pub struct Bvh<L: Leaf = LeafTriangle> {
     device: Device,
     stats: Stats,
-    tree: Tree,
+    pub(super) tree: Tree<L>,
     /// The memory of GPU builds, kept for rebuilds and refits.
-    builder: Option<Box<GpuBuilder>>,
+    builder: Option<Box<GpuBuilder<L>>>,
 }
 
 /// The hierarchy in the memory of its device.
-enum Tree {
-    Cpu(HostTree),
-    Gpu(GpuTree),
+pub(super) enum Tree<L> {
+    Cpu(HostTree<L>),
+    Gpu(GpuTree<L>),
 }
 
-impl Bvh {
-    /// Builds the hierarchy over the triangles of `mesh` on `device`.
+impl<L: Leaf> Bvh<L> {
+    /// Builds the hierarchy over a mesh or boxes on `device`.
     ///
     /// - Cost: O(n).
     /// - Memory: by [`plan`](Self::plan).
     /// - Result: the same bits on every device and in every run.
-    /// - Degenerate input: no triangles, one triangle, triangles without area (which no ray hits), and copies of one triangle are all fine.
+    /// - Degenerate input: no items, one item, triangles without area (which no ray hits), and copies of one item are all fine.
     ///
     /// # Errors
-    /// [`Error::TooManyItems`] from 2^30 triangles on; [`Error::OutOfMemory`]; errors of the device.
-    pub fn build(device: &Device, mesh: &Mesh) -> Result<Self> {
-        let bvh = Self::build_over(device.clone(), MeshInput::Host(mesh), None)?;
+    /// [`Error::TooManyItems`] from 2^30 items on; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] and [`Error::InvertedBox`] for the first
+    /// such box; [`Error::OutOfMemory`]; errors of the device.
+    pub fn build(device: &Device, input: &(impl BvhInput<Leaf = L> + ?Sized)) -> Result<Self> {
+        let bvh = Self::build_over(device.clone(), input, None)?;
         // Scratch memory is kept only for hierarchies that are rebuilt.
         Ok(Self { builder: None, ..bvh })
     }
 
-    /// Returns the memory that a build over `num_triangles` triangles takes; for 2^30 - 1 if there are more. Allocates nothing.
+    /// Returns the memory that a build over `num_items` items takes; for 2^30 - 1 if there are more. Allocates nothing.
     ///
-    /// `tree_bytes` are those of the triangles, 48 each. They leave out the nodes, of 128 bytes each, because their number depends on the
-    /// mesh: the meshes that were measured have one for six triangles. On a GPU `temp_bytes` is exact, but for the copy of a host mesh.
-    pub fn plan(device: &Device, num_triangles: usize) -> MemoryPlan {
-        let num_triangles = num_triangles.min(MAX_TRIANGLES as usize);
-        let tree_bytes = (num_triangles * size_of::<LeafTriangle>() + size_of::<Extent>()) as u64;
+    /// `tree_bytes` are those of the items: 48 for a triangle, 32 for a box. They leave out the nodes, of 128 bytes each, because their number
+    /// depends on the input: the meshes that were measured have one for six triangles. On a GPU `temp_bytes` is exact, but for the copy of an
+    /// input in host memory.
+    pub fn plan(device: &Device, num_items: usize) -> MemoryPlan {
+        let num_items = num_items.min(MAX_TRIANGLES as usize);
+        let tree_bytes = (num_items * size_of::<L>() + size_of::<Extent>()) as u64;
         let temp_bytes = match gpu_of!(device) {
-            None => cpu::temp_bytes(num_triangles),
-            Some(_) => GpuBuilder::temp_bytes(num_triangles),
+            None => cpu::temp_bytes::<L>(num_items),
+            Some(_) => GpuBuilder::<L>::temp_bytes(num_items),
         };
         MemoryPlan { tree_bytes, temp_bytes }
     }
 
-    /// Builds the hierarchy over a mesh in device memory, as [`build`](Self::build). Keeps the memory of the build for
+    /// Builds the hierarchy over a mesh or boxes in device memory, as [`build`](Self::build). Keeps the memory of the build for
     /// [`rebuild_on`](Self::rebuild_on) and [`refit_on`](Self::refit_on). Waits until the hierarchy is ready.
     ///
     /// # Errors
-    /// The errors of [`build`](Self::build), and of [`Mesh::new`] for the mesh; [`Error::Shape`] if a length is not a multiple of 3;
-    /// [`Error::WrongDevice`].
-    pub fn build_on(stream: &Stream, mesh: DeviceMesh<'_>) -> Result<Self> {
-        mesh.check(stream)?;
-        Self::build_over(Device::from_gpu(stream.gpu().clone()), MeshInput::Device(stream, mesh), None)
+    /// The errors of [`build`](Self::build), and of [`Mesh::new`](crate::mesh::Mesh::new) for a mesh; [`Error::Shape`] if a length is not a
+    /// multiple of 3; [`Error::WrongDevice`].
+    pub fn build_on(stream: &Stream, input: impl DeviceBvhInput<Leaf = L>) -> Result<Self> {
+        input.check(stream)?;
+        Self::build_over(Device::from_gpu(stream.gpu().clone()), &OnStream(stream, input), None)
     }
 
-    /// Rebuilds the hierarchy, over another mesh or a mesh that has moved. On a GPU the memory of the build is kept for the next one. If an
+    /// Rebuilds the hierarchy, over other items or items that have moved. On a GPU the memory of the build is kept for the next one. If an
     /// error occurs the hierarchy stays as it was.
     ///
     /// # Errors
     /// The errors of [`build`](Self::build).
-    pub fn rebuild(&mut self, mesh: &Mesh) -> Result<()> {
-        self.rebuild_over(MeshInput::Host(mesh))
+    pub fn rebuild(&mut self, input: &(impl BvhInput<Leaf = L> + ?Sized)) -> Result<()> {
+        self.rebuild_over(input)
     }
 
-    /// Rebuilds the hierarchy over a mesh in device memory, as [`rebuild`](Self::rebuild).
+    /// Rebuilds the hierarchy over items in device memory, as [`rebuild`](Self::rebuild).
     ///
     /// # Errors
     /// The errors of [`build_on`](Self::build_on); [`Error::NotOnGpu`].
-    pub fn rebuild_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
-        self.check_on(stream, mesh)?;
-        self.rebuild_over(MeshInput::Device(stream, mesh))
+    pub fn rebuild_on(&mut self, stream: &Stream, input: impl DeviceBvhInput<Leaf = L>) -> Result<()> {
+        self.on_gpu(stream)?;
+        input.check(stream)?;
+        self.rebuild_over(&OnStream(stream, input))
     }
 
-    /// Fits the hierarchy to a mesh with the same triangles and moved vertices: the boxes change, and nothing else. This is faster than
-    /// [`rebuild`](Self::rebuild), and hits do not depend on it. The farther neighbors move apart, the longer rays take. If an error occurs
-    /// the hierarchy stays as it was.
+    /// Fits the hierarchy to the same items, which have moved: the boxes change, and nothing else. This is faster than
+    /// [`rebuild`](Self::rebuild), and results do not depend on it. The farther neighbors move apart, the longer queries take. If an error
+    /// occurs the hierarchy stays as it was.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of triangles; the errors of [`build`](Self::build).
-    pub fn refit(&mut self, mesh: &Mesh) -> Result<()> {
-        self.refit_to(MeshInput::Host(mesh))
+    /// [`Error::Shape`] for another number of items; the errors of [`build`](Self::build).
+    pub fn refit(&mut self, input: &(impl BvhInput<Leaf = L> + ?Sized)) -> Result<()> {
+        self.refit_to(input)
     }
 
-    /// Fits the hierarchy to a mesh in device memory, as [`refit`](Self::refit).
+    /// Fits the hierarchy to items in device memory, as [`refit`](Self::refit).
     ///
     /// # Errors
     /// The errors of [`refit`](Self::refit) and [`build_on`](Self::build_on); [`Error::NotOnGpu`].
-    pub fn refit_on(&mut self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
-        self.check_on(stream, mesh)?;
-        self.refit_to(MeshInput::Device(stream, mesh))
+    pub fn refit_on(&mut self, stream: &Stream, input: impl DeviceBvhInput<Leaf = L>) -> Result<()> {
+        self.on_gpu(stream)?;
+        input.check(stream)?;
+        self.refit_to(&OnStream(stream, input))
     }
 
-    /// Checks that hierarchy and mesh are on the stream's device.
-    fn check_on(&self, stream: &Stream, mesh: DeviceMesh<'_>) -> Result<()> {
+    /// Returns the hierarchy in the memory of the stream's device.
+    pub(super) fn on_gpu(&self, stream: &Stream) -> Result<&GpuTree<L>> {
         let Tree::Gpu(tree) = &self.tree else { return Err(Error::NotOnGpu) };
         tree.gpu.check_same(stream.gpu())?;
-        mesh.check(stream)
+        Ok(tree)
     }
 
     /// Builds a hierarchy, on a GPU with the memory of a builder.
-    fn build_over(device: Device, mesh: MeshInput<'_>, mut builder: Option<Box<GpuBuilder>>) -> Result<Self> {
-        check_count(mesh.len())?;
-        let _span = tracing::debug_span!("bvh_build", triangles = mesh.len()).entered();
+    fn build_over(
+        device: Device,
+        input: &(impl Input<Leaf = L> + ?Sized),
+        mut builder: Option<Box<GpuBuilder<L>>>,
+    ) -> Result<Self> {
+        check_count("items", input.num_items() as u64, MAX_TRIANGLES)?;
+        let _span = tracing::debug_span!("bvh_build", items = input.num_items()).entered();
         let mut stats = Stats::new(&device);
         let tree = stats.phase("build", || match gpu_of!(device) {
-            None => Ok(Tree::Cpu(cpu::build(mesh.corners()?)?)),
+            None => Ok(Tree::Cpu(cpu::build(&input.leaves()?)?)),
             Some(gpu) => {
                 let builder = builder.get_or_insert_with(|| GpuBuilder::new(gpu).into());
-                Ok(Tree::Gpu(mesh.on_gpu(gpu, |stream, mesh| builder.build(stream, mesh))?))
+                Ok(Tree::Gpu(input.on_gpu(gpu, |stream, input| builder.build(stream, input))?))
             }
         })?;
         stats.temp_bytes = builder.as_ref().map_or(0, |builder| builder.bytes());
         Ok(Self { device, stats, tree, builder })
     }
 
-    fn rebuild_over(&mut self, mesh: MeshInput<'_>) -> Result<()> {
+    fn rebuild_over(&mut self, input: &(impl Input<Leaf = L> + ?Sized)) -> Result<()> {
         // After an error the builder is dropped: its memory may be large, and work that uses it may be in flight.
         let builder = self.builder.take();
-        let new = Self::build_over(self.device.clone(), mesh, builder)?;
+        let new = Self::build_over(self.device.clone(), input, builder)?;
         self.replace(new.tree, new.stats, new.builder);
         Ok(())
     }
 
-    fn refit_to(&mut self, mesh: MeshInput<'_>) -> Result<()> {
-        check_len("triangles of a mesh that has moved", self.len(), mesh.len())?;
+    fn refit_to(&mut self, input: &(impl Input<Leaf = L> + ?Sized)) -> Result<()> {
+        check_len("items that have moved", self.len(), input.num_items())?;
         if self.is_empty() {
             return Ok(());
         }
         let (mut stats, mut builder) = (Stats::new(&self.device), self.builder.take());
         let tree = stats.phase("refit", || match &self.tree {
-            Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, &mesh.corners()?)?)),
+            Tree::Cpu(tree) => Ok(Tree::Cpu(cpu::refit(tree, &input.leaves()?)?)),
             Tree::Gpu(tree) => {
                 let builder = builder.get_or_insert_with(|| GpuBuilder::new(&tree.gpu).into());
-                Ok(Tree::Gpu(mesh.on_gpu(&tree.gpu, |stream, mesh| builder.refit(stream, tree, mesh))?))
+                Ok(Tree::Gpu(input.on_gpu(&tree.gpu, |stream, input| builder.refit(stream, tree, input))?))
             }
         })?;
         stats.temp_bytes = builder.as_ref().map_or(0, |builder| builder.bytes());
@@ -171,7 +182,7 @@ impl Bvh {
     }
 
     /// Replaces the hierarchy. The builder keeps the memory of the old one.
-    fn replace(&mut self, tree: Tree, stats: Stats, builder: Option<Box<GpuBuilder>>) {
+    fn replace(&mut self, tree: Tree<L>, stats: Stats, builder: Option<Box<GpuBuilder<L>>>) {
         let old = std::mem::replace(&mut self.tree, tree);
         (self.stats, self.builder) = (stats, builder);
         if let (Tree::Gpu(old), Some(builder)) = (old, &mut self.builder) {
@@ -179,7 +190,33 @@ impl Bvh {
         }
     }
 
-    /// Checks that each triangle is in one leaf, and each box is that of its triangles. Runs on the host.
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        match &self.tree {
+            Tree::Cpu(tree) => tree.items.len(),
+            Tree::Gpu(tree) => tree.items.len(),
+        }
+    }
+
+    /// True if there are no items.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The device that holds the hierarchy.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// The bounding box of all items; all coordinates are 0 if there are none.
+    pub fn bounds(&self) -> Aabb {
+        match &self.tree {
+            Tree::Cpu(tree) => tree.extent.bounds,
+            Tree::Gpu(tree) => tree.extent_on_host.bounds,
+        }
+    }
+
+    /// Checks that each item is in one leaf, and each box is that of its items. Runs on the host.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with the node and the reason; [`Error::OutOfMemory`]; errors of the device.
@@ -187,7 +224,7 @@ impl Bvh {
         self.with_host_tree(HostTree::verify)
     }
 
-    /// Returns the average cost of a ray that comes from far away and hits nothing, in intersection tests of triangles: the surface area
+    /// Returns the average cost of a ray that comes from far away and hits nothing, in intersection tests of items: the surface area
     /// heuristic, where a test of a box costs as much. Runs on the host.
     ///
     /// # Errors
@@ -196,7 +233,7 @@ impl Bvh {
         self.with_host_tree(|tree| Ok(tree.cost()))
     }
 
-    fn with_host_tree<R>(&self, read: impl FnOnce(&HostTree) -> Result<R>) -> Result<R> {
+    fn with_host_tree<R>(&self, read: impl FnOnce(&HostTree<L>) -> Result<R>) -> Result<R> {
         match &self.tree {
             Tree::Cpu(tree) => read(tree),
             Tree::Gpu(tree) => read(&tree.to_host()?),
@@ -241,21 +278,15 @@ impl RayIndex for Bvh {
     }
 
     fn len(&self) -> usize {
-        match &self.tree {
-            Tree::Cpu(tree) => tree.triangles.len(),
-            Tree::Gpu(tree) => tree.triangles.len(),
-        }
+        self.len()
     }
 
     fn bounds(&self) -> Aabb {
-        match &self.tree {
-            Tree::Cpu(tree) => tree.extent.bounds,
-            Tree::Gpu(tree) => tree.extent_on_host.bounds,
-        }
+        self.bounds()
     }
 }
 
-impl std::fmt::Debug for Bvh {
+impl<L: Leaf> std::fmt::Debug for Bvh<L> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Bvh").field("len", &self.len()).field("device", &self.device).finish_non_exhaustive()
     }

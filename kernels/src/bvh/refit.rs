@@ -1,6 +1,6 @@
-//! Refit: the boxes of a hierarchy over triangles that have moved, from the leaves up.
+//! Refit: the boxes of a hierarchy over items that have moved, from the leaves up.
 
-use super::leaf::LeafTriangle;
+use super::leaf::*;
 use super::node::{Node, WIDTH};
 use super::subtree::Subtree;
 use crate::policy::PER_ITEM_THREADS;
@@ -31,9 +31,10 @@ pub unsafe fn bvh_parents(nodes: Slice<Node>, parents: SliceMut<u32>) {
 /// Writes the boxes of all nodes; one thread per node. It ascends from a node without children that are nodes, as far as it is the last to
 /// reach a node. `arrivals` are 0 at the start, and the nodes are the `old` ones.
 #[kernel(family = "bvh", block = PER_ITEM_THREADS)]
-pub unsafe fn bvh_refit(
+#[instances(L = [LeafTriangle, LeafBox])]
+pub unsafe fn bvh_refit<L: Leaf>(
     old: Slice<Node>,
-    triangles: Slice<LeafTriangle>,
+    items: Slice<L>,
     parents: Slice<u32>,
     arrivals: SliceMut<u32>,
     nodes: SliceMut<Node>,
@@ -42,7 +43,7 @@ pub unsafe fn bvh_refit(
     let mut node = i;
     let mut inner = num_inner(old.load(node).children);
     while inner == 0 {
-        let bounds = fit(triangles, nodes, node);
+        let bounds = fit(items, nodes, node);
         let parent = parents.load(node);
         if parent == NONE {
             return;
@@ -63,13 +64,13 @@ fn num_inner(children: [Subtree; WIDTH]) -> u32 {
 
 /// Writes the boxes of a node's leaves. Returns the box of the node.
 #[inline(always)]
-unsafe fn fit(triangles: Slice<'_, LeafTriangle>, nodes: SliceMut<'_, Node>, node: usize) -> Aabb {
+unsafe fn fit<L: Leaf>(items: Slice<'_, L>, nodes: SliceMut<'_, Node>, node: usize) -> Aabb {
     let Node { boxes, children, .. } = nodes.load(node);
     let box_of_child = |slot: usize| match children[slot].num_few() {
         _ if children[slot] == Subtree::NONE => Aabb::EMPTY,
         None => boxes[slot],
         Some(few) => {
-            let bounds = box_of(few, |i| triangles.load((children[slot].index() + i) as usize));
+            let bounds = box_of(few, |i| items.load((children[slot].index() + i) as usize));
             store_box(nodes, node, slot, bounds);
             bounds
         }
@@ -79,11 +80,11 @@ unsafe fn fit(triangles: Slice<'_, LeafTriangle>, nodes: SliceMut<'_, Node>, nod
 
 /// Returns the bounding box of a leaf.
 #[inline(always)]
-pub fn box_of(num: u32, triangle: impl Fn(u32) -> LeafTriangle) -> Aabb {
+pub fn box_of<L: Leaf>(num: u32, item: impl Fn(u32) -> L) -> Aabb {
     let mut bounds = Aabb::EMPTY;
     let mut i = 0;
     while i < num {
-        bounds = bounds.union(Aabb::of_corners(triangle(i).corners()));
+        bounds = bounds.union(item(i).bounds());
         i += 1;
     }
     bounds

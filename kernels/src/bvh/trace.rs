@@ -1,106 +1,26 @@
 //! Ray queries on a hierarchy in device memory. Warps take rays until all are traced.
 
-use super::leaf::LeafTriangle;
-use super::node::Node;
-use super::subtree::Subtree;
-use super::traversal::{Scene, Stack, Traversal};
-use crate::policy::{BVH_IDLE, BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS as THREADS, BVH_STACK};
+use super::scene::Scene;
+use super::stack::{StackSmem, ThreadStack};
+use super::traversal::Traversal;
+use crate::policy::{BVH_IDLE, BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS as THREADS};
 use crate::rays::all_hits::{PackedHits, WriteHits};
-use crate::rays::extent::Extent;
 use crate::rays::hits::{AnyHit, ClosestHit, CountHits, HitVisitor, HitsMut};
 use cuda_std::prelude::*;
-
-/// A hierarchy in device memory.
-#[derive(Clone, Copy, KernelArgs)]
-pub struct DeviceBvh<'a> {
-    /// The nodes.
-    pub nodes: Slice<'a, crate::bvh::node::Node>,
-    /// The triangles of all leaves.
-    pub triangles: Slice<'a, crate::bvh::leaf::LeafTriangle>,
-    /// The extent of all triangles: one element.
-    pub extent: Slice<'a, crate::rays::extent::Extent>,
-    /// The root, as a [subtree](Subtree).
-    pub root: u32,
-}
-
-impl Scene for DeviceBvh<'_> {
-    #[inline(always)]
-    unsafe fn extent(&self) -> Extent {
-        self.extent.load(0)
-    }
-    #[inline(always)]
-    unsafe fn root(&self) -> Subtree {
-        Subtree(self.root)
-    }
-    #[inline(always)]
-    unsafe fn node(&self, node: u32) -> Node {
-        self.nodes.load(node as usize)
-    }
-    #[inline(always)]
-    unsafe fn triangle(&self, place: u32) -> LeafTriangle {
-        self.triangles.load(place as usize)
-    }
-}
 
 /// Rays through a hierarchy.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct BvhRays<'a> {
     /// The hierarchy.
-    pub bvh: crate::bvh::trace::DeviceBvh<'a>,
+    pub bvh: crate::bvh::scene::DeviceBvh<'a, crate::bvh::leaf::LeafTriangle>,
     /// The rays, less than 2^32 minus 32 for each warp of the launch.
     pub rays: Slice<'a, crate::rays::ray::Ray>,
     /// The order in which rays are traced; empty for the input order.
     pub order: Slice<'a, u32>,
     /// The number of rays that warps have taken: 0 at the start.
     pub taken: SliceMut<'a, u32>,
-    /// Memory for stacks of more than [`BVH_STACK`] entries: further entries of all threads, then the next ones.
+    /// Memory for stacks of more than [`BVH_STACK`](crate::policy::BVH_STACK) entries: further entries of all threads, then the next ones.
     pub deep: SliceMut<'a, u64>,
-}
-
-/// The entries of the threads' stacks that are in shared memory.
-#[repr(C)]
-pub struct StackSmem {
-    entries: [[u64; THREADS]; BVH_STACK],
-}
-
-/// A stack in shared memory, and beyond its room in global memory.
-struct ThreadStack<'a> {
-    len: usize,
-    near: SharedSlice<'a, u64>,
-    deep: SliceMut<'a, u64>,
-}
-
-impl ThreadStack<'_> {
-    #[inline(always)]
-    unsafe fn deep_index(&self) -> usize {
-        (self.len - BVH_STACK) * (thread::grid_dim_x() as usize * THREADS) + thread::index_1d_u64() as usize
-    }
-}
-
-impl Stack for ThreadStack<'_> {
-    #[inline(always)]
-    unsafe fn clear(&mut self) {
-        self.len = 0;
-    }
-    #[inline(always)]
-    unsafe fn push(&mut self, entry: u64) {
-        if self.len < BVH_STACK {
-            self.near.store(self.len * THREADS + thread::thread_idx_x() as usize, entry);
-        } else {
-            self.deep.store(self.deep_index(), entry);
-        }
-        self.len += 1;
-    }
-    #[inline(always)]
-    unsafe fn pop(&mut self) -> u64 {
-        self.len -= 1;
-        if self.len < BVH_STACK {
-            self.near.load(self.len * THREADS + thread::thread_idx_x() as usize)
-        } else {
-            // Of another kind, so that the compiler does not join both loads to one of an unknown address space.
-            self.deep.load_streaming(self.deep_index())
-        }
-    }
 }
 
 /// A use of the hits of rays.
@@ -122,8 +42,7 @@ impl BvhRays<'_> {
     /// enough lanes have ended their rays, these take new ones (Aila, Laine 2009: Understanding the Efficiency of Ray Traversal on GPUs).
     #[inline(always)]
     unsafe fn trace<T: Task>(&self, task: &T) {
-        let near = shared_field!(shared_mem::<StackSmem>(), entries);
-        let mut stack = ThreadStack { len: 0, near, deep: self.deep };
+        let mut stack = ThreadStack::new(shared_mem(), self.deep);
         let num_rays = self.rays.len() as u32;
         let mut ray = NONE;
         let mut traversal = Traversal::NONE;
@@ -183,7 +102,7 @@ impl Task for Closest<'_> {
     #[inline(always)]
     unsafe fn end(&self, ray: usize, closest: &ClosestHit) {
         let BvhRays { rays, bvh, .. } = &self.rays;
-        self.hits.store(ray, closest.hit(&rays.load(ray), |place| bvh.triangle(place).corners()));
+        self.hits.store(ray, closest.hit(&rays.load(ray), |place| bvh.item(place).corners()));
     }
 }
 

@@ -44,12 +44,12 @@ pub struct ResultRows<'a, C> {
 
 impl<'a, C: Float> ResultRows<'a, C> {
     #[inline(always)]
-    pub(super) fn k(&self) -> usize {
+    pub(crate) fn k(&self) -> usize {
         self.k as usize
     }
 
     #[inline(always)]
-    pub(super) unsafe fn row(&self, row: usize) -> Self {
+    pub(crate) unsafe fn row(&self, row: usize) -> Self {
         let begin = row * self.k();
         Self { dist2: self.dist2.part(begin, self.k()), ids: self.ids.part(begin, self.k()), k: self.k }
     }

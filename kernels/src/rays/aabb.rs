@@ -109,6 +109,28 @@ impl Aabb {
         Self { low: each(f32::max, self.low, other.low), high: each(f32::min, self.high, other.high) }
     }
 
+    /// True if both boxes contain a point.
+    #[inline(always)]
+    pub fn intersects(self, other: Self) -> bool {
+        !self.intersection(other).is_empty()
+    }
+
+    /// Returns the square of the distance of a point, which is 0 in the box.
+    #[inline(always)]
+    pub fn dist2(self, point: [f32; 3]) -> f32 {
+        let below = each(|low, x| low - x, self.low, point);
+        let above = each(|x, high| x - high, point, self.high);
+        let [x, y, z] = each(|below, above| below.max(above).max(0.0), below, above);
+        x * x + y * y + z * z
+    }
+
+    /// Returns a lower bound of the square of the distance of a point to anything in the box: [`dist2`](Self::dist2) less than its rounding
+    /// errors. It is not less for a box in the box.
+    #[inline(always)]
+    pub fn near2(self, point: [f32; 3]) -> f32 {
+        self.dist2(point) * (1.0 - 16.0 * f32::EPSILON)
+    }
+
     /// True if the box contains no point.
     #[inline(always)]
     pub fn is_empty(self) -> bool {

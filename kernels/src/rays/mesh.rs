@@ -55,6 +55,6 @@ impl MeshView<'_> {
 
 /// True for a coordinate that is finite and small enough for areas not to overflow.
 #[inline(always)]
-fn is_usable(x: f32) -> bool {
+pub fn is_usable(x: f32) -> bool {
     x.abs() <= <f32 as Float>::LIMIT
 }

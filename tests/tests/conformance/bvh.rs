@@ -1,7 +1,7 @@
 //! Bounding volume hierarchies: every ray against every triangle, on every device.
 
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::mesh::Mesh;
+use kauri::mesh::{DeviceMesh, Mesh};
 use kauri::rays::{DeviceHits, Hit, Ray, RayIndex, RayOptions};
 use kauri::{Bvh, Device, Error, SahOptions, SahTree};
 use kauri_tests::rays::{Resident, Scene, check_bvh, rays};
@@ -86,12 +86,13 @@ fn meshes_and_hits_in_device_memory() {
         let mesh = Scene::Boxes.mesh(30, 2);
         let resident = Resident::new(&stream, &mesh).unwrap();
         let mut bvh = Bvh::build_on(&stream, resident.mesh()).unwrap();
-        let temp_bytes = Bvh::plan(&device, mesh.len()).temp_bytes;
+        let temp_bytes = <Bvh>::plan(&device, mesh.len()).temp_bytes;
         assert!(bvh.stats().temp_bytes >= temp_bytes && temp_bytes > 0, "{device}");
         let host_rays = rays(&mesh, 60, 2);
         let expected = Bvh::build(&Device::cpu(), &mesh).unwrap();
-        for changes in [Bvh::rebuild_on, Bvh::refit_on] {
-            changes(&mut bvh, &stream, resident.mesh()).unwrap();
+        for refits in [false, true] {
+            let mesh = resident.mesh();
+            if refits { bvh.refit_on(&stream, mesh) } else { bvh.rebuild_on(&stream, mesh) }.unwrap();
             let on_device = Buffer::from_slice(&stream, &host_rays, "rays").unwrap();
             let mut hits = DeviceHits::uninitialized(gpu, 60).unwrap();
             let mut any = Buffer::uninitialized(gpu, 60, "hits").unwrap();
@@ -107,7 +108,7 @@ fn meshes_and_hits_in_device_memory() {
             assert_eq!(any, expected.any_hits(&host_rays).unwrap(), "{device}");
         }
         let bad = Buffer::from_slice(&stream, &[0u32, 1, 1 << 20], "triangles").unwrap();
-        let invalid = kauri::mesh::DeviceMesh { triangles: &bad, ..resident.mesh() };
+        let invalid = DeviceMesh { triangles: &bad, ..resident.mesh() };
         let before = bvh.fingerprint().unwrap();
         let error = bvh.rebuild_on(&stream, invalid).unwrap_err();
         assert!(!matches!(error, Error::Corrupt { .. }), "{error}");

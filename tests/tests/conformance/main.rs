@@ -7,6 +7,7 @@ mod batches;
 mod boxes;
 mod boxes_top_k;
 mod bvh;
+mod bvh_searches;
 mod clouds;
 mod command_line;
 mod command_line_boxes;

@@ -121,7 +121,11 @@ const BVH_CLUSTERS: Kernel = Kernel { file: "kernels/src/bvh/clusters.rs", tests
 const BVH_NODES: Kernel = Kernel { file: "kernels/src/bvh/nodes.rs", tests: &["bvh::"] };
 const BVH_REFIT: Kernel = Kernel { file: "kernels/src/bvh/refit.rs", tests: &["bvh::"] };
 const BVH_SLABS: Kernel = Kernel { file: "kernels/src/bvh/slabs.rs", tests: &["bvh::"] };
-const BVH_TRAVERSAL: Kernel = Kernel { file: "kernels/src/bvh/traversal.rs", tests: &["bvh::"] };
+const BVH_STACK: Kernel = Kernel { file: "kernels/src/bvh/stack.rs", tests: &["bvh::"] };
+const BVH_DISTANCE: Kernel = Kernel { file: "kernels/src/bvh/distance.rs", tests: &["bvh::searches"] };
+const BVH_NEAREST: Kernel = Kernel { file: "kernels/src/bvh/nearest.rs", tests: &["bvh::searches"] };
+const BVH_OVERLAP: Kernel = Kernel { file: "kernels/src/bvh/overlap.rs", tests: &["bvh::searches"] };
+const BVH_INSIDE: Kernel = Kernel { file: "kernels/src/bvh/inside.rs", tests: &["bvh::insides"] };
 const BVH_TRACE: Kernel = Kernel { file: "kernels/src/bvh/trace.rs", tests: &["bvh::"] };
 const SHADING: Kernel = Kernel { file: "kernels/src/render/shading.rs", tests: &["render::"] };
 const FRAME: Kernel = Kernel { file: "kernels/src/render/frame.rs", tests: &["render::"] };
@@ -1082,6 +1086,36 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "- num_inner(old.load(node).children);",
     },
     Mutant {
+        what: "hierarchies: a search ends at the first subtree that is too far away",
+        kernel: BVH_STACK,
+        from: "if !is_beyond {",
+        to: "if is_beyond { return Subtree::ENDED } else {",
+    },
+    Mutant {
+        what: "hierarchies: the foot of a perpendicular beyond the third side of a triangle counts",
+        kernel: BVH_DISTANCE,
+        from: "v > 0.0 && w > 0.0 && v + w < all",
+        to: "v > 0.0 && w > 0.0",
+    },
+    Mutant {
+        what: "hierarchies: the nearest items of a point are those within the bound in any order",
+        kernel: BVH_NEAREST,
+        from: "self.visit.point(dist2, item.id());",
+        to: "self.visit.point(dist2 * 0.0, item.id());",
+    },
+    Mutant {
+        what: "hierarchies: boxes find items whose boxes do not intersect them",
+        kernel: BVH_OVERLAP,
+        from: "if self.bounds.intersects(item.bounds()) {",
+        to: "if !item.bounds().is_empty() {",
+    },
+    Mutant {
+        what: "hierarchies: a ray through a corner crosses the triangles on both of its sides",
+        kernel: BVH_INSIDE,
+        from: "(az > pz) == (bz > pz)",
+        to: "(az > pz) == (bz >= pz)",
+    },
+    Mutant {
         what: "hierarchies: boxes are not widened by rounding errors",
         kernel: BVH_SLABS,
         from: "(error_at(farthest) + 4.0 * ROUNDING * origin.abs())",
@@ -1089,8 +1123,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "hierarchies: rays forget the second child",
-        kernel: BVH_TRAVERSAL,
-        from: "        push(stack, b);\n",
+        kernel: BVH_STACK,
+        from: "    push(stack, b);\n",
         to: "",
     },
     Mutant {

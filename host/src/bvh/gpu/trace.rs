@@ -6,28 +6,14 @@ use crate::error::{Result, check_count};
 use crate::rays::RayOptions;
 use crate::rays::gpu::{GpuScene, OrderedRays, RayTask};
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::bvh::trace::{BvhRays, DeviceBvh, bvh_any, bvh_closest, bvh_count_hits, bvh_write_hits};
-use kauri_kernels::bvh::traversal::stack_len;
-use kauri_kernels::policy::{BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS, BVH_STACK};
+use kauri_kernels::bvh::leaf::LeafTriangle;
+use kauri_kernels::bvh::trace::{BvhRays, bvh_any, bvh_closest, bvh_count_hits, bvh_write_hits};
 use kauri_kernels::rays::extent::Extent;
 
 /// The most rays of a launch: warps take numbers beyond the last one, which have 32 bits too.
 const MAX_RAYS: u64 = 1 << 31;
 
-impl GpuTree {
-    /// Returns the number of blocks of a launch. All are on the GPU at the same time, and take rays until none are left.
-    fn num_blocks(&self, num_rays: usize) -> usize {
-        let resident = self.gpu.info().num_sms as usize * BVH_RAY_MIN_BLOCKS as usize;
-        num_rays.div_ceil(BVH_RAY_THREADS).min(resident)
-    }
-
-    /// Returns the entries of all stacks of a launch beyond those in shared memory.
-    fn num_deep(&self, num_rays: usize) -> usize {
-        stack_len(self.height).saturating_sub(BVH_STACK) * self.num_blocks(num_rays) * BVH_RAY_THREADS
-    }
-}
-
-impl GpuScene for GpuTree {
+impl GpuScene for GpuTree<LeafTriangle> {
     fn gpu(&self) -> &Gpu {
         &self.gpu
     }
@@ -65,13 +51,7 @@ impl GpuScene for GpuTree {
         // SAFETY: passed on to the caller.
         unsafe {
             stream.fill_bytes(taken, 0)?;
-            let bvh = DeviceBvh {
-                nodes: self.nodes.view(),
-                triangles: self.triangles.view(),
-                extent: self.extent.view(),
-                root: self.root.0,
-            };
-            let rays = BvhRays { bvh, rays, order, taken, deep };
+            let rays = BvhRays { bvh: self.view(), rays, order, taken, deep };
             match task {
                 RayTask::Closest(hits) => stream.launch::<bvh_closest>(num_blocks, (rays, hits)),
                 RayTask::Any(hits) => stream.launch::<bvh_any>(num_blocks, (rays, hits)),

@@ -1,0 +1,54 @@
+//! Access to a hierarchy, in any memory.
+
+use super::leaf::Leaf;
+use super::node::Node;
+use super::subtree::Subtree;
+use crate::rays::extent::Extent;
+use cuda_std::prelude::*;
+
+/// A hierarchy, in any memory.
+pub trait Scene {
+    /// The items of its leaves.
+    type Leaf: Leaf;
+    /// Returns the extent of all items.
+    unsafe fn extent(&self) -> Extent;
+    /// Returns the root.
+    unsafe fn root(&self) -> Subtree;
+    /// Returns a node.
+    unsafe fn node(&self, node: u32) -> Node;
+    /// Returns an item, by its place in the leaves.
+    unsafe fn item(&self, place: u32) -> Self::Leaf;
+}
+
+/// A hierarchy in device memory.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct DeviceBvh<'a, L: Leaf> {
+    /// The nodes.
+    pub nodes: Slice<'a, crate::bvh::node::Node>,
+    /// The items of all leaves.
+    pub items: Slice<'a, L>,
+    /// The extent of all items: one element.
+    pub extent: Slice<'a, crate::rays::extent::Extent>,
+    /// The root, as a [subtree](Subtree).
+    pub root: u32,
+}
+
+impl<L: Leaf> Scene for DeviceBvh<'_, L> {
+    type Leaf = L;
+    #[inline(always)]
+    unsafe fn extent(&self) -> Extent {
+        self.extent.load(0)
+    }
+    #[inline(always)]
+    unsafe fn root(&self) -> Subtree {
+        Subtree(self.root)
+    }
+    #[inline(always)]
+    unsafe fn node(&self, node: u32) -> Node {
+        self.nodes.load(node as usize)
+    }
+    #[inline(always)]
+    unsafe fn item(&self, place: u32) -> L {
+        self.items.load(place as usize)
+    }
+}
