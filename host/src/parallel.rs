@@ -204,7 +204,6 @@ pub(crate) fn concat<T: Send>(
 }
 
 /// Joins parts in order. Each part is freed once it is copied.
-#[cfg(any(feature = "las", feature = "terrain"))]
 pub(crate) fn joined<T: Copy + Send>(parts: Vec<Vec<T>>, label: &'static str) -> Result<Vec<T>> {
     let len = parts.iter().map(Vec::len).sum();
     let mut all = memory::vec_with_capacity(len, label)?;

@@ -13,9 +13,11 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
 use std::borrow::Cow;
 
-pub(crate) use checked::{are_floats_copied, checked_coordinates, checked_floats, dims};
 #[cfg(feature = "io")]
-pub(crate) use checked::{check_each_coordinate, is_usable};
+pub(crate) use checked::is_usable;
+pub(crate) use checked::{
+    are_floats_copied, check_each_coordinate, checked_coordinates, checked_floats, dims,
+};
 pub use coordinate::Coordinate;
 pub(crate) use coordinate::{
     Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate, with_float,

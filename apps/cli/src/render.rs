@@ -4,7 +4,7 @@ mod film;
 mod look;
 mod model;
 
-use clap::{ArgGroup, Args, ValueEnum};
+use clap::{ArgGroup, Args};
 use std::path::PathBuf;
 
 use super::device::{DeviceOption, Work};
@@ -14,10 +14,9 @@ use super::progress::Steps;
 use super::step::Step;
 use super::text::thousands;
 use super::{Result, Streams};
-use film::{Animation, Film};
+use film::{Animation, Film, IndexKind};
 use kauri::io::read_mesh;
 use kauri::mesh::Mesh;
-use kauri::sah::{Quality, SahOptions};
 use look::{Look, UpAxis};
 use model::Model;
 
@@ -38,12 +37,12 @@ pub(super) struct Render {
     out: PathBuf,
     #[command(flatten)]
     device: DeviceOption,
-    /// Quality of the SAH k-d tree: an exact tree takes longer to build and makes rays faster
-    #[arg(long, value_enum, default_value = "fast")]
-    quality: TreeQuality,
+    /// Index of the triangles; the picture does not depend on it
+    #[arg(long, value_enum, default_value = "bvh")]
+    index: IndexKind,
     #[command(flatten)]
     look: Look,
-    /// Deform the mesh over time and write an animation (APNG); the tree is rebuilt for every frame
+    /// Deform the mesh over time and write an animation (APNG); the index is rebuilt for every frame
     #[arg(long, value_enum)]
     animate: Option<Animation>,
     /// Number of frames of the animation
@@ -53,15 +52,6 @@ pub(super) struct Render {
     /// Hide the progress bar (which is shown only on a terminal)
     #[arg(long)]
     quiet: bool,
-}
-
-/// [`Quality`] on the command line.
-#[derive(Clone, Copy, ValueEnum)]
-enum TreeQuality {
-    /// Splits large nodes in the middle and small nodes at the cheapest plane
-    Fast,
-    /// Splits every node at the cheapest plane; the CPU builds the tree
-    Exact,
 }
 
 impl Render {
@@ -74,16 +64,12 @@ impl Render {
         read.count += mesh.len();
 
         let steps = Steps { are_shown: streams.shows_progress && !self.quiet };
-        let tree_options = SahOptions::default().quality(match self.quality {
-            TreeQuality::Fast => Quality::Fast,
-            TreeQuality::Exact => Quality::Exact,
-        });
         let count = if self.animate.is_some() { self.frames } else { 1 };
         let device = device.for_work(Work::of_rays(mesh.len(), options.max_rays(), count), streams.err)?;
         let mut film = Film::new(&device, &mesh, self.animate.map(Animation::motion), count);
         let camera = self.look.camera(&film.vertex_positions()?, self.up_axis());
         let size = [options.width, options.height];
-        write_frames(&self.out, size, count, |i| film.frame(i, &tree_options, &camera, &options, steps))?;
+        write_frames(&self.out, size, count, |i| film.frame(i, self.index, &camera, &options, steps))?;
 
         let out = &mut *streams.out;
         writeln!(out, "{} triangles, {} x {} pixels\n", thousands(mesh.len()), size[0], size[1])?;

@@ -1,5 +1,6 @@
 //! The suites, by topic. The constant `SUITES` of each file lists the suites of its topic by name.
 
+pub mod bvh;
 pub mod clouds;
 pub mod first_call;
 pub mod join;
@@ -41,6 +42,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
         .chain(rtree::SUITES)
         .chain(quadtree::SUITES)
         .chain(sah::SUITES)
+        .chain(bvh::SUITES)
         .chain(clouds::SUITES)
         .chain(terrain::SUITES);
     indexes.chain(first_call::SUITES).chain(join::SUITES).chain(primitives::SUITES)

@@ -1,9 +1,11 @@
 //! Indexes of triangles: SAH k-d trees, and bounding volume hierarchies (`Bvh`). Builds are from device memory to device memory, by wall
 //! clock, since the host waits for node counts. Rays and their hits are in device memory.
 //!
-//! Meshes are the files of the command line (`--model`), and a soup of each size.
+//! Meshes are the files of the command line (`--model`), and of each size a soup, and up to a million triangles a terrain, a ball of hairs, and
+//! long thin triangles.
 
 mod chang;
+mod hard_meshes;
 
 use super::{Settings, Suite, copy};
 use crate::points::noise;
@@ -27,6 +29,9 @@ const SIZE: [u32; 2] = [1920, 1080];
 /// Direction towards the sun.
 const SUN: [f32; 3] = [0.4, -0.5, 0.8];
 
+/// Maximum triangles of the meshes that are hard for an index, and of a terrain.
+const MAX_HARD_TRIANGLES: usize = 1_000_000;
+
 /// Maximum triangles for a comparison with the exact tree, which a CPU builds in minutes.
 const MAX_EXACT_TRIANGLES: usize = 1_000_000;
 
@@ -43,17 +48,23 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 
 /// Returns the meshes of a run with their names.
 fn meshes(settings: &Settings) -> Result<Vec<(String, Mesh)>> {
-    let mut meshes = Vec::new();
+    let mut all = Vec::new();
     for path in &settings.models {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        meshes.push((name, read_mesh(path)?));
+        all.push((name, read_mesh(path)?));
     }
     for &n in &settings.sizes {
         // Sized so that a ray passes some tens of triangles, as in a surface mesh.
         let size = 2.0 / (n as f64).cbrt();
-        meshes.push(("soup".to_owned(), shapes::soup(n as u32, size, settings.seed)?));
+        all.push(("soup".to_owned(), shapes::soup(n as u32, size, settings.seed)?));
+        if n <= MAX_HARD_TRIANGLES {
+            let side = ((n / 2) as f64).sqrt() as u32;
+            all.push(("terrain".to_owned(), shapes::terrain(side.max(1), settings.seed)?));
+            all.push(("hairball".to_owned(), hard_meshes::hairball(n, settings.seed)?));
+            all.push(("long thin triangles".to_owned(), hard_meshes::slivers(n, settings.seed)?));
+        }
     }
-    Ok(meshes)
+    Ok(all)
 }
 
 /// A mesh in device memory.
@@ -192,8 +203,14 @@ impl<'a> Bench<'a> {
     ) -> Result<()> {
         let (stream, effort) = (&self.stream, self.settings.effort);
         let options = RenderOptions::default().size(SIZE[0], SIZE[1]);
-        let (camera, mut frames) = (self.camera(), Frames::new(stream.gpu(), &options)?);
-        for (work, rebuilds) in [("frame with shadows", false), ("rebuild, and frame with shadows", true)] {
+        let kinds = [
+            ("frame with shadows", false, 0),
+            ("rebuild, and frame with shadows", true, 0),
+            ("rebuild, and frame with shadows and 4 occlusion rays", true, 4),
+        ];
+        for (work, rebuilds, num) in kinds {
+            let options = options.clone().occlusion_rays(num);
+            let (camera, mut frames) = (self.camera(), Frames::new(stream.gpu(), &options)?);
             let timing = effort.wall(|| {
                 if rebuilds {
                     rebuild(index, stream, self.resident.mesh())?;

@@ -113,6 +113,24 @@ impl<L: Leaf> Bvh<L> {
         }
     }
 
+    /// Writes the number of items of each box to device memory, as [`count_intersecting`](Self::count_intersecting). Coordinates are not checked:
+    /// NaN excludes nothing. Does not wait for the work.
+    ///
+    /// # Errors
+    /// [`Error::NotOnGpu`]; [`Error::WrongDevice`]; [`Error::Shape`] for another number of counts; errors of the device.
+    pub fn count_intersecting_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        boxes: &Buffer<Aabb>,
+        counts: &mut Buffer<u64>,
+    ) -> Result<()> {
+        let tree = self.on_gpu(stream)?;
+        boxes.check(stream, "boxes", boxes.len())?;
+        counts.check(stream, "counts of items", boxes.len())?;
+        tree.count_on(stream, workspace, boxes, counts)
+    }
+
     /// Returns the ids of the items whose bounding boxes have a point in common with each box, in the order of the hierarchy, which is the same
     /// on all devices.
     ///
@@ -135,6 +153,22 @@ impl<L: Leaf> Bvh<L> {
             Tree::Cpu(tree) => tree.intersecting(boxes),
             Tree::Gpu(tree) => tree.intersecting(boxes),
         }
+    }
+
+    /// Finds the items of each box, as [`intersecting`](Self::intersecting), and leaves them in device memory: the offsets of the rows, one more
+    /// than boxes, and the ids of all rows. Coordinates are not checked: NaN excludes nothing. Waits for the number of ids.
+    ///
+    /// # Errors
+    /// [`Error::NotOnGpu`]; [`Error::WrongDevice`]; [`Error::ResultTooLarge`], with the number of items; errors of the device.
+    pub fn intersecting_on(
+        &self,
+        stream: &Stream,
+        workspace: &mut Workspace,
+        boxes: &Buffer<Aabb>,
+    ) -> Result<(Buffer<u64>, Buffer<u32>)> {
+        let tree = self.on_gpu(stream)?;
+        boxes.check(stream, "boxes", boxes.len())?;
+        tree.intersecting_on(stream, workspace, boxes)
     }
 
     /// Returns the ids of the items whose bounding boxes contain each point, as [`intersecting`](Self::intersecting).

@@ -2,10 +2,11 @@
 
 use super::camera::{Camera, View};
 use super::light::{ALBEDO, GROUND, SUN, ZENITH, byte};
+use super::occlusion::Occlusion;
 use super::options::RenderOptions;
 use super::picture::Image;
 use super::surface::ray_offset;
-use super::vector::{V3, unit};
+use super::vector::{V3, dot, minus, unit};
 use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::{Result, check_len};
 use crate::mesh::DeviceMesh;
@@ -15,10 +16,10 @@ use kauri_kernels::render::frame::{CameraHits, render_rays, render_shade, render
 use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 
 /// Renders frames of meshes that are on a GPU with a [`RayIndex`], and leaves the pixels in device memory. Compared with
-/// [`image`](super::image), frames have one ray per pixel and one to the sun, are computed in single precision, and have no
-/// ambient occlusion and no dithering.
+/// [`image`](super::image), frames have one ray per pixel, are computed in single precision, and have no dithering.
 ///
-/// Memory: 84 bytes per pixel, 51 without shadows. Each frame may use another stream of the device.
+/// Memory: 51 bytes per pixel, 33 more for shadows or ambient occlusion, and 12 more for the latter. Each frame may use another stream of the
+/// device.
 ///
 /// ```no_run
 /// use kauri::device::{Buffer, Device, Stream};
@@ -35,7 +36,7 @@ use kauri_kernels::render::shading::{BYTE_ENTRIES, FrameParams};
 /// let triangles = Buffer::from_slice(&stream, knot.triangles().as_flattened(), "triangles")?;
 /// let mesh = DeviceMesh { vertices: &vertices, triangles: &triangles };
 /// let mut tree = SahTree::build_on(&stream, mesh, &SahOptions::default())?;
-/// let options = RenderOptions::default().size(1920, 1080);
+/// let options = RenderOptions::default().size(1920, 1080).occlusion_rays(4);
 /// let camera = Camera::around(knot.bounds().unwrap(), [1.0, -2.0, 1.0], 16.0 / 9.0);
 /// let mut frames = Frames::new(gpu, &options)?;
 /// for _ in 0..120 {
@@ -49,8 +50,10 @@ pub struct Frames {
     options: RenderOptions,
     rays: Buffer<Ray>,
     hits: DeviceHits,
-    shadow_rays: Buffer<Ray>,
+    /// From surface points: occlusion rays, then those to the sun.
+    secondary_rays: Buffer<Ray>,
     are_occluded: Buffer<u8>,
+    skylight: Buffer<[f32; 3]>,
     params: Buffer<FrameParams>,
     bytes: Option<Buffer<u8>>,
     pixels: Buffer<u8>,
@@ -60,7 +63,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Allocates the memory of frames. Size, light and shadows of the options count; the others are ignored.
+    /// Allocates the memory of frames. The options count, but for the samples: a pixel has one.
     ///
     /// # Errors
     /// The errors of [`image`](super::image) for options; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the
@@ -68,13 +71,15 @@ impl Frames {
     pub fn new(gpu: &Gpu, options: &RenderOptions) -> Result<Self> {
         options.check()?;
         let num = options.width as usize * options.height as usize;
-        let num_shadows = if options.shadows { num } else { 0 };
+        let num_secondary = if options.shadows || options.occlusion_rays > 0 { num } else { 0 };
+        let num_skylight = if options.occlusion_rays > 0 { num } else { 0 };
         Ok(Self {
             options: options.clone(),
             rays: Buffer::uninitialized(gpu, num, "rays of a frame")?,
             hits: DeviceHits::uninitialized(gpu, num)?,
-            shadow_rays: Buffer::uninitialized(gpu, num_shadows, "rays of a frame")?,
-            are_occluded: Buffer::uninitialized(gpu, num_shadows, "shadows of a frame")?,
+            secondary_rays: Buffer::uninitialized(gpu, num_secondary, "rays of a frame")?,
+            are_occluded: Buffer::uninitialized(gpu, num_secondary, "shadows of a frame")?,
+            skylight: Buffer::uninitialized(gpu, num_skylight, "light of a frame")?,
             params: Buffer::uninitialized(gpu, 1, "parameters of a frame")?,
             bytes: None,
             pixels: Buffer::uninitialized(gpu, 3 * num, "pixels of a frame")?,
@@ -111,7 +116,8 @@ impl Frames {
             let table: Vec<u8> = (0..BYTE_ENTRIES).map(byte_of).collect();
             self.bytes = Some(Buffer::from_slice(stream, &table, "bytes of light")?);
         }
-        let Self { rays, hits, shadow_rays, are_occluded, params, bytes, pixels, workspace, .. } = self;
+        let Self { rays, hits, secondary_rays, are_occluded, skylight, params, bytes, .. } = self;
+        let (pixels, workspace) = (&mut self.pixels, &mut self.workspace);
         let bytes = bytes.as_ref().expect("the table was uploaded").slice();
         let (params, num) = (params.slice(), rays.len() as u64);
         // SAFETY: the buffers have the lengths that the kernels take, and wait for the device before they are freed.
@@ -125,25 +131,28 @@ impl Frames {
                 u: hits.u.slice(),
                 v: hits.v.slice(),
             };
+            let occlusion =
+                Occlusion { rays: &mut *secondary_rays, are_occluded: &mut *are_occluded, skylight };
+            occlusion.run(stream, workspace, index, params, hits, self.options.occlusion_rays)?;
             let mut occluded = empty_view().read_only();
             if self.options.shadows {
-                stream.launch_items::<render_shadow_rays>(num, (params, hits, shadow_rays.slice_mut()))?;
-                index.any_hits_on(stream, workspace, shadow_rays, &ray_options, are_occluded)?;
+                stream.launch_items::<render_shadow_rays>(num, (params, hits, secondary_rays.slice_mut()))?;
+                index.any_hits_on(stream, workspace, secondary_rays, &ray_options, are_occluded)?;
                 occluded = are_occluded.slice();
             }
-            let args = (params, bytes, hits, occluded, pixels.slice_mut());
+            let args = (params, bytes, hits, occluded, self.skylight.slice(), pixels.slice_mut());
             stream.launch_items::<render_shade>(num, args)?;
         }
         Ok(&self.pixels)
     }
 
-    /// Copies the last frame to host memory. The image's ray count includes one ray to the sun per pixel.
+    /// Copies the last frame to host memory. The image's ray count includes a ray to the sun and all occlusion rays for every pixel.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); [`Error::WrongDevice`](crate::Error::WrongDevice); the driver's.
     pub fn to_image(&self, stream: &Stream) -> Result<Image> {
-        let RenderOptions { width, height, shadows, .. } = self.options;
-        let num_rays = self.rays.len() as u64 * if shadows { 2 } else { 1 };
+        let RenderOptions { width, height, shadows, occlusion_rays, .. } = self.options;
+        let num_rays = self.rays.len() as u64 * (1 + u64::from(shadows) + u64::from(occlusion_rays));
         self.pixels.check_device(stream)?;
         if let Some(last) = &self.last {
             stream.wait_for(last)?;
@@ -156,6 +165,9 @@ impl Frames {
         let view = View::of(camera, size)?;
         let [first, right, down] = view.pixel_steps();
         let bounds = index.bounds();
+        let diagonal = minus(bounds.high.map(f64::from), bounds.low.map(f64::from));
+        let reach = f64::from(self.options.occlusion_reach) * dot(diagonal, diagonal).sqrt();
+        let seed = self.options.seed;
         let single = |v: V3| v.map(|x| x as f32);
         Ok(FrameParams {
             eye: camera.position,
@@ -171,6 +183,9 @@ impl Frames {
             zenith: single(ZENITH),
             ground: single(GROUND),
             albedo: ALBEDO,
+            occlusion_rays: self.options.occlusion_rays,
+            reach: reach as f32,
+            seed: [seed as u32, (seed >> 32) as u32],
         })
     }
 }

@@ -5,10 +5,7 @@ use std::f64::consts::TAU;
 
 use super::vector::{V3, cross, perpendicular, sum};
 use crate::random::Random;
-
-/// The steps of the R2 sequence: the inverse, and its square, of the plastic number, the root of x³ = x + 1 (Roberts 2018:
-/// The Unreasonable Effectiveness of Quasirandom Sequences).
-const STEPS: [f64; 2] = [0.754_877_666_246_692_7, 0.569_840_290_998_053_2];
+use kauri_kernels::render::occlusion::R2_STEPS as STEPS;
 
 /// A sequence of points in the unit square whose prefixes are evenly distributed.
 pub(super) struct R2Sequence {

@@ -66,7 +66,7 @@ pub struct CameraHits<'a> {
 impl CameraHits<'_> {
     /// Returns a ray, and its hit with the corners of the triangle.
     #[inline(always)]
-    unsafe fn at(&self, i: usize) -> (Ray, Option<(Hit, [V3; 3])>) {
+    pub(super) unsafe fn at(&self, i: usize) -> (Ray, Option<(Hit, [V3; 3])>) {
         let (ray, triangle) = (self.rays.load(i), self.triangles.load(i));
         if triangle == Hit::NO_TRIANGLE || triangle as usize >= self.mesh.len() {
             return (ray, None);
@@ -93,13 +93,14 @@ pub unsafe fn render_shadow_rays(
     shadow_rays.store(i, to_sun);
 }
 
-/// Writes red, green and blue of each pixel. If `are_occluded` is empty nothing is in shadow.
+/// Writes red, green and blue of each pixel. If `are_occluded` is empty nothing is in shadow, and if `skylight` is empty the whole sky shines.
 #[kernel(family = "render", block = PER_ITEM_THREADS)]
 pub unsafe fn render_shade(
     frame: Slice<FrameParams>,
     bytes: Slice<u8>,
     hits: CameraHits<'_>,
     are_occluded: Slice<u8>,
+    skylight: Slice<V3>,
     pixels: SliceMut<u8>,
 ) {
     let Some(i) = own_item(hits.rays.len()) else { return };
@@ -107,7 +108,8 @@ pub unsafe fn render_shade(
     let [red, green, blue] = match hits.at(i) {
         (ray, Some((hit, corners))) => {
             let is_occluded = !are_occluded.is_empty() && are_occluded.load(i) != 0;
-            params.reflected_light(&ray, &hit, corners, is_occluded)
+            let skylight = if skylight.is_empty() { None } else { Some(skylight.load(i)) };
+            params.reflected_light(&ray, &hit, corners, is_occluded, skylight)
         }
         (ray, None) => params.sky(ray.direction),
     };

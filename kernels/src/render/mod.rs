@@ -1,4 +1,5 @@
 //! Frames of meshes.
 
 pub mod frame;
+pub mod occlusion;
 pub mod shading;

@@ -36,9 +36,15 @@ pub struct FrameParams {
     pub ground: V3,
     /// Albedo of the mesh.
     pub albedo: V3,
+    /// Occlusion rays of a surface point; 0 if all of the sky shines on it.
+    pub occlusion_rays: u32,
+    /// Length of occlusion rays.
+    pub reach: f32,
+    /// Seed of the directions of occlusion rays, the lower half first.
+    pub seed: [u32; 2],
 }
 
-plain! { FrameParams { V3, V3, V3, V3, V3, V3, f32, u32, V3, V3, V3, V3 } }
+plain! { FrameParams { V3, V3, V3, V3, V3, V3, f32, u32, V3, V3, V3, V3, u32, f32, [u32; 2] } }
 
 #[inline(always)]
 fn dot([a, b, c]: V3, [d, e, f]: V3) -> f32 {
@@ -57,7 +63,7 @@ fn cross([a, b, c]: V3, [d, e, f]: V3) -> V3 {
 
 /// Returns the first vector plus `part` times the second.
 #[inline(always)]
-fn plus([a, b, c]: V3, part: f32, [d, e, f]: V3) -> V3 {
+pub(super) fn plus([a, b, c]: V3, part: f32, [d, e, f]: V3) -> V3 {
     [a + part * d, b + part * e, c + part * f]
 }
 
@@ -81,6 +87,45 @@ fn unit(v: V3) -> V3 {
     let length = sqrt(dot(v, v));
     let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
     times(v, scale)
+}
+
+/// Returns the unit vector of the axis on which a vector is smallest.
+#[inline(always)]
+fn least_axis(v: V3) -> V3 {
+    let [x, y, z] = v.map(f32::abs);
+    if x <= y && x <= z {
+        [1.0, 0.0, 0.0]
+    } else if y <= z {
+        [0.0, 1.0, 0.0]
+    } else {
+        [0.0, 0.0, 1.0]
+    }
+}
+
+/// Returns sine and cosine of `turns` turns, from 0 to 1, by their series around the nearest quarter of a turn.
+#[inline(always)]
+fn sine_and_cosine(turns: f64) -> (f64, f64) {
+    let quarter = (4.0 * turns + 0.5) as u32;
+    let x = (turns - 0.25 * f64::from(quarter)) * core::f64::consts::TAU;
+    // The term of x^12 is below 1e-9.
+    let (mut sine, mut cosine, mut term) = (0.0, 0.0, 1.0);
+    let mut i = 0;
+    while i < 12 {
+        let sign = if i & 2 == 0 { term } else { -term };
+        if i & 1 == 0 {
+            cosine += sign;
+        } else {
+            sine += sign;
+        }
+        i += 1;
+        term *= x / f64::from(i);
+    }
+    match quarter & 3 {
+        0 => (sine, cosine),
+        1 => (cosine, -sine),
+        2 => (-sine, -cosine),
+        _ => (-cosine, sine),
+    }
 }
 
 /// A surface point, and the normal of the visible side.
@@ -118,6 +163,26 @@ impl FrameParams {
         Ray::new(plus(surface.position, self.ray_offset, surface.normal), direction)
     }
 
+    /// The seed of the directions of occlusion rays.
+    #[inline(always)]
+    pub const fn seed(&self) -> u64 {
+        (self.seed[1] as u64) << 32 | self.seed[0] as u64
+    }
+
+    /// Returns the occlusion ray from a surface point for a point of the unit square. Directions are dense as the cosine of the angle to the
+    /// normal, as for a diffuse surface (Malley's method).
+    #[inline(always)]
+    pub fn occlusion_ray(&self, ray: &Ray, hit: &Hit, corners: [V3; 3], [x, y]: [f64; 2]) -> Ray {
+        let Surface { position, normal } = Surface::of(ray, hit, corners);
+        let axis = least_axis(normal);
+        let tangent = unit(plus(axis, -dot(axis, normal), normal));
+        let (sine, cosine) = sine_and_cosine(y);
+        let (radius, height) = (sqrt(x as f32), sqrt((1.0 - x) as f32));
+        let along = plus(times(normal, height), radius * cosine as f32, tangent);
+        let direction = plus(along, radius * sine as f32, cross(normal, tangent));
+        Ray { t_max: self.reach, ..Ray::new(plus(position, self.ray_offset, normal), direction) }
+    }
+
     /// Returns the light of the sky from a direction.
     #[inline(always)]
     pub fn sky(&self, direction: V3) -> V3 {
@@ -127,12 +192,23 @@ impl FrameParams {
         [height * a + low * d, height * b + low * e, height * c + low * f]
     }
 
-    /// Returns the light that a surface point reflects.
+    /// Returns the light that a surface point reflects. Without `skylight` the whole sky shines on it.
     #[inline(always)]
-    pub fn reflected_light(&self, ray: &Ray, hit: &Hit, corners: [V3; 3], is_occluded: bool) -> V3 {
+    pub fn reflected_light(
+        &self,
+        ray: &Ray,
+        hit: &Hit,
+        corners: [V3; 3],
+        is_occluded: bool,
+        skylight: Option<V3>,
+    ) -> V3 {
         let normal = Surface::of(ray, hit, corners).normal;
         let sun = if is_occluded { 0.0 } else { dot(normal, self.light).max(0.0) };
-        let [a, b, c] = plus(self.sky(normal), sun, self.sun);
+        let skylight = match skylight {
+            Some(skylight) => skylight,
+            None => self.sky(normal),
+        };
+        let [a, b, c] = plus(skylight, sun, self.sun);
         let [d, e, f] = self.albedo;
         [a * d, b * e, c * f]
     }

@@ -1,11 +1,13 @@
 //! Bounding volume hierarchies: every ray against every triangle, on every device.
 
 use kauri::device::{Buffer, Stream, Workspace};
-use kauri::mesh::{DeviceMesh, Mesh};
+use kauri::mesh::{DeviceMesh, Mesh, shapes};
 use kauri::rays::{DeviceHits, Hit, Ray, RayIndex, RayOptions};
 use kauri::{Bvh, Device, Error, SahOptions, SahTree};
+use kauri_tests::generate::Random;
 use kauri_tests::rays::{Resident, Scene, check_bvh, rays};
 use kauri_tests::{devices, devices_for};
+use rayon::prelude::*;
 
 #[test]
 fn hits_equal_brute_force() {
@@ -50,6 +52,29 @@ fn many_rays() {
         let differs = (0..num).find(|&i| many.get(i) != few.get(i % some.len()));
         assert_eq!(differs, None, "{device}");
     }
+}
+
+/// Both indexes have the same hits of 100 million random rays. Without a GPU there is nothing to compare.
+#[test]
+fn a_hundred_million_rays_have_equal_hits() {
+    for device in devices().into_iter().filter(|device| !device.is_cpu()) {
+        let mesh = shapes::torus_knot([2, 3], 1000, 100).unwrap();
+        let bvh = Bvh::build(&device, &mesh).unwrap();
+        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        for seed in 0..20 {
+            let rays: Vec<Ray> =
+                (0..5_000_000u64).into_par_iter().map(|i| random_ray(5_000_000 * seed + i)).collect();
+            let [found, expected] = [bvh.closest_hits(&rays), tree.closest_hits(&rays)].map(Result::unwrap);
+            assert!(found == expected, "the hits differ of rays from number {} on", 5_000_000 * seed);
+        }
+    }
+}
+
+/// Returns the ray with a number, between two points around a torus knot.
+fn random_ray(number: u64) -> Ray {
+    let mut random = Random::new(number);
+    let [from, to] = [0; 2].map(|_| [0; 3].map(|_| 8.0 * (random.unit() as f32 - 0.5)));
+    Ray::new(from, [0, 1, 2].map(|axis| to[axis] - from[axis]))
 }
 
 /// A chain of triangles, each much larger than the last: the deepest hierarchies, whose rays have the longest stacks.

@@ -39,6 +39,20 @@ fn searches_in_device_memory() {
         assert_eq!(bvh.intersecting(&windows).unwrap(), cpu.intersecting(&windows).unwrap(), "{device}");
         let Some(gpu) = device.gpu() else { continue };
         let (stream, mut workspace) = (Stream::new(gpu).unwrap(), Workspace::new(gpu));
+        let on_device = Buffer::from_slice(&stream, &windows, "boxes").unwrap();
+        let mut counts = Buffer::uninitialized(gpu, windows.len(), "counts").unwrap();
+        bvh.count_intersecting_on(&stream, &mut workspace, &on_device, &mut counts).unwrap();
+        assert_eq!(counts.to_vec(&stream).unwrap(), cpu.count_intersecting(&windows).unwrap(), "{device}");
+        let (offsets, ids) = bvh.intersecting_on(&stream, &mut workspace, &on_device).unwrap();
+        assert_eq!(
+            offsets.to_vec(&stream).unwrap(),
+            cpu.intersecting(&windows).unwrap().offsets(),
+            "{device}"
+        );
+        assert_eq!(
+            ids.to_vec(&stream).unwrap().len() as u64,
+            offsets.to_vec(&stream).unwrap()[windows.len()]
+        );
         for k in [1, 5, 40] {
             let queries = Buffer::from_slice(&stream, &points, "queries").unwrap();
             let mut ids = Buffer::uninitialized(gpu, points.len() * k, "ids").unwrap();

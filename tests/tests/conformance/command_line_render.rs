@@ -20,13 +20,14 @@ fn entries(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_small_knot_on_every_device() {
+fn a_small_knot_on_every_device_by_every_index() {
     let folder = tempfile::tempdir().unwrap();
     let mut pictures = Vec::new();
-    for device in device_names() {
+    let indexes = ["bvh", "sah", "sah-exact"];
+    for (device, index) in device_names().iter().flat_map(|device| indexes.map(|index| (device, index))) {
         let arguments =
             "render --model torus-knot --triangles 400 --size 32x24 --samples 1 --ao 2 --out @/a.png";
-        let (code, out, err) = run(&folder, &format!("{arguments} --device {device}"));
+        let (code, out, err) = run(&folder, &format!("{arguments} --device {device} --index {index}"));
         assert_eq!((code, err.as_str()), (0, ""));
         for text in ["triangles, 32 x 24 pixels", "build ", "trace ", "a second", "a.png"] {
             assert!(out.contains(text), "'{text}' is not in\n{out}");

@@ -691,7 +691,8 @@ fn triangles_survive<I: RayIndex>(
             let closest = || index.closest_hits(&rays).map(|hits| assert_eq!(hits, expected[is_moved].0));
             let draw = || {
                 let stream = Stream::new(&faulty)?;
-                let mut frames = Frames::new(&faulty, &RenderOptions::default().size(4, 3))?;
+                let mut frames =
+                    Frames::new(&faulty, &RenderOptions::default().size(4, 3).occlusion_rays(1))?;
                 let resident = Resident::new(&stream, mesh)?;
                 frames.draw(&stream, &index, resident.mesh(), &Camera::new([0.0, -1.0, 1.0], [0.0; 3]))?;
                 assert_eq!(frames.to_image(&stream)?.pixels.len(), 36);

@@ -128,6 +128,7 @@ const BVH_OVERLAP: Kernel = Kernel { file: "kernels/src/bvh/overlap.rs", tests: 
 const BVH_INSIDE: Kernel = Kernel { file: "kernels/src/bvh/inside.rs", tests: &["bvh::insides"] };
 const BVH_TRACE: Kernel = Kernel { file: "kernels/src/bvh/trace.rs", tests: &["bvh::"] };
 const SHADING: Kernel = Kernel { file: "kernels/src/render/shading.rs", tests: &["render::"] };
+const OCCLUSION: Kernel = Kernel { file: "kernels/src/render/occlusion.rs", tests: &["render::"] };
 const FRAME: Kernel = Kernel { file: "kernels/src/render/frame.rs", tests: &["render::"] };
 const BLOCK_BITONIC: Kernel = Kernel { file: "kernels/src/block/bitonic.rs", tests: &["kdtree::"] };
 const SELECT_K: Kernel = Kernel { file: "kernels/src/primitives/top_k/select.rs", tests: &["top_k::"] };
@@ -1138,6 +1139,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: SHADING,
         from: "let position = plus(plus(a, hit.u, to_b), hit.v, to_c);",
         to: "let position = a;",
+    },
+    Mutant {
+        what: "frames: the sky shines through triangles",
+        kernel: OCCLUSION,
+        from: "if are_occluded.load(i) == 0 {",
+        to: "if are_occluded.load(i) < 2 {",
     },
     Mutant {
         what: "frames: what is hidden is lit",

@@ -11,9 +11,9 @@ use crate::picture::write_frames;
 use crate::progress::Steps;
 use crate::text::thousands;
 use crate::{Result, Streams};
+use kauri::Bvh;
 use kauri::mesh::{Mesh, shapes};
 use kauri::render::{self, Camera, RenderOptions};
-use kauri::sah::{SahOptions, SahTree};
 
 /// The side of the land, and the height of the knot above it.
 const LAND: f32 = 14.0;
@@ -44,10 +44,10 @@ impl RenderDemo {
         let (mesh, num_land) = times.of("mesh", scene)?;
         let options = RenderOptions::default().size(SIZE[0], SIZE[1]).samples(2).light([-0.7, -0.25, 0.9]);
         let device = device.for_work(Work::of_rays(mesh.len(), options.max_rays(), 1), streams.err)?;
-        let tree = times.of("build", || SahTree::build(&device, &mesh, &SahOptions::default()))?;
+        let bvh = times.of("build", || Bvh::build(&device, &mesh))?;
         let camera = Camera::new([9.0, -17.0, 9.5], [0.3, 0.0, 1.8]).field_of_view(35.0);
         let color = |triangle: u32| if (triangle as usize) < num_land { land(&mesh, triangle) } else { KNOT };
-        let draw = || Ok(render::image_with(&tree, &mesh, &camera, &options, color)?);
+        let draw = || Ok(render::image_with(&bvh, &mesh, &camera, &options, color)?);
         let image =
             times.of("trace", || steps.step("picture", "rays", draw, |image| image.num_rays as usize))?;
         let num_rays = image.num_rays as usize;
