@@ -18,7 +18,7 @@ const VARIABLES: [&str; 4] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
 /// The feature whose dependency needs a CUDA folder.
 const CUST: &str = "cust";
 
-/// Of so many features a test checks one alone, which depends on the commit.
+/// A test checks every third feature alone; the commit decides with which one it begins.
 const FEATURES_IN_TURN: usize = 3;
 
 /// Builds, runs and inspects a program with the default features of kauri, and checks it with none and with single features alone, all

@@ -1,7 +1,7 @@
 //! Hierarchies (`Bvh`) over boxes and meshes in device memory: builds, refits, and queries that are not rays. Rays are in the suite `sah`.
 //!
-//! Boxes are cubes of 3 x `f32`, of one size or of log-normal sizes, of which a point is in one on average; queries are as many of the same
-//! kind. Meshes are the files of the command line (`--model`); points are uniform in a box of twice the mesh's sides.
+//! Boxes are cubes of 3 x `f32`, all of one size or of log-normal sizes. On average a point is in one of them. There are as many query boxes,
+//! of the same kind. Meshes are the files of the command line (`--model`); points are uniform in a box of twice the mesh's sides.
 
 use super::{Settings, Suite, copy, unless_too_large};
 use crate::points::{self, cubes, log_normal};

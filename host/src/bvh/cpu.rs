@@ -110,7 +110,7 @@ fn ids(binary: &[Binary], of: Subtree, push: &mut impl FnMut(u32)) {
     ids(binary, second, push);
 }
 
-/// Fits a hierarchy to items that have moved, in the order of their ids. There is at least one, and as many as the hierarchy has.
+/// Fits a hierarchy to its items after they have moved. They are in the order of their ids; there is at least one.
 pub(super) fn refit<L: Leaf>(tree: &HostTree<L>, items: &[L]) -> Result<HostTree<L>> {
     let moved = |place: usize| items[tree.items[place].id() as usize];
     let items = parallel::collect(items.len(), TASK_ITEMS, LABEL, moved)?;

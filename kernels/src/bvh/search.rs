@@ -55,7 +55,8 @@ pub struct Searches<'a, L: Leaf> {
 }
 
 impl<L: Leaf> Searches<'_, L> {
-    /// Answers queries by the threads of the grid, each thread some of them: calls `answer` with the number of a query and the thread's stack.
+    /// Answers all queries. Each thread takes every n-th one, where n is the number of threads: it calls `answer` with the number of the query and
+    /// its stack.
     #[inline(always)]
     pub(super) unsafe fn each_with_stack(
         &self,

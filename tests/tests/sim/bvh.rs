@@ -31,7 +31,7 @@ fn searches() {
     });
 }
 
-/// More queries than threads, so that threads answer several.
+/// Queries of several blocks.
 #[test]
 fn insides() {
     on_each_schedule_in_turn(2, |gpu, _, turn| check_inside(&Device::from_gpu(gpu.clone()), turn, 200));

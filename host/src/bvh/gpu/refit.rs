@@ -12,7 +12,7 @@ use kauri_kernels::rays::corners::summary;
 use kauri_kernels::rays::extent::Extent;
 
 impl<L: Leaf> GpuBuilder<L> {
-    /// Fits a hierarchy to items that have moved, and waits for it. There is at least one, and as many as the hierarchy has.
+    /// Fits a hierarchy to its items after they have moved, and waits for the result. There is at least one item.
     pub(in super::super) fn refit(
         &mut self,
         stream: &Stream,

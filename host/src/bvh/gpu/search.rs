@@ -1,4 +1,4 @@
-//! Searches on a GPU: by as many threads as it runs at the same time, each of which has a stack.
+//! Searches on a GPU. A launch has at most as many threads as fit on the GPU at once, because each needs memory for its stack.
 
 use super::tree::{GpuTree, LABEL};
 use crate::device::{Layout, Stream, Workspace};
