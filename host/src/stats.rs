@@ -63,6 +63,15 @@ impl Stats {
         result
     }
 
+    /// Makes parts of the last phase phases of their own.
+    #[cfg(feature = "research")]
+    pub(crate) fn split_phase(&mut self, parts: &[(&'static str, Duration)]) {
+        let Some(whole) = self.phases.last_mut() else { return };
+        let of_parts = parts.iter().map(|(_, duration)| duration).sum();
+        whole.duration = whole.duration.saturating_sub(of_parts);
+        self.phases.extend(parts.iter().map(|&(name, duration)| Phase { name, duration }));
+    }
+
     fn end_phase(&mut self, name: &'static str, (_span, start): (EnteredSpan, Instant)) {
         self.phases.push(Phase { name, duration: start.elapsed() });
     }

@@ -195,6 +195,9 @@ pub const SAH_ROOT_WARPS: usize = 4;
 /// The threads of a block that traces rays. Untuned.
 pub const SAH_RAY_THREADS: usize = 128;
 
+/// The blocks of a multiprocessor that traces rays. Untuned.
+pub const SAH_RAY_MIN_BLOCKS: u32 = 5;
+
 /// The bits of a triangle's cell on each axis, for the order in which a hierarchy is built. Untuned.
 pub const BVH_AXIS_BITS: u32 = 16;
 
@@ -221,7 +224,7 @@ pub const fn bvh_nearest_min_blocks(item_bytes: usize) -> u32 {
 
 /// The lanes of a warp that are without a ray when the warp takes new ones. The same rays, in ms: 10: 0.556 and 1.057, 16: 0.548 and 1.068, 22:
 /// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16).
-pub const BVH_IDLE: u32 = 16;
+pub const RAY_IDLE: u32 = 16;
 
 /// The entries of a ray's stack in shared memory; deeper hierarchies have the others in global memory. Untuned.
 pub const BVH_STACK: usize = 24;

@@ -3,6 +3,8 @@
 //!
 //! Meshes are the files of the command line (`--model`), and of each size a soup, and up to a million triangles a terrain, a ball of hairs, and
 //! long thin triangles.
+//!
+//! The rival is `benches/rivals/bvh_rays.cu`, a linear hierarchy in CUDA C++. Its rows stand beside the rows of a `Bvh`.
 
 mod chang;
 mod hard_meshes;
@@ -167,7 +169,8 @@ impl<'a> Bench<'a> {
         let timing = effort.wall(|| tree.refit_on(&self.stream, moved.mesh()))?;
         report.push(Row { timing: Some(timing), ..self.row("refit to waves".to_owned(), num) });
         tree.rebuild_on(&self.stream, self.resident.mesh())?;
-        self.frames(report, "", &mut tree, SahTree::rebuild_on)?;
+        let moving = [self.resident.mesh(), moved.mesh()];
+        self.frames(report, "", &mut tree, moving, SahTree::rebuild_on)?;
         self.bvh_builds(report, &moved)?;
         let timing = effort.wall(|| tree.rebuild(self.mesh))?;
         report.push(Row { timing: Some(timing), ..self.row("rebuild from host memory".to_owned(), num) });
@@ -189,16 +192,18 @@ impl<'a> Bench<'a> {
         let timing = effort.wall(|| bvh.refit_on(&self.stream, moved.mesh()))?;
         report.push(Row { timing: Some(timing), ..self.row("refit to waves, Bvh".to_owned(), num) });
         bvh.rebuild_on(&self.stream, self.resident.mesh())?;
-        self.frames(report, ", Bvh", &mut bvh, |bvh, stream, mesh| bvh.rebuild_on(stream, mesh))
+        let moving = [self.resident.mesh(), moved.mesh()];
+        self.frames(report, ", Bvh", &mut bvh, moving, |bvh, stream, mesh| bvh.rebuild_on(stream, mesh))
     }
 
-    /// Measures a frame of an animated mesh: a rebuild, a camera ray per pixel, and a ray to the sun from each surface
-    /// point.
+    /// Measures a frame of an animated mesh, which alternates between two shapes: a rebuild, a camera ray per pixel, and a ray to the sun from
+    /// each surface point.
     fn frames<I: RayIndex>(
         &self,
         report: &mut Report,
         variant: &str,
         index: &mut I,
+        moving: [DeviceMesh<'_>; 2],
         rebuild: impl Fn(&mut I, &Stream, DeviceMesh<'_>) -> Result<()>,
     ) -> Result<()> {
         let (stream, effort) = (&self.stream, self.settings.effort);
@@ -211,13 +216,16 @@ impl<'a> Bench<'a> {
         for (work, rebuilds, num) in kinds {
             let options = options.clone().occlusion_rays(num);
             let (camera, mut frames) = (self.camera(), Frames::new(stream.gpu(), &options)?);
+            let mut shape = 0;
             let timing = effort.wall(|| {
                 if rebuilds {
-                    rebuild(index, stream, self.resident.mesh())?;
+                    shape = 1 - shape;
+                    rebuild(index, stream, moving[shape])?;
                 }
-                frames.draw(stream, index, self.resident.mesh(), &camera)?;
+                frames.draw(stream, index, moving[shape], &camera)?;
                 stream.synchronize()
             })?;
+            rebuild(index, stream, moving[0])?;
             let note = Some(format!("{:.0} a second", 1e3 / timing.median_ms));
             let row = self.row(format!("{work}{variant}"), SIZE[0] as usize * SIZE[1] as usize);
             report.push(Row { timing: Some(timing), note, ..row });

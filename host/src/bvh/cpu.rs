@@ -83,9 +83,9 @@ fn nodes_of<L: Leaf>(binary: &[Binary], root: Cluster, extent: Extent, items: &[
             children[i] = a;
             children.push(b);
         }
-        let mut node = Node { boxes: [Aabb::EMPTY; WIDTH], children: [Subtree::NONE; WIDTH], unused: [0; 4] };
+        let mut node = Node::new([Subtree::NONE; WIDTH], [Aabb::EMPTY; WIDTH]);
         for (slot, &child) in children.iter().enumerate() {
-            node.boxes[slot] = bounds(child);
+            node.set_bounds(slot, bounds(child));
             node.children[slot] =
                 if child.is_node() { Subtree::node(places[child.index() as usize].0) } else { list(child) };
         }
@@ -126,15 +126,17 @@ pub(super) fn refit<L: Leaf>(tree: &HostTree<L>, items: &[L]) -> Result<HostTree
         next += 1;
     }
     for &node in order.iter().rev() {
-        let Node { mut boxes, children, .. } = nodes[node as usize];
-        for (bounds, &child) in boxes.iter_mut().zip(&children).filter(|(_, child)| **child != Subtree::NONE)
+        let mut moved = nodes[node as usize];
+        for (slot, child) in
+            moved.children.into_iter().enumerate().filter(|(_, child)| *child != Subtree::NONE)
         {
-            *bounds = match child.num_few() {
+            let bounds = match child.num_few() {
                 Some(few) => box_of(few, |i| items[(child.index() + i) as usize]),
-                None => nodes[child.index() as usize].boxes.into_iter().fold(Aabb::EMPTY, Aabb::union),
+                None => nodes[child.index() as usize].all_bounds(),
             };
+            moved.set_bounds(slot, bounds);
         }
-        nodes[node as usize].boxes = boxes;
+        nodes[node as usize] = moved;
     }
     Ok(HostTree { extent: extent_of(&items), root: tree.root, height: tree.height, nodes, items })
 }

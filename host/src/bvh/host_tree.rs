@@ -4,16 +4,17 @@ use crate::error::{Error, Result};
 use crate::rays::RayOptions;
 use crate::rays::cpu::HostScene;
 use kauri_kernels::bvh::leaf::{Leaf, LeafTriangle};
-use kauri_kernels::bvh::node::{Node, WIDTH};
+use kauri_kernels::bvh::node::{Node, Plane, WIDTH};
 use kauri_kernels::bvh::refit::box_of;
 use kauri_kernels::bvh::scene::Scene;
-use kauri_kernels::bvh::stack::Stack;
+use kauri_kernels::bvh::stack::{Entry, Stack};
 use kauri_kernels::bvh::subtree::Subtree;
-use kauri_kernels::bvh::traversal::traverse;
+use kauri_kernels::bvh::traversal::BvhTraversal;
 use kauri_kernels::rays::aabb::Aabb;
 use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::rays::hits::HitVisitor;
 use kauri_kernels::rays::ray::Ray;
+use kauri_kernels::rays::tracing::traverse;
 
 /// A hierarchy in host memory.
 pub(super) struct HostTree<L> {
@@ -38,6 +39,12 @@ impl<L: Leaf> Scene for &HostTree<L> {
     unsafe fn node(&self, node: u32) -> Node {
         self.nodes[node as usize]
     }
+    unsafe fn children(&self, node: u32) -> [Subtree; WIDTH] {
+        self.nodes[node as usize].children
+    }
+    unsafe fn plane(&self, node: u32, axis: usize, side: usize) -> Plane {
+        self.nodes[node as usize].planes[axis][side]
+    }
     unsafe fn item(&self, place: u32) -> L {
         self.items[place as usize]
     }
@@ -47,7 +54,7 @@ impl<L: Leaf> Scene for &HostTree<L> {
 const USUAL_STACK: usize = 64;
 
 /// A stack that grows.
-pub(super) struct VecStack(Vec<u64>);
+pub(super) struct VecStack(Vec<Entry>);
 
 impl VecStack {
     pub(super) fn new() -> Self {
@@ -56,10 +63,10 @@ impl VecStack {
 }
 
 impl Stack for VecStack {
-    unsafe fn push(&mut self, entry: u64) {
+    unsafe fn push(&mut self, entry: Entry) {
         self.0.push(entry);
     }
-    unsafe fn pop(&mut self) -> u64 {
+    unsafe fn pop(&mut self) -> Entry {
         self.0.pop().expect("the last entry ends the ray")
     }
     unsafe fn clear(&mut self) {
@@ -70,7 +77,7 @@ impl Stack for VecStack {
 impl HostScene for HostTree<LeafTriangle> {
     fn trace(&self, ray: &Ray, visitor: &mut impl HitVisitor, _: &RayOptions) {
         // SAFETY: reads of the hierarchy are bounds-checked, and the stack grows.
-        unsafe { traverse(&self, ray, &mut VecStack::new(), visitor) }
+        unsafe { traverse(&mut BvhTraversal::new(self, VecStack::new()), ray, visitor) }
     }
 
     fn corners(&self, place: u32) -> [[f32; 3]; 3] {
@@ -81,8 +88,10 @@ impl HostScene for HostTree<LeafTriangle> {
 impl<L: Leaf> HostTree<L> {
     /// Returns the children of a node with their boxes.
     fn children(&self, node: usize) -> impl Iterator<Item = (Subtree, Aabb)> {
-        let Node { children, boxes, .. } = self.nodes[node];
-        (0..WIDTH).map(move |i| (children[i], boxes[i])).filter(|(child, _)| *child != Subtree::NONE)
+        let node = self.nodes[node];
+        (0..WIDTH)
+            .map(move |i| (node.children[i], node.bounds(i)))
+            .filter(|(child, _)| *child != Subtree::NONE)
     }
 
     /// Checks that each node has one parent, each item is in one leaf, and each box is that of its items.

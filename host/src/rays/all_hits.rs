@@ -33,7 +33,7 @@ impl dyn GpuScene + '_ {
         // SAFETY: the buffers have the lengths that the kernels take, by the counts before, and wait for the device before they are freed.
         unsafe {
             let task = RayTask::Count(offsets.slice_mut());
-            self.launch(&stream, ordered, options, task)?;
+            self.trace_ordered(&stream, ordered, options, task)?;
             // A triangle counts once for each leaf in which a ray meets it.
             let num_hits = scan_counts(&stream, &mut workspace, offsets.slice_mut())?;
             let allocate =
@@ -43,7 +43,7 @@ impl dyn GpuScene + '_ {
                 let (mut keys, mut weights) = (allocate()?, allocate()?);
                 let unsorted = PackedHits { keys: keys.slice_mut(), weights: weights.slice_mut() };
                 let task = RayTask::Write(offsets.slice(), unsorted);
-                self.launch(&stream, ordered, options, task)?;
+                self.trace_ordered(&stream, ordered, options, task)?;
                 let unsorted = Source { keys: keys.slice(), values: weights.slice() };
                 let sorted = Pairs { keys: sorted_keys.slice_mut(), values: sorted_weights.slice_mut() };
                 let by = SortBy::low_bits(u64::BITS);

@@ -4,13 +4,14 @@ use super::hits::{DeviceHits, Hits};
 use super::options::RayOptions;
 use super::order::Order;
 use crate::device::{Buffer, Gpu, Layout, Readers, Stream, Workspace};
-use crate::error::Result;
+use crate::error::{Result, check_count};
 use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::rays::all_hits::PackedHits;
 use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::rays::hits::HitsMut;
 use kauri_kernels::rays::ray::Ray;
+use kauri_kernels::rays::tracing::RayQueue;
 
 /// A use of the hits of rays, by a launch.
 #[derive(Clone, Copy)]
@@ -27,14 +28,17 @@ pub enum RayTask<'a> {
 
 /// Rays in device memory, as launches take them.
 #[derive(Clone, Copy)]
-pub struct OrderedRays<'a> {
+pub(super) struct OrderedRays<'a> {
     /// The rays.
     pub rays: Slice<'a, Ray>,
     /// The order in which they are traced; empty for the input order.
     pub order: Slice<'a, u32>,
-    /// Memory of the launch, with undefined contents.
-    pub scratch: SliceMut<'a, u64>,
+    /// Memory of the launch, with undefined contents: a word for the queue, then that of the index.
+    scratch: SliceMut<'a, u64>,
 }
+
+/// The most rays of a launch: warps take numbers beyond the last one, which have 32 bits too.
+const MAX_RAYS: u64 = 1 << 31;
 
 /// An index in device memory.
 pub trait GpuScene {
@@ -46,14 +50,15 @@ pub trait GpuScene {
     fn readers(&self) -> &Readers;
     /// Returns the number of words of the scratch memory of a launch.
     fn scratch_words(&self, num_rays: usize) -> usize;
-    /// Launches the kernel of a task.
+    /// Launches the kernel of a task, with scratch memory whose contents are undefined.
     ///
     /// # Safety
     /// The views have the lengths that the kernels take, and nothing else uses them until the stream has done the work.
     unsafe fn launch(
         &self,
         stream: &Stream,
-        rays: OrderedRays<'_>,
+        rays: RayQueue<'_>,
+        scratch: SliceMut<'_, u64>,
         options: &RayOptions,
         task: RayTask<'_>,
     ) -> Result<()>;
@@ -71,7 +76,7 @@ impl dyn GpuScene + '_ {
         let (mut layout, num_rays) = (Layout::new(), rays.len());
         let sorts = options.sorted && num_rays > 0;
         let order = if sorts { Some(Order::plan(&mut layout, num_rays)?) } else { None };
-        let scratch = layout.reserve(self.scratch_words(num_rays));
+        let scratch = layout.reserve(1 + self.scratch_words(num_rays));
         let temp = workspace.carve(stream, &layout, "order and stacks of rays")?;
         let order = match order {
             // SAFETY: the temporary memory is as planned, and waits for the device before it is freed.
@@ -79,6 +84,31 @@ impl dyn GpuScene + '_ {
             None => empty_view().read_only(),
         };
         Ok(OrderedRays { rays, order, scratch: temp.view(scratch) })
+    }
+
+    /// Does a task for rays.
+    ///
+    /// # Safety
+    /// As for [`GpuScene::launch`].
+    pub(super) unsafe fn trace_ordered(
+        &self,
+        stream: &Stream,
+        rays: OrderedRays<'_>,
+        options: &RayOptions,
+        task: RayTask<'_>,
+    ) -> Result<()> {
+        let OrderedRays { rays, order, scratch } = rays;
+        if rays.is_empty() {
+            return Ok(());
+        }
+        check_count("rays", rays.len() as u64, MAX_RAYS)?;
+        // SAFETY: the queue has the first word, and the index the others; the rest is passed on to the caller.
+        unsafe {
+            let taken = SliceMut::<u32>::from_raw_parts(scratch.as_ptr().cast(), 1);
+            stream.fill_bytes(taken, 0)?;
+            let queue = RayQueue { rays, order, taken };
+            self.launch(stream, queue, scratch.part(1, scratch.len() - 1), options, task)
+        }
     }
 
     /// Does a task for rays, in the order that the options say.
@@ -96,7 +126,7 @@ impl dyn GpuScene + '_ {
         self.readers().read_by(stream, || {
             let rays = self.ordered(stream, workspace, rays.slice(), options)?;
             // SAFETY: passed on to the caller.
-            unsafe { self.launch(stream, rays, options, task) }
+            unsafe { self.trace_ordered(stream, rays, options, task) }
         })
     }
 

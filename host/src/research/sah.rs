@@ -3,7 +3,7 @@
 //! | variant | reproduces | choose it by |
 //! |---|---|---|
 //! | small nodes level by level | Zhou, Hou, Wang, Guo 2008, *Real-Time KD-Tree Construction on Graphics Hardware*, section 4.2: a mask of triangles for each candidate plane, in device memory | [`StagesOptions::small_by_levels`] |
-//! | candidates as records | Chang, Seo, Ihm 2015, *On the Efficient Implementation of a Real-Time Kd-Tree Construction Algorithm* (GPU Computing and Applications, chapter 13): plane and masks together, in 20 bytes | [`StagesOptions::records`] |
+//! | layouts of candidates | Chang, Seo, Ihm 2015, *On the Efficient Implementation of a Real-Time Kd-Tree Construction Algorithm* (GPU Computing and Applications, chapter 13): plane and masks apart, the masks by the read-only path, or together in 20 bytes | [`StagesOptions::candidates`] |
 //! | sort by segmented scans | Zhou 2008, section 4.1; Chang 2015 compares it with atomics | [`StagesOptions::sort_by_scans`] |
 //! | boxes by segmented reductions | Zhou 2008, section 4.1; Chang 2015 compares it with atomics | [`StagesOptions::boxes_by_reductions`] |
 //! | blocks exchange values through shared memory | Zhou 2008; Chang 2015 compares it with shuffles | [`StagesOptions::by_shared_memory`] |
@@ -35,7 +35,7 @@
 //! |---|--:|
 //! | the library's own: atomics, shuffles, a warp per small root | 3.82 |
 //! | `small_by_levels` | 5.93 |
-//! | `small_by_levels`, `records` | 5.89 |
+//! | `small_by_levels`, [`CandidateLayout::Records`] | 5.89 |
 //! | `small_by_levels`, `by_shared_memory` | 6.03 |
 //! | `small_by_levels`, `sort_by_scans` | 6.66 |
 //! | `small_by_levels`, `boxes_by_reductions` | 8.94 |
@@ -51,4 +51,4 @@
 //! | random | 3.74 | 5.45 |
 
 pub use crate::rays::options::RayTraversal;
-pub use crate::sah::variants::StagesOptions;
+pub use crate::sah::variants::{CandidateLayout, StagesOptions};

@@ -29,25 +29,21 @@ pub struct Summary {
 plain! { Summary { Subtree, u32, u32, [u32; summary::WORDS] } }
 
 /// Writes the size of the tree, and the extent of the scene; one thread. `places` are the sums of the sizes of all nodes before each, and of
-/// all; the root is the first of the `clusters`.
+/// all; `root` is as the binary tree has it.
 #[kernel(family = "bvh", block = 32)]
 pub unsafe fn bvh_summary(
     places: Slice<u64>,
-    shapes: Slice<u32>,
-    clusters: Slice<u64>,
+    root: Slice<u32>,
     found: Slice<u32>,
     summary: SliceMut<Summary>,
     extent: SliceMut<Extent>,
 ) {
     if thread::index_1d_u64() == 0 {
         extent.store(0, Extent::found(found));
-        let root = Subtree(split(clusters.load(0))[0]);
+        let (root, shape) = (Subtree(root.load(0)), Shape(root.load(1)));
         let [_, num_nodes, ..] = split(places.load(places.len() - 1));
         let (root, height) = match root.num_few() {
-            None => {
-                let height = Shape(shapes.load(root.index() as usize)).height() + 1;
-                (Subtree::node(node_index(places, root)), height)
-            }
+            None => (Subtree::node(node_index(places, root)), shape.height() + 1),
             Some(few) => (Subtree::few(0, few), 0),
         };
         let found = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| found.load(i));
@@ -60,13 +56,13 @@ pub unsafe fn bvh_summary(
 pub unsafe fn bvh_nodes(
     tree: BinaryTree<'_>,
     places: Slice<u64>,
-    clusters: Slice<u64>,
+    root: Slice<u32>,
     nodes: SliceMut<Node>,
     ids: SliceMut<u32>,
 ) {
     let Some(i) = own_item(tree.boxes.len()) else { return };
     if i == 0 {
-        let root = Subtree(split(clusters.load(0))[0]);
+        let root = Subtree(root.load(0));
         if let Some(few) = root.num_few() {
             write_ids(tree, root, few, ids);
         }
@@ -89,7 +85,7 @@ pub unsafe fn bvh_nodes(
     let (b, first) = moved(tree, b, places, first, ids);
     let (c, first) = moved(tree, c, places, first, ids);
     let (d, _) = moved(tree, d, places, first, ids);
-    nodes.store(index as usize, Node { boxes, children: [a, b, c, d], unused: [0; 4] });
+    nodes.store(index as usize, Node::new([a, b, c, d], boxes));
 }
 
 /// True for a node of the binary tree that is one of the tree of rays, and not a part of one.

@@ -4,7 +4,7 @@ use super::leaf::*;
 use super::node::{Node, WIDTH};
 use super::subtree::Subtree;
 use crate::policy::PER_ITEM_THREADS;
-use crate::rays::aabb::{Aabb, BOX_WORDS};
+use crate::rays::aabb::Aabb;
 use crate::thread::items::own_item;
 use cuda_std::prelude::*;
 
@@ -65,10 +65,11 @@ fn num_inner(children: [Subtree; WIDTH]) -> u32 {
 /// Writes the boxes of a node's leaves. Returns the box of the node.
 #[inline(always)]
 unsafe fn fit<L: Leaf>(items: Slice<'_, L>, nodes: SliceMut<'_, Node>, node: usize) -> Aabb {
-    let Node { boxes, children, .. } = nodes.load(node);
+    let stored = nodes.load(node);
+    let children = stored.children;
     let box_of_child = |slot: usize| match children[slot].num_few() {
         _ if children[slot] == Subtree::NONE => Aabb::EMPTY,
-        None => boxes[slot],
+        None => stored.bounds(slot),
         Some(few) => {
             let bounds = box_of(few, |i| items.load((children[slot].index() + i) as usize));
             store_box(nodes, node, slot, bounds);
@@ -95,8 +96,9 @@ pub fn box_of<L: Leaf>(num: u32, item: impl Fn(u32) -> L) -> Aabb {
 unsafe fn store_box(nodes: SliceMut<'_, Node>, node: usize, slot: usize, bounds: Aabb) {
     let words_of_node = size_of::<Node>() / size_of::<f32>();
     let words = SliceMut::<f32>::from_raw_parts(nodes.as_ptr().cast(), nodes.len() * words_of_node);
-    let words_of_box = bounds.to_words();
-    for i in 0..BOX_WORDS {
-        words.store(node * words_of_node + slot * BOX_WORDS + i, words_of_box[i]);
+    for axis in 0..3 {
+        let first = node * words_of_node + 2 * axis * WIDTH + slot;
+        words.store(first, bounds.low[axis]);
+        words.store(first + WIDTH, bounds.high[axis]);
     }
 }

@@ -1,7 +1,7 @@
 //! Access to a hierarchy, in any memory.
 
 use super::leaf::Leaf;
-use super::node::Node;
+use super::node::{Node, Plane, WIDTH};
 use super::subtree::Subtree;
 use crate::rays::extent::Extent;
 use cuda_std::prelude::*;
@@ -16,6 +16,10 @@ pub trait Scene {
     unsafe fn root(&self) -> Subtree;
     /// Returns a node.
     unsafe fn node(&self, node: u32) -> Node;
+    /// Returns the children of a node.
+    unsafe fn children(&self, node: u32) -> [Subtree; WIDTH];
+    /// Returns the low coordinates, or with `side` 1 the high ones, of the boxes of a node's children on an axis.
+    unsafe fn plane(&self, node: u32, axis: usize, side: usize) -> Plane;
     /// Returns an item, by its place in the leaves.
     unsafe fn item(&self, place: u32) -> Self::Leaf;
 }
@@ -33,6 +37,18 @@ pub struct DeviceBvh<'a, L: Leaf> {
     pub root: u32,
 }
 
+/// The parts of a node, of 16 bytes: six planes, and the children.
+const NODE_PARTS: usize = size_of::<Node>() / size_of::<Plane>();
+const CHILDREN: usize = 6;
+
+impl<'a, L: Leaf> DeviceBvh<'a, L> {
+    /// The nodes as numbers of 4 bytes.
+    #[inline(always)]
+    unsafe fn parts<T>(&self) -> Slice<'a, T> {
+        Slice::from_raw_parts(self.nodes.as_ptr().cast(), self.nodes.len() * NODE_PARTS * WIDTH)
+    }
+}
+
 impl<L: Leaf> Scene for DeviceBvh<'_, L> {
     type Leaf = L;
     #[inline(always)]
@@ -46,6 +62,14 @@ impl<L: Leaf> Scene for DeviceBvh<'_, L> {
     #[inline(always)]
     unsafe fn node(&self, node: u32) -> Node {
         self.nodes.load(node as usize)
+    }
+    #[inline(always)]
+    unsafe fn children(&self, node: u32) -> [Subtree; WIDTH] {
+        self.parts::<Subtree>().load_16::<WIDTH>(node as usize * NODE_PARTS + CHILDREN)
+    }
+    #[inline(always)]
+    unsafe fn plane(&self, node: u32, axis: usize, side: usize) -> Plane {
+        self.parts::<f32>().load_16::<WIDTH>(node as usize * NODE_PARTS + 2 * axis + side)
     }
     #[inline(always)]
     unsafe fn item(&self, place: u32) -> L {

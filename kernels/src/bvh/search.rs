@@ -33,7 +33,12 @@ pub unsafe fn search<S: Scene>(scene: &S, stack: &mut impl Stack, query: &mut im
             return;
         }
         if at.is_node() {
-            at = nearest_child(scene.node(at.index()), stack, |bounds| query.near(bounds));
+            let node = scene.node(at.index());
+            let near = |child: usize| match node.children[child] {
+                Subtree::NONE => f32::INFINITY,
+                _ => query.near(node.bounds(child)),
+            };
+            at = nearest_child(node.children, [near(0), near(1), near(2), near(3)], stack);
         } else {
             let mut i = 0;
             while i < at.num_few().unwrap_or(0) {

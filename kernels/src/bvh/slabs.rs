@@ -1,6 +1,5 @@
 //! Rays against boxes.
 
-use crate::rays::aabb::Aabb;
 use crate::rays::extent::Extent;
 use crate::rays::ray::{Interval, ROUNDING, Ray, error_at, length, scaled_inverse};
 use cuda_std::float::multiply_add;
@@ -13,17 +12,16 @@ use cuda_std::float::multiply_add;
 #[derive(Clone, Copy)]
 pub struct SlabRay {
     inverse: [f32; 3],
-    /// The length of the ray at a low coordinate 0, and at a high one, on each axis.
-    low: [f32; 3],
-    high: [f32; 3],
+    /// The length of the ray at coordinate 0 of a plane that it meets first, and at that of the opposite one, on each axis.
+    first: [f32; 3],
+    last: [f32; 3],
     /// The part of the ray with hits that count, as lengths.
     range: Interval,
 }
 
 impl SlabRay {
     /// No ray.
-    pub const NONE: Self =
-        Self { inverse: [0.0; 3], low: [0.0; 3], high: [0.0; 3], range: Interval { begin: 0.0, end: 0.0 } };
+    pub const NONE: Self = Self { inverse: [0.0; 3], first: [0.0; 3], last: [0.0; 3], range: Interval::ZERO };
 
     /// Prepares a valid ray, for a scene of this extent.
     #[inline(always)]
@@ -36,31 +34,41 @@ impl SlabRay {
             farthest = farthest.max((bounds.low[i] - origin).abs()).max((bounds.high[i] - origin).abs());
         }
         let range = Interval { begin: ray.t_min * length, end: ray.t_max * length };
-        let mut slab_ray = Self { inverse, low: [0.0; 3], high: [0.0; 3], range };
+        let mut slab_ray = Self { inverse, first: [0.0; 3], last: [0.0; 3], range };
         for i in 0..3 {
             let (origin, inverse) = (ray.origin[i], inverse[i]);
-            let slack = (error_at(farthest) + 4.0 * ROUNDING * origin.abs()) * inverse;
-            (slab_ray.low[i], slab_ray.high[i]) = (-origin * inverse - slack, -origin * inverse + slack);
-            if !(slab_ray.low[i].is_finite() && slab_ray.high[i].is_finite()) {
-                // So far away that the ray may be anywhere on this axis.
-                (slab_ray.inverse[i], slab_ray.low[i], slab_ray.high[i]) =
-                    (0.0, f32::NEG_INFINITY, f32::INFINITY);
+            let slack = (error_at(farthest) + 4.0 * ROUNDING * origin.abs()) * inverse.abs();
+            (slab_ray.first[i], slab_ray.last[i]) = (-origin * inverse - slack, -origin * inverse + slack);
+            if !(slab_ray.first[i].is_finite() && slab_ray.last[i].is_finite()) {
+                // So far away that the ray may be anywhere on this axis. Products are then less than 4, but infinite for an empty box.
+                (slab_ray.inverse[i], slab_ray.first[i], slab_ray.last[i]) =
+                    (f32::MIN_POSITIVE, f32::MIN, f32::MAX);
             }
         }
         slab_ray
     }
 
-    /// Returns the length at which the ray enters a box, unless it misses it.
+    /// Returns for each of some boxes the length at which the ray enters it, infinity if it misses it, as it does empty boxes. `plane` returns the low
+    /// coordinates of the boxes on an axis, or with a second argument of 1 the high ones.
     #[inline(always)]
-    pub fn enters(&self, of: Aabb) -> Option<f32> {
-        let Interval { mut begin, mut end } = self.range;
-        for i in 0..3 {
-            let low = multiply_add(of.low[i], self.inverse[i], self.low[i]);
-            let high = multiply_add(of.high[i], self.inverse[i], self.high[i]);
-            begin = begin.max(low.min(high));
-            end = end.min(low.max(high));
+    pub fn enters<const N: usize>(&self, plane: impl Fn(usize, usize) -> [f32; N]) -> [f32; N] {
+        let (mut begin, mut end) = ([self.range.begin; N], [self.range.end; N]);
+        for axis in 0..3 {
+            let inverse = self.inverse[axis];
+            // The ray meets the high plane first if it goes down.
+            let side = (inverse.to_bits() >> 31) as usize;
+            let (first, last) = (plane(axis, side), plane(axis, 1 - side));
+            for i in 0..N {
+                begin[i] = begin[i].max(multiply_add(first[i], inverse, self.first[axis]));
+                end[i] = end[i].min(multiply_add(last[i], inverse, self.last[axis]));
+            }
         }
-        (begin <= end).then_some(begin)
+        for i in 0..N {
+            if !(begin[i] <= end[i]) {
+                begin[i] = f32::INFINITY;
+            }
+        }
+        begin
     }
 
     /// True if no more hits count.

@@ -8,4 +8,5 @@ pub mod hits;
 pub mod mesh;
 pub mod order;
 pub mod ray;
+pub mod tracing;
 pub mod triangle;

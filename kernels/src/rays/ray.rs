@@ -58,6 +58,11 @@ pub struct Interval {
     pub end: f32,
 }
 
+impl Interval {
+    /// From 0 to 0.
+    pub const ZERO: Self = Self { begin: 0.0, end: 0.0 };
+}
+
 /// Rounding error of a number from 1 to 2, and of a number near 0.
 pub(crate) const ROUNDING: f32 = f32::EPSILON / 2.0;
 const LEAST: f32 = f32::from_bits(1);

@@ -79,16 +79,16 @@ pub struct ShearedRay {
 #[inline(always)]
 fn permuted(v: [f32; 3], axis: u32) -> [f32; 3] {
     let [x, y, z] = v;
-    if axis == 0 {
-        [y, z, x]
-    } else if axis == 1 {
-        [z, x, y]
-    } else {
-        v
-    }
+    // By component, so that the compiler selects: rays of a warp have different axes.
+    let (is_x, is_y) = (axis == 0, axis == 1);
+    let pick = |a: f32, b: f32, c: f32| if is_x { a } else { if is_y { b } else { c } };
+    [pick(y, z, x), pick(z, x, y), pick(x, y, z)]
 }
 
 impl ShearedRay {
+    /// No ray.
+    pub const NONE: Self = Self { origin: [0.0; 3], axis: 0, shear: [0.0; 2] };
+
     /// Prepares a valid ray.
     #[inline(always)]
     pub fn new(ray: &Ray) -> Self {

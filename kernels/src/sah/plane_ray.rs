@@ -27,6 +27,9 @@ pub struct PlaneRay {
 const ERROR_PER_LENGTH: f32 = 2.0 * 16.0 * ROUNDING;
 
 impl PlaneRay {
+    /// No ray.
+    pub const NONE: Self = Self { origin: [0.0; 3], inverse: [0.0; 3], least_error: 0.0, length: 0.0 };
+
     /// Prepares a valid ray, for a scene of this extent.
     #[inline(always)]
     pub fn new(ray: &Ray, extent: Extent) -> Self {

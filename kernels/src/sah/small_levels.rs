@@ -35,10 +35,12 @@ pub struct SmallNode {
 
 plain! { SmallNode { u64, Aabb, u32, u32 } }
 
-/// Candidates in separate arrays for planes and masks, of 4 and 16 bytes.
-pub const SEPARATE_ARRAYS: usize = 2;
 /// Candidates as records of 20 bytes.
 pub const RECORDS: usize = 1;
+/// Candidates in separate arrays for planes and masks, of 4 and 16 bytes.
+pub const SEPARATE_ARRAYS: usize = 2;
+/// The same arrays, from which masks are loaded by the read-only path, which textures had.
+pub const READ_ONLY_MASKS: usize = 3;
 
 /// Words of a record.
 const RECORD_WORDS: usize = 5;
@@ -56,8 +58,8 @@ pub struct Candidates<'a> {
 
 impl Candidates<'_> {
     #[inline(always)]
-    unsafe fn store<const ARRAYS: usize>(&self, i: usize, plane: f32, sides: SideMasks) {
-        if ARRAYS == SEPARATE_ARRAYS {
+    unsafe fn store<const LAYOUT: usize>(&self, i: usize, plane: f32, sides: SideMasks) {
+        if LAYOUT != RECORDS {
             self.planes.store(i, plane);
             self.sides.store(i, Bits128(sides.below, sides.above));
         } else {
@@ -72,8 +74,8 @@ impl Candidates<'_> {
     }
 
     #[inline(always)]
-    unsafe fn plane<const ARRAYS: usize>(&self, i: usize) -> f32 {
-        if ARRAYS == SEPARATE_ARRAYS {
+    unsafe fn plane<const LAYOUT: usize>(&self, i: usize) -> f32 {
+        if LAYOUT != RECORDS {
             self.planes.load(i)
         } else {
             f32::from_bits(self.records.load(i * RECORD_WORDS))
@@ -81,9 +83,13 @@ impl Candidates<'_> {
     }
 
     #[inline(always)]
-    unsafe fn sides<const ARRAYS: usize>(&self, i: usize) -> SideMasks {
-        if ARRAYS == SEPARATE_ARRAYS {
-            let Bits128(below, above) = self.sides.load(i);
+    unsafe fn sides<const LAYOUT: usize>(&self, i: usize) -> SideMasks {
+        if LAYOUT != RECORDS {
+            let Bits128(below, above) = if LAYOUT == READ_ONLY_MASKS {
+                self.sides.read_only().load_readonly(i)
+            } else {
+                self.sides.load(i)
+            };
             return SideMasks { below, above };
         }
         let word = |k: usize| self.records.load(i * RECORD_WORDS + k);
@@ -100,8 +106,8 @@ pub struct BoxSmem {
 /// Writes the candidates of small roots from `first_root` on; one block per root. Candidates beyond the root's references
 /// have a NaN as plane.
 #[kernel(family = "research-sah", block = SAH_CANDIDATE_THREADS, shared = BoxSmem)]
-#[instances(ARRAYS = [1, 2])]
-pub unsafe fn sah_candidates<const ARRAYS: usize>(
+#[instances(LAYOUT = [1, 2])]
+pub unsafe fn sah_candidates<const LAYOUT: usize>(
     small: SmallRoots<'_>,
     first_root: u32,
     candidates: Candidates<'_>,
@@ -136,7 +142,7 @@ pub unsafe fn sah_candidates<const ARRAYS: usize>(
                 i += 1;
             }
         }
-        candidates.store::<ARRAYS>((block * NUM_CANDIDATES + candidate) as usize, plane, both);
+        candidates.store::<LAYOUT>((block * NUM_CANDIDATES + candidate) as usize, plane, both);
     }
 }
 
@@ -165,8 +171,8 @@ pub struct SmallNodesMut<'a> {
 /// Splits the small nodes from `begin` to `end`, whose roots start at `first_root`; one warp per node. Children are appended
 /// to all nodes.
 #[kernel(family = "research-sah", block = PER_ITEM_THREADS, hot)]
-#[instances(ARRAYS = [1, 2])]
-pub unsafe fn sah_small_splits<const ARRAYS: usize>(
+#[instances(LAYOUT = [1, 2, 3])]
+pub unsafe fn sah_small_splits<const LAYOUT: usize>(
     begin: u32,
     end: u32,
     first_root: u32,
@@ -187,9 +193,9 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     if leaf_cost(num) > step_cost && node.depth < MAX_DEPTH {
         let mut candidate = warp::lane_id();
         while candidate < NUM_CANDIDATES {
-            let plane = candidates.plane::<ARRAYS>(first + candidate as usize);
+            let plane = candidates.plane::<LAYOUT>(first + candidate as usize);
             if model.is_inside(decode(candidate).0, plane) && node.mask >> decode(candidate).1 & 1 == 1 {
-                let sides = candidates.sides::<ARRAYS>(first + candidate as usize);
+                let sides = candidates.sides::<LAYOUT>(first + candidate as usize);
                 best = best.better(Choice::evaluate(candidate, plane, sides, node.mask, &model));
             }
             candidate = computed(candidate + 32);
@@ -212,8 +218,8 @@ pub unsafe fn sah_small_splits<const ARRAYS: usize>(
     let children = all.num_nodes.atomic_add(0, 2, Ordering::Relaxed, Scope::Device);
     let axis = decode(best.candidate).0;
     let (plane, sides) = (
-        candidates.plane::<ARRAYS>(first + best.candidate as usize),
-        candidates.sides::<ARRAYS>(first + best.candidate as usize).within(node.mask),
+        candidates.plane::<LAYOUT>(first + best.candidate as usize),
+        candidates.sides::<LAYOUT>(first + best.candidate as usize).within(node.mask),
     );
     let boxes = node.bounds.split_at(axis, plane);
     let depth = node.depth + 1;

@@ -1,11 +1,12 @@
-//! Ray queries on a tree in device memory, one thread per ray.
+//! Ray queries on a tree in device memory.
 
 use super::node::Node;
-use super::traversal::{SHORT_STACK, Scene, traverse};
-use crate::policy::SAH_RAY_THREADS;
-use crate::rays::all_hits::{PackedHits, WriteHits};
+use super::traversal::{SHORT_STACK, SahTraversal, Scene};
+use crate::policy::{SAH_RAY_MIN_BLOCKS, SAH_RAY_THREADS};
+use crate::rays::all_hits::PackedHits;
 use crate::rays::extent::Extent;
-use crate::rays::hits::{AnyHit, ClosestHit, CountHits, HitVisitor, HitsMut};
+use crate::rays::hits::HitsMut;
+use crate::rays::tracing::{Any, Closest, Count, Task, Write};
 use cuda_std::prelude::*;
 
 /// A tree in device memory.
@@ -46,101 +47,60 @@ pub struct TreeRays<'a> {
     /// The tree.
     pub tree: crate::sah::trace::DeviceTree<'a>,
     /// The rays.
-    pub rays: Slice<'a, crate::rays::ray::Ray>,
-    /// The order in which threads take the rays; empty for the input order.
-    pub order: Slice<'a, u32>,
+    pub queue: crate::rays::tracing::RayQueue<'a>,
 }
 
 impl TreeRays<'_> {
-    /// Traverses the tree by the ray of the thread, if it has one. Returns the index of the ray and its visitor, which
-    /// `start` makes for that index.
     #[inline(always)]
-    pub(super) unsafe fn trace<V: HitVisitor, const STACK: usize>(
-        &self,
-        start: impl FnOnce(usize) -> V,
-    ) -> Option<(usize, V)> {
-        let i = thread::index_1d_u64() as usize;
-        if i >= self.rays.len() {
-            return None;
-        }
-        let ray = if self.order.is_empty() { i } else { self.order.load(i) as usize };
-        let mut visitor = start(ray);
-        traverse::<_, _, STACK>(&self.tree, &self.rays.load(ray), &mut visitor);
-        Some((ray, visitor))
-    }
-}
-
-#[inline(always)]
-unsafe fn closest<const STACK: usize>(rays: TreeRays<'_>, hits: HitsMut<'_>) {
-    if let Some((ray, closest)) = rays.trace::<_, STACK>(|_| ClosestHit::NONE) {
-        let hit = closest.hit(&rays.rays.load(ray), |triangle| rays.tree.corners(triangle));
-        hits.store(ray, hit);
-    }
-}
-
-#[inline(always)]
-unsafe fn any<const STACK: usize>(rays: TreeRays<'_>, hits: SliceMut<'_, u8>) {
-    if let Some((ray, any)) = rays.trace::<_, STACK>(|_| AnyHit::NONE) {
-        hits.store(ray, any.is_hit.into());
+    unsafe fn trace<const STACK: usize>(&self, task: &impl Task) {
+        self.queue.trace(SahTraversal::<_, STACK>::new(self.tree), task);
     }
 }
 
 /// Writes the first hit of each ray.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_closest(rays: TreeRays<'_>, hits: HitsMut<'_>) {
-    closest::<SHORT_STACK>(rays, hits);
+    rays.trace::<SHORT_STACK>(&Closest(hits));
 }
 
 /// Writes 1 for each ray that has a hit, 0 for the others.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_any(rays: TreeRays<'_>, hits: SliceMut<u8>) {
-    any::<SHORT_STACK>(rays, hits);
+    rays.trace::<SHORT_STACK>(&Any(hits));
 }
 
 /// Writes the first hit of each ray, by a traversal without a stack.
-#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_closest_restart(rays: TreeRays<'_>, hits: HitsMut<'_>) {
-    closest::<0>(rays, hits);
+    rays.trace::<0>(&Closest(hits));
 }
 
 /// Writes 1 for each ray that has a hit, 0 for the others, by a traversal without a stack.
-#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_any_restart(rays: TreeRays<'_>, hits: SliceMut<u8>) {
-    any::<0>(rays, hits);
-}
-
-#[inline(always)]
-unsafe fn count<const STACK: usize>(rays: TreeRays<'_>, counts: SliceMut<'_, u64>) {
-    if let Some((ray, count)) = rays.trace::<_, STACK>(|_| CountHits::NONE) {
-        counts.store(ray, count.num.into());
-    }
-}
-
-#[inline(always)]
-unsafe fn write<const STACK: usize>(rays: TreeRays<'_>, offsets: Slice<'_, u64>, hits: PackedHits<'_>) {
-    rays.trace::<_, STACK>(|ray| WriteHits { hits, slot: offsets.load(ray) as usize });
+    rays.trace::<0>(&Any(hits));
 }
 
 /// Counts the hits of each ray, with duplicates from several leaves.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_count_hits(rays: TreeRays<'_>, counts: SliceMut<u64>) {
-    count::<SHORT_STACK>(rays, counts);
+    rays.trace::<SHORT_STACK>(&Count(counts));
 }
 
 /// Writes the hits of each ray from its offset on, with duplicates.
-#[kernel(family = "sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_write_hits(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
-    write::<SHORT_STACK>(rays, offsets, hits);
+    rays.trace::<SHORT_STACK>(&Write { offsets, hits });
 }
 
 /// Counts the hits of each ray, with duplicates, by a traversal without a stack.
-#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_count_hits_restart(rays: TreeRays<'_>, counts: SliceMut<u64>) {
-    count::<0>(rays, counts);
+    rays.trace::<0>(&Count(counts));
 }
 
 /// Writes the hits of each ray from its offset on, with duplicates, by a traversal without a stack.
-#[kernel(family = "research-sah", block = SAH_RAY_THREADS, hot)]
+#[kernel(family = "research-sah", block = SAH_RAY_THREADS, min_blocks = SAH_RAY_MIN_BLOCKS, hot)]
 pub unsafe fn sah_write_hits_restart(rays: TreeRays<'_>, offsets: Slice<u64>, hits: PackedHits<'_>) {
-    write::<0>(rays, offsets, hits);
+    rays.trace::<0>(&Write { offsets, hits });
 }

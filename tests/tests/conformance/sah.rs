@@ -5,7 +5,7 @@ use kauri::mesh::DeviceMesh;
 use kauri::mesh::{Mesh, Motion, shapes};
 use kauri::rays::{DeviceHits, Hit, Ray, RayIndex, RayOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
-use kauri::research::sah::{RayTraversal, StagesOptions};
+use kauri::research::sah::{CandidateLayout, RayTraversal, StagesOptions};
 use kauri::sah::{Quality, SahOptions, SahTree};
 use kauri::{Device, Error};
 use kauri_tests::rays::{Scene, check, check_moved, rays};
@@ -47,20 +47,24 @@ fn trees_of_moving_meshes() {
     tree.verify().unwrap();
 }
 
+const LAYOUTS: [CandidateLayout; 3] =
+    [CandidateLayout::Arrays, CandidateLayout::ReadOnlyMasks, CandidateLayout::Records];
+
 /// All variants of the GPU's stages build one tree.
 #[test]
 fn all_variants_build_one_tree() {
     for device in devices().iter().filter(|device| !device.is_cpu()) {
-        for variant in 0..24 {
-            let [sort_by_scans, boxes_by_reductions, by_shared_memory, records] =
-                [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
+        for variant in 0..32 {
+            let [sort_by_scans, boxes_by_reductions, by_shared_memory] =
+                [0, 1, 2].map(|bit| variant >> bit & 1 == 1);
             let stages = StagesOptions {
                 sort_by_scans,
                 boxes_by_reductions,
                 by_shared_memory,
-                // A warp per root, then level by level with candidates in arrays and in records.
+                // A warp per root, then level by level with each layout of candidates.
                 small_by_levels: variant >= 8,
-                records,
+                candidates: LAYOUTS[(variant / 8 + 2) % 3],
+                time_steps: variant % 7 == 0,
                 candidate_bytes: if variant % 5 == 0 { 1 << 20 } else { 1 << 29 },
             };
             let options = SahOptions::default().clip(variant % 3 == 0).stages(stages);

@@ -3,21 +3,25 @@
 
 use crate::on_each_schedule_in_turn;
 use kauri::Device;
-use kauri::research::sah::StagesOptions;
+use kauri::research::sah::{CandidateLayout, StagesOptions};
 use kauri::sah::SahOptions;
 use kauri_tests::rays::{Scene, check, check_moved};
+
+const LAYOUTS: [CandidateLayout; 3] =
+    [CandidateLayout::Arrays, CandidateLayout::ReadOnlyMasks, CandidateLayout::Records];
 
 #[test]
 fn trees_by_every_variant() {
     on_each_schedule_in_turn(16, |gpu, _, turn| {
-        let [sort_by_scans, boxes_by_reductions, by_shared_memory, records] =
-            [0, 1, 2, 3].map(|bit| turn >> bit & 1 == 1);
+        let [sort_by_scans, boxes_by_reductions, by_shared_memory] =
+            [0, 1, 2].map(|bit| turn >> bit & 1 == 1);
         let stages = StagesOptions {
             sort_by_scans,
             boxes_by_reductions,
             by_shared_memory,
             small_by_levels: turn % 3 != 1,
-            records,
+            candidates: LAYOUTS[turn / 3 % 3],
+            time_steps: turn % 4 == 0,
             candidate_bytes: if turn % 2 == 0 { 50_000 } else { 1 << 29 },
         };
         let options = SahOptions::default().clip(turn % 3 == 0).stages(stages);

@@ -20,7 +20,7 @@
 #                                             $KAURI_QUADTREE_HOST_SIZES points
 #                              quadtree-gluck the experiments that Gluck published, of $KAURI_GLUCK_SIZES points
 #                              sah            trees over the meshes in the folder `with` and over soups of $KAURI_SOUP_SIZES triangles,
-#                                             and rays through them
+#                                             and rays through them; the rival reads raw meshes there (benches/rivals/meshes.cuh)
 #                              sah-chang      the experiment that Chang, Seo and Ihm published, on these meshes
 #                              join-cpu       joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
 #                              kdtree-wald    the experiment that Wald published, of $KAURI_WALD_SIZES points
@@ -169,7 +169,7 @@ suites() {
             quadtree) suite quadtree 'quadtree_*' ${KAURI_QUADTREE_SIZES:-1000000 10000000 80000000 1000000000} ;;
             quadtree-host) alone quadtree-host cuda ${KAURI_QUADTREE_HOST_SIZES:-10000000 80000000 1000000000} ;;
             quadtree-gluck) alone quadtree-gluck cuda ${KAURI_GLUCK_SIZES:-100000 1000000 10000000 40000000 80000000} ;;
-            sah) alone sah cuda ${KAURI_SOUP_SIZES:-1000000 10000000} ;;
+            sah) suite sah bvh_rays ${KAURI_SOUP_SIZES:-1000000 10000000} ;;
             sah-chang) alone sah-chang cuda ${KAURI_SOUP_SIZES:-1000000} ;;
             join-cpu) alone join-cpu cpu ${KAURI_JOIN_CPU_SIZES:-1000000} ;;
             kdtree-wald) suite kdtree-wald 'wald_*' ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
@@ -182,22 +182,34 @@ suites() {
     done
 }
 
+# find_meshes SUITE: for a suite of meshes, sets `models` to the options for the meshes in the bundle, and `raw_meshes` to those that rivals read
+find_meshes() {
+    local mesh
+    models=() raw_meshes=()
+    case $1 in sah*) ;; *) return ;; esac
+    for mesh in with/*.ply with/*.obj; do
+        if [ -e "$mesh" ]; then models+=(--model "$mesh"); fi
+    done
+    for mesh in with/*.raw; do
+        if [ -e "$mesh" ]; then raw_meshes+=("$mesh"); fi
+    done
+}
+
 # suite SUITE RIVALS SIZE...: runs a suite and the rivals whose names match the pattern
 suite() {
-    local suite=$1 sizes
-    rivals "${@:2}"
+    local suite=$1 sizes models raw_meshes
+    find_meshes "$suite"
+    rivals "${@:2}" "${raw_meshes[@]}"
     sizes=$(IFS=,; echo "${*:3}")
-    run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --n "$sizes" --rivals "$out/rivals.jsonl" \
+    run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --n "$sizes" "${models[@]}" --rivals "$out/rivals.jsonl" \
         "${profiles[@]}" --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
 
-# alone SUITE DEVICE SIZE...: runs a suite without rivals; suites of meshes use the meshes in the bundle
+# alone SUITE DEVICE SIZE...: runs a suite without rivals
 alone() {
-    local suite=$1 sizes model models=()
+    local suite=$1 sizes models raw_meshes
+    find_meshes "$suite"
     sizes=$(IFS=,; echo "${*:3}")
-    for model in with/*.ply with/*.obj; do
-        case $suite in sah*) if [ -e "$model" ]; then models+=(--model "$model"); fi ;; esac
-    done
     run "bench $suite" "$out/bench.log" bin/kauri-bench --suite "$suite" --device "$2" --n "$sizes" "${models[@]}" \
         --out "$out/$suite.json" --table "$out/$suite.md" --plots "$out/plots-$suite"
 }
@@ -251,7 +263,7 @@ build_rivals() {
     wait
 }
 
-# rivals PATTERN SIZE...: builds the rivals whose names match and runs them with the benchmarks' seed; writes their rows to
+# rivals PATTERN SIZE_OR_RAW_MESH...: builds the rivals whose names match and runs them with the benchmarks' seed; writes their rows to
 # rivals.jsonl
 rivals() {
     local source program pattern=$1

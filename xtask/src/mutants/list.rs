@@ -120,13 +120,14 @@ const RAYS_ALL_HITS: Kernel = Kernel { file: "kernels/src/rays/all_hits.rs", tes
 const BVH_CLUSTERS: Kernel = Kernel { file: "kernels/src/bvh/clusters.rs", tests: &["bvh::"] };
 const BVH_NODES: Kernel = Kernel { file: "kernels/src/bvh/nodes.rs", tests: &["bvh::"] };
 const BVH_REFIT: Kernel = Kernel { file: "kernels/src/bvh/refit.rs", tests: &["bvh::"] };
+const BVH_SMALL_RANGES: Kernel = Kernel { file: "kernels/src/bvh/small_ranges.rs", tests: &["bvh::"] };
 const BVH_SLABS: Kernel = Kernel { file: "kernels/src/bvh/slabs.rs", tests: &["bvh::"] };
 const BVH_STACK: Kernel = Kernel { file: "kernels/src/bvh/stack.rs", tests: &["bvh::"] };
 const BVH_DISTANCE: Kernel = Kernel { file: "kernels/src/bvh/distance.rs", tests: &["bvh::searches"] };
 const BVH_NEAREST: Kernel = Kernel { file: "kernels/src/bvh/nearest.rs", tests: &["bvh::searches"] };
 const BVH_OVERLAP: Kernel = Kernel { file: "kernels/src/bvh/overlap.rs", tests: &["bvh::searches"] };
 const BVH_INSIDE: Kernel = Kernel { file: "kernels/src/bvh/inside.rs", tests: &["bvh::insides"] };
-const BVH_TRACE: Kernel = Kernel { file: "kernels/src/bvh/trace.rs", tests: &["bvh::"] };
+const RAY_TRACING: Kernel = Kernel { file: "kernels/src/rays/tracing.rs", tests: &["bvh::"] };
 const SHADING: Kernel = Kernel { file: "kernels/src/render/shading.rs", tests: &["render::"] };
 const OCCLUSION: Kernel = Kernel { file: "kernels/src/render/occlusion.rs", tests: &["render::"] };
 const FRAME: Kernel = Kernel { file: "kernels/src/render/frame.rs", tests: &["render::"] };
@@ -1069,6 +1070,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "own_end, Ordering::Relaxed, Scope::Device);",
     },
     Mutant {
+        what: "hierarchies: an ascent begins at a subtree and a part of another",
+        kernel: BVH_SMALL_RANGES,
+        from: "behind(end) < at_last",
+        to: "behind(end) < at_first",
+    },
+    Mutant {
         what: "hierarchies: a child that does not fit becomes a part of its parent",
         kernel: BVH_CLUSTERS,
         from: "} else if fits(larger) {",
@@ -1125,12 +1132,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "hierarchies: rays forget the second child",
         kernel: BVH_STACK,
-        from: "    push(stack, b);\n",
+        from: "            self.push_inside(c);\n",
         to: "",
     },
     Mutant {
         what: "hierarchies: two lanes take one ray",
-        kernel: BVH_TRACE,
+        kernel: RAY_TRACING,
         from: "first + (done & warp::lane_mask_lt()).count_ones()",
         to: "first + (done & warp::lane_mask_lt()).count_ones() / 2",
     },

@@ -1,12 +1,12 @@
 //! The experiment of Chang, Seo and Ihm: an animated mesh, whose tree is rebuilt for each frame. Measures each stage for all
-//! combinations of the three variants of large nodes and the layout of masks.
+//! combinations of the three variants of large nodes and the layout of candidates.
 
-use super::{Resident, Settings, meshes};
+use super::{Resident, Settings, copy, meshes};
 use crate::measure::Timing;
 use crate::report::{Phase, Report, Row};
 use kauri::device::Stream;
 use kauri::mesh::Motion;
-use kauri::research::sah::StagesOptions;
+use kauri::research::sah::{CandidateLayout, StagesOptions};
 use kauri::sah::{SahOptions, SahTree};
 use kauri::{Error, Result};
 use std::time::Instant;
@@ -17,6 +17,7 @@ const FRAMES: usize = 8;
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
     let stream = Stream::new(gpu)?;
+    report.push(copy(gpu, settings.effort)?);
     for (name, mesh) in meshes(settings)? {
         let mut moved = mesh.clone();
         let mut frames = Vec::new();
@@ -24,41 +25,55 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             Motion::Waves.apply(&mesh, frame as f64 / FRAMES as f64, &mut moved)?;
             frames.push(Resident::new(&stream, &moved)?);
         }
-        for variant in 0..17 {
-            let [sort_by_scans, boxes_by_reductions, by_shared_memory, records] =
-                [0, 1, 2, 3].map(|bit| variant >> bit & 1 == 1);
-            let which = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
-            let (work, stages) = if variant == 16 {
-                let work = "all atomics, shuffles; small nodes in shared memory".to_owned();
-                (work, StagesOptions::default())
-            } else {
+        let mut variants = vec![(
+            "all atomics, shuffles; small nodes in shared memory".to_owned(),
+            StagesOptions::default(),
+        )];
+        let layouts = [
+            ("masks apart", CandidateLayout::Arrays),
+            ("masks apart, by the read-only path", CandidateLayout::ReadOnlyMasks),
+            ("masks in records", CandidateLayout::Records),
+        ];
+        for (layout, candidates) in layouts {
+            for variant in 0..8 {
+                let [sort_by_scans, boxes_by_reductions, by_shared_memory] =
+                    [0, 1, 2].map(|bit| variant >> bit & 1 == 1);
+                let which = |no: &'static str, yes: &'static str, is: bool| if is { yes } else { no };
                 let work = format!(
-                    "sort by {}, boxes by {}, {}, masks {}",
+                    "sort by {}, boxes by {}, {}, {layout}",
                     which("atomics", "scans", sort_by_scans),
                     which("atomics", "reductions", boxes_by_reductions),
                     which("shuffles", "shared memory", by_shared_memory),
-                    which("apart", "in records", records)
                 );
                 let stages = StagesOptions {
                     sort_by_scans,
                     boxes_by_reductions,
                     by_shared_memory,
                     small_by_levels: true,
-                    records,
+                    candidates,
                     ..StagesOptions::default()
                 };
-                (work, stages)
-            };
+                variants.push((work, stages));
+            }
+        }
+        for (work, stages) in variants {
             let options = SahOptions::default().stages(stages);
             let mut tree = SahTree::build_on(&stream, frames[0].mesh(), &options)?;
             let mut frame = 0;
-            let runs = settings.effort.repeat(|| {
+            let times = settings.effort.repeat(|| {
                 frame = (frame + 1) % FRAMES;
                 let start = Instant::now();
                 tree.rebuild_on(&stream, frames[frame].mesh())?;
-                Ok((start.elapsed(), tree.stats().phases.clone()))
+                Ok(start.elapsed())
             })?;
-            let (times, phases): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+            // Once more with waits after each step of large nodes, for the times of boxes and sort.
+            let options = SahOptions::default().stages(StagesOptions { time_steps: true, ..stages });
+            let mut tree = SahTree::build_on(&stream, frames[0].mesh(), &options)?;
+            let phases = settings.effort.repeat(|| {
+                frame = (frame + 1) % FRAMES;
+                tree.rebuild_on(&stream, frames[frame].mesh())?;
+                Ok(tree.stats().phases.clone())
+            })?;
             // All runs have the same phases.
             let median = |i: usize| {
                 let times: Vec<_> = phases.iter().map(|of_run| of_run[i].duration).collect();

@@ -6,7 +6,8 @@ use crate::rays::options::RayTraversal;
 use crate::sah::host_tree::HostTree;
 use kauri_kernels::rays::hits::HitVisitor;
 use kauri_kernels::rays::ray::Ray;
-use kauri_kernels::sah::traversal::traverse;
+use kauri_kernels::rays::tracing::traverse;
+use kauri_kernels::sah::traversal::SahTraversal;
 
 /// Entries of the short stack of a ray: on a CPU it is in memory anyway.
 const STACK: usize = 32;
@@ -16,9 +17,9 @@ impl HostScene for HostTree {
         // SAFETY: the tree is in host memory, and its reads are bounds-checked.
         unsafe {
             match options.traversal {
-                RayTraversal::ShortStack => traverse::<_, _, STACK>(&self, ray, visitor),
+                RayTraversal::ShortStack => traverse(&mut SahTraversal::<_, STACK>::new(self), ray, visitor),
                 #[cfg(feature = "research")]
-                RayTraversal::Restart => traverse::<_, _, 0>(&self, ray, visitor),
+                RayTraversal::Restart => traverse(&mut SahTraversal::<_, 0>::new(self), ray, visitor),
             }
         }
     }

@@ -73,11 +73,18 @@ impl GpuBuilder {
             boxes: boxes.view(),
             bounds: tree.extent_on_host.bounds,
             options,
+            #[cfg(feature = "research")]
+            step_times: Default::default(),
         };
         stats.phase("large nodes", || {
             small.clear();
             large.split(workspace, &input, small)
         })?;
+        #[cfg(feature = "research")]
+        if options.stages.time_steps {
+            let [boxes, sort] = input.step_times.get();
+            stats.split_phase(&[("boxes of large nodes", boxes), ("sort of large nodes", sort)]);
+        }
         let (subtrees, size) = stats.phase("small nodes", || -> Result<_> {
             let lens = small.prepare(workspace, &input)?;
             let subtrees = Subtrees::carve(workspace, stream, large.num_top_nodes(), lens)?;

@@ -19,6 +19,9 @@ pub(super) struct BuildInput<'a> {
     /// The bounding box of all triangles.
     pub(super) bounds: Aabb,
     pub(super) options: &'a SahOptions,
+    /// The times of boxes and sorts of large nodes so far, if they are timed.
+    #[cfg(feature = "research")]
+    pub(super) step_times: std::cell::Cell<[std::time::Duration; 2]>,
 }
 
 /// The memory of a list of references.

@@ -1,5 +1,6 @@
 //! Boxes and partition of large nodes in the variants of [`StagesOptions`].
 
+use super::build_input::BuildInput;
 use super::large_levels::Level;
 use super::variant_layout::VariantLayout;
 use crate::error::Result;
@@ -14,6 +15,7 @@ use kauri_kernels::sah::large_variants::{
 };
 use kauri_kernels::sah::partition::{sah_boxes, sah_sort};
 use kauri_kernels::thread::operator::{Min, Sum};
+use std::time::Instant;
 
 impl Level<'_> {
     /// Launches a kernel with a block per chunk: `Shared` exchanges values through shared memory, `Shuffle` by shuffles.
@@ -53,18 +55,38 @@ impl Level<'_> {
                 let args = (self.nodes, chunk_nodes, self.view(variant.heads), self.view(variant.offsets));
                 self.input.stream.launch_items::<sah_chunk_heads>(num_chunks, args)?;
             }
-            if stages.boxes_by_reductions {
-                self.reduce_boxes(variant)?;
-            } else {
-                self.launch_chunks::<sah_boxes_shared, sah_boxes>(stages, (self.references(), keys))?;
-            }
-            if stages.sort_by_scans {
-                self.sort_by_scans(variant)
-            } else {
-                let args = (self.splits(), counts, self.next);
-                self.launch_chunks::<sah_sort_shared, sah_sort>(stages, args)
-            }
+            self.timed(0, || {
+                if stages.boxes_by_reductions {
+                    self.reduce_boxes(variant)
+                } else {
+                    self.launch_chunks::<sah_boxes_shared, sah_boxes>(stages, (self.references(), keys))
+                }
+            })?;
+            self.timed(1, || {
+                if stages.sort_by_scans {
+                    self.sort_by_scans(variant)
+                } else {
+                    let args = (self.splits(), counts, self.next);
+                    self.launch_chunks::<sah_sort_shared, sah_sort>(stages, args)
+                }
+            })
         }
+    }
+
+    /// Does a step of the partition, and adds its time if the options ask for it.
+    fn timed(&self, step: usize, work: impl FnOnce() -> Result<()>) -> Result<()> {
+        let BuildInput { stream, options, step_times, .. } = self.input;
+        if !options.stages.time_steps {
+            return work();
+        }
+        stream.synchronize()?;
+        let start = Instant::now();
+        work()?;
+        stream.synchronize()?;
+        let mut times = step_times.get();
+        times[step] += start.elapsed();
+        step_times.set(times);
+        Ok(())
     }
 
     /// Computes the boxes of chunks, and reduces them to those of nodes: a segmented reduction for each key.

@@ -5,12 +5,13 @@ use crate::device::GrowableBuffer;
 use crate::device::{Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::sah::host_tree::check_size;
+use crate::sah::variants::CandidateLayout;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::sah::candidates::NUM_CANDIDATES;
 use kauri_kernels::sah::preorder::{SubtreeSize, TreeMut};
 use kauri_kernels::sah::small_levels::{
-    Candidates, RECORDS, SEPARATE_ARRAYS, SmallNode, SmallNodesMut, sah_candidates, sah_small_nodes,
-    sah_small_sizes, sah_small_splits, sah_small_write,
+    Candidates, READ_ONLY_MASKS, RECORDS, SEPARATE_ARRAYS, SmallNode, SmallNodesMut, sah_candidates,
+    sah_small_nodes, sah_small_sizes, sah_small_splits, sah_small_write,
 };
 use kauri_kernels::sah::small_roots::{SmallRoot, SmallRoots};
 use std::ops::Range;
@@ -58,7 +59,11 @@ impl SmallLevels {
         let batch = (stages.candidate_bytes / root_bytes).clamp(1, num_roots);
         self.reserve(stream, num_roots, 0, 0)?;
         let (num_candidates, mut layout) = (batch * NUM_CANDIDATES as usize, Layout::new());
-        let (separate, records) = if stages.records { (0, num_candidates) } else { (num_candidates, 0) };
+        let (separate, records) = if stages.candidates == CandidateLayout::Records {
+            (0, num_candidates)
+        } else {
+            (num_candidates, 0)
+        };
         let (planes, sides) = (layout.reserve(separate), layout.reserve(separate));
         let (records, num_nodes) = (layout.reserve(CANDIDATE_WORDS * records), layout.reserve(1));
         let temp = workspace.carve(stream, &layout, "candidates of small nodes")?;
@@ -87,14 +92,13 @@ impl SmallLevels {
         small: SmallRoots<'_>,
         roots: Range<u32>,
     ) -> Result<()> {
-        let (stream, first_root, records) = (input.stream, roots.start, input.options.stages.records);
+        let (stream, first_root, layout) = (input.stream, roots.start, input.options.stages.candidates);
         // SAFETY: the memory is planned and reserved, and waits for the device before it is freed.
         unsafe {
             let (num_blocks, args) = (roots.len() as u64, (small, first_root, candidates));
-            if records {
-                stream.launch::<sah_candidates<RECORDS>>(num_blocks, args)?;
-            } else {
-                stream.launch::<sah_candidates<SEPARATE_ARRAYS>>(num_blocks, args)?;
+            match layout {
+                CandidateLayout::Records => stream.launch::<sah_candidates<RECORDS>>(num_blocks, args)?,
+                _ => stream.launch::<sah_candidates<SEPARATE_ARRAYS>>(num_blocks, args)?,
             }
             let (mut level, mut end) = (roots, stream.read(num_nodes.read_only())?[0]);
             while !level.is_empty() {
@@ -105,10 +109,16 @@ impl SmallLevels {
                 let step_cost = input.options.step_cost;
                 let args = (level.start, level.end, first_root, step_cost, candidates, all);
                 let num_threads = 32 * level.len() as u64;
-                if records {
-                    stream.launch_items::<sah_small_splits<RECORDS>>(num_threads, args)?;
-                } else {
-                    stream.launch_items::<sah_small_splits<SEPARATE_ARRAYS>>(num_threads, args)?;
+                match layout {
+                    CandidateLayout::Arrays => {
+                        stream.launch_items::<sah_small_splits<SEPARATE_ARRAYS>>(num_threads, args)?;
+                    }
+                    CandidateLayout::ReadOnlyMasks => {
+                        stream.launch_items::<sah_small_splits<READ_ONLY_MASKS>>(num_threads, args)?;
+                    }
+                    CandidateLayout::Records => {
+                        stream.launch_items::<sah_small_splits<RECORDS>>(num_threads, args)?;
+                    }
                 }
                 self.levels.push(level);
                 level = end..stream.read(num_nodes.read_only())?[0];

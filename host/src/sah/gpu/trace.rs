@@ -4,24 +4,26 @@ use super::tree::GpuTree;
 use crate::device::{Gpu, Readers, Stream};
 use crate::error::Result;
 use crate::rays::RayOptions;
-use crate::rays::gpu::{GpuScene, OrderedRays, RayTask};
+use crate::rays::gpu::{GpuScene, RayTask};
 use crate::rays::options::RayTraversal;
 use cuda_std::kernel::Kernel;
-use cuda_std::mem::Slice;
+use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::policy::{SAH_RAY_MIN_BLOCKS, SAH_RAY_THREADS};
 use kauri_kernels::rays::extent::Extent;
+use kauri_kernels::rays::tracing::RayQueue;
 use kauri_kernels::sah::trace::{
     TreeRays, sah_any, sah_any_restart, sah_closest, sah_closest_restart, sah_count_hits,
     sah_count_hits_restart, sah_write_hits, sah_write_hits_restart,
 };
 
-/// Launches a kernel with a thread per ray: `ShortStack` or `Restart`, as the options say.
+/// Launches a kernel: `ShortStack` or `Restart`, as the options say.
 ///
 /// # Safety
 /// The kernels' conditions.
 unsafe fn launch_rays<'a, ShortStack, Restart>(
     stream: &Stream,
     options: &RayOptions,
-    num_rays: usize,
+    num_blocks: u64,
     args: ShortStack::Args<'a>,
 ) -> Result<()>
 where
@@ -31,9 +33,9 @@ where
     // SAFETY: passed on to the caller.
     unsafe {
         match options.traversal {
-            RayTraversal::ShortStack => stream.launch_items::<ShortStack>(num_rays as u64, args),
+            RayTraversal::ShortStack => stream.launch::<ShortStack>(num_blocks, args),
             #[cfg(feature = "research")]
-            RayTraversal::Restart => stream.launch_items::<Restart>(num_rays as u64, args),
+            RayTraversal::Restart => stream.launch::<Restart>(num_blocks, args),
         }
     }
 }
@@ -58,12 +60,14 @@ impl GpuScene for GpuTree {
     unsafe fn launch(
         &self,
         stream: &Stream,
-        rays: OrderedRays<'_>,
+        queue: RayQueue<'_>,
+        _: SliceMut<'_, u64>,
         options: &RayOptions,
         task: RayTask<'_>,
     ) -> Result<()> {
-        let OrderedRays { rays, order, .. } = rays;
-        let (num, rays) = (rays.len(), TreeRays { tree: self.view(), rays, order });
+        let resident = self.gpu.info().num_sms as usize * SAH_RAY_MIN_BLOCKS as usize;
+        let num = queue.rays.len().div_ceil(SAH_RAY_THREADS).min(resident) as u64;
+        let rays = TreeRays { tree: self.view(), queue };
         // SAFETY: passed on to the caller.
         unsafe {
             match task {

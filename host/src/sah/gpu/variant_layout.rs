@@ -30,8 +30,14 @@ impl VariantLayout {
         [num_nodes, num_chunks]: [usize; 2],
         stages: StagesOptions,
     ) -> Option<Self> {
-        let is_variant = stages.sort_by_scans || stages.boxes_by_reductions || stages.by_shared_memory;
-        is_variant.then(|| Self {
+        let is_default = StagesOptions {
+            sort_by_scans: false,
+            boxes_by_reductions: false,
+            by_shared_memory: false,
+            time_steps: false,
+            ..stages
+        } == stages;
+        (!is_default).then(|| Self {
             stages,
             heads: layout.reserve(num_chunks),
             offsets: layout.reserve(num_nodes),
