@@ -27,8 +27,6 @@ constexpr int TRACE_THREADS = 128;
 constexpr int REFILL = 16;
 // Whether a lane that has reached a leaf keeps it and continues with nodes until all lanes of its warp have a leaf.
 constexpr bool POSTPONES_LEAVES = true;
-// Whether entries of the stack have distances, by which a ray skips subtrees behind its hit.
-constexpr bool HAS_DISTANCES = true;
 
 constexpr int BUILD_THREADS = 256;
 constexpr unsigned FULL_WARP = 0xFFFFFFFFu;
@@ -227,38 +225,17 @@ constexpr int ENDED = INT_MAX;
 // bottom.
 constexpr int STACK = 3 * AXIS_BITS<uint64_t> + (31 - LEAF_BITS) + 1;
 
-// A subtree on the stack, and where the ray enters it.
-struct alignas(8) Entry {
-    int subtree;
-    float near;
-};
-
 // Traces rays until all are taken; `taken` is 0 at the start. Writes the closest hit of each ray, or whether it has a hit.
 template <bool ANY>
 __global__ void __launch_bounds__(TRACE_THREADS)
     trace(const Node *nodes, const LeafTriangle *triangles, const int *root, const float4 *rays, int num_rays, int *taken, Hit *hits, uint8_t *any) {
-    constexpr bool SKIPS = HAS_DISTANCES && !ANY;
-    std::conditional_t<SKIPS, Entry, int> stack[STACK];
+    int stack[STACK];
     int top = 0, at = ENDED, ray = -1;
     float3 o{}, d{}, inverse{}, scaled{};
     float t_min = 0;
     Hit hit{};
     bool are_left = true;
     const unsigned lane = threadIdx.x % 32;
-    auto push = [&](int subtree, float near) {
-        if constexpr (SKIPS) stack[top++] = {subtree, near};
-        else stack[top++] = subtree;
-    };
-    auto pop = [&] {
-        if constexpr (SKIPS) {
-            Entry entry;
-            do entry = stack[--top];
-            while (entry.near > hit.t);
-            return entry.subtree;
-        } else {
-            return stack[--top];
-        }
-    };
     for (;;) {
         const bool has_ended = at == ENDED;
         const unsigned idle = __ballot_sync(FULL_WARP, has_ended);
@@ -287,7 +264,7 @@ __global__ void __launch_bounds__(TRACE_THREADS)
                 inverse = make_float3(inverted(d.x), inverted(d.y), inverted(d.z));
                 scaled = make_float3(o.x * inverse.x, o.y * inverse.y, o.z * inverse.z);
                 top = 0;
-                push(ENDED, -INFINITY);
+                stack[top++] = ENDED;
                 at = __ldg(root);
             }
             are_left = first + __popc(idle) < num_rays;
@@ -314,21 +291,21 @@ __global__ void __launch_bounds__(TRACE_THREADS)
                 if (enters_left && enters_right) {
                     const bool is_left_first = left_near <= right_near;
                     at = is_left_first ? children.x : children.y;
-                    push(is_left_first ? children.y : children.x, fmaxf(left_near, right_near));
+                    stack[top++] = is_left_first ? children.y : children.x;
                 } else if (enters_left || enters_right) {
                     at = enters_left ? children.x : children.y;
                 } else {
-                    at = pop();
+                    at = stack[--top];
                 }
                 if (POSTPONES_LEAVES && at < 0 && leaf == 0) {
                     leaf = at;
-                    at = pop();
+                    at = stack[--top];
                 }
                 if (POSTPONES_LEAVES && !__any_sync(__activemask(), leaf == 0)) break;
             }
             if (leaf == 0 && at < 0) {
                 leaf = at;
-                at = pop();
+                at = stack[--top];
             }
             while (leaf < 0) {
                 // Most leaves have one or two triangles.
@@ -342,7 +319,7 @@ __global__ void __launch_bounds__(TRACE_THREADS)
                     at = ENDED;
                 } else if (at < 0) {
                     leaf = at;
-                    at = pop();
+                    at = stack[--top];
                 }
             }
             if (are_left && __popc(__activemask()) < REFILL) break;

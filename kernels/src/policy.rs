@@ -192,25 +192,25 @@ pub const SAH_CANDIDATE_THREADS: usize = 128;
 /// The warps of a block that splits small roots, one root per warp: limited by shared memory.
 pub const SAH_ROOT_WARPS: usize = 4;
 
-/// The threads of a block that traces rays. Untuned.
-pub const SAH_RAY_THREADS: usize = 128;
-
 /// The blocks of a multiprocessor that traces rays. Untuned.
-pub const SAH_RAY_MIN_BLOCKS: u32 = 5;
+pub const SAH_RAY_MIN_BLOCKS: u32 = 6;
 
 /// The bits of a triangle's cell on each axis, for the order in which a hierarchy is built. Untuned.
 pub const BVH_AXIS_BITS: u32 = 16;
 
 /// The threads of a block that merges clusters; its warps are independent, and a block lasts as long as the last of them. The dragon of
 /// 871,414 triangles built on an H200, in ms: 32: 0.558, 128: 0.590.
-pub const BVH_CLUSTER_THREADS: usize = 32;
+pub const BVH_CLUSTER_THREADS: usize = 64;
+
+/// The blocks of a multiprocessor that merges clusters.
+pub const BVH_CLUSTER_MIN_BLOCKS: u32 = 18;
 
 /// The number of clusters on each side among which a cluster looks for the nearest (Benthin et al. 2024 take 8). The same build, and 2.07
 /// million rays of a camera, in ms: 8: 0.559 and 0.601, 15: 0.727 and 0.625.
 pub const BVH_RADIUS: u32 = 8;
 
-/// The threads of a block that traces rays through a hierarchy. Untuned.
-pub const BVH_RAY_THREADS: usize = 128;
+/// The threads of a block that traces rays, or searches a hierarchy. Untuned.
+pub const RAY_THREADS: usize = 128;
 
 /// The blocks of a multiprocessor that traces rays through a hierarchy. Rays of a camera and random ones through the dragon on an H200, 2.07
 /// million each, in ms: 7: 0.528 and 1.054, 8 (registers spill): 0.550 and 1.088.
@@ -226,8 +226,8 @@ pub const fn bvh_nearest_min_blocks(item_bytes: usize) -> u32 {
 /// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16).
 pub const RAY_IDLE: u32 = 16;
 
-/// The entries of a ray's stack in shared memory; deeper hierarchies have the others in global memory. Untuned.
-pub const BVH_STACK: usize = 24;
+/// The entries of a ray's stack in shared memory; deeper indexes have the others in global memory. Untuned.
+pub const RAY_STACK: usize = 24;
 
 /// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below. 10M x 10M boxes with log-normal
 /// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.

@@ -19,7 +19,7 @@ use kauri::rays::{DeviceHits, Hit, Ray, RayIndex, RayOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::sah::{RayTraversal, StagesOptions};
 use kauri::sah::{Quality, SahOptions, SahTree};
-use kauri::{Bvh, Device, Error, Result};
+use kauri::{Bvh, Error, Result};
 use rayon::prelude::*;
 
 /// The suites.
@@ -33,9 +33,6 @@ const SUN: [f32; 3] = [0.4, -0.5, 0.8];
 
 /// Maximum triangles of the meshes that are hard for an index, and of a terrain.
 const MAX_HARD_TRIANGLES: usize = 1_000_000;
-
-/// Maximum triangles for a comparison with the exact tree, which a CPU builds in minutes.
-const MAX_EXACT_TRIANGLES: usize = 1_000_000;
 
 fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
@@ -126,18 +123,15 @@ impl<'a> Bench<'a> {
     fn builds(&self, report: &mut Report) -> Result<()> {
         let (effort, num) = (self.settings.effort, self.mesh.len());
         let fast = SahOptions::default();
-        let exact = if num > MAX_EXACT_TRIANGLES {
-            None
-        } else {
-            let tree = SahTree::build(&Device::cpu(), self.mesh, &fast.clone().quality(Quality::Exact))?;
-            Some(tree.cost()?)
-        };
+        let exact = fast.clone().quality(Quality::Exact);
+        let best = self.tree(&exact)?.cost()?;
         let by_levels = StagesOptions { small_by_levels: true, ..StagesOptions::default() };
         let by_levels = fast.clone().stages(by_levels);
         let variants = [
             ("rebuild", fast.clone()),
             ("rebuild, clipped", fast.clone().clip(true)),
             ("rebuild, small nodes by levels", by_levels),
+            ("rebuild, the best tree", exact),
         ];
         for (work, options) in variants {
             let mut tree = self.tree(&options)?;
@@ -146,13 +140,11 @@ impl<'a> Bench<'a> {
             let phases = phases
                 .map(|phase| Phase { name: phase.name.to_owned(), ms: phase.duration.as_secs_f64() * 1e3 });
             let cost = tree.cost()?;
-            let more =
-                exact.map(|exact| format!(", {:+.1} % against the best", 100.0 * (cost / exact - 1.0)));
             let note = format!(
-                "{} nodes, {} triangles in leaves, cost {cost:.2}{}",
+                "{} nodes, {} triangles in leaves, cost {cost:.2}, {:+.1} % against the best",
                 tree.nodes()?.len(),
                 tree.leaf_triangles()?.len(),
-                more.unwrap_or_default()
+                100.0 * (cost / best - 1.0)
             );
             report.push(Row {
                 timing: Some(timing),
@@ -234,8 +226,8 @@ impl<'a> Bench<'a> {
     }
 
     fn rays(&self, report: &mut Report) -> Result<()> {
-        let exact = SahOptions::default().quality(Quality::Exact);
         let fast = self.tree(&SahOptions::default())?;
+        let best = self.tree(&SahOptions::default().quality(Quality::Exact))?;
         let primary = self.camera().rays(SIZE)?;
         let hits = fast.closest_hits(&primary)?;
         let indices = (0..hits.len()).into_par_iter();
@@ -247,14 +239,9 @@ impl<'a> Bench<'a> {
             seen.par_iter().filter_map(|(i, hit)| self.away(&primary[*i], *hit, None, *i)).collect();
         let random = self.random(primary.len());
         let default = RayOptions::default();
-        let best = if self.mesh.len() > MAX_EXACT_TRIANGLES {
-            None
-        } else {
-            Some(SahTree::build(&self.settings.device, self.mesh, &exact)?)
-        };
         let restart = default.clone().traversal(RayTraversal::Restart);
         let variants =
-            [("", &default), (", stack of 0", &restart), (", sorted", &default.clone().sorted(true))];
+            [("", &default), (", restarts", &restart), (", sorted", &default.clone().sorted(true))];
         let kinds = [
             ("primary rays, closest", &primary, true),
             ("random rays, closest", &random, true),
@@ -274,9 +261,7 @@ impl<'a> Bench<'a> {
             for (variant, options) in variants {
                 found.push(trace(report, &fast, variant, options)?);
             }
-            if let Some(best) = best.as_ref().filter(|_| closest) {
-                found.push(trace(report, best, ", the best tree", &default)?);
-            }
+            found.push(trace(report, &best, ", the best tree", &default)?);
             assert!(found.iter().all(|found| *found == expected), "indexes differ in hits of {kind}");
         }
         Ok(())

@@ -2,12 +2,11 @@
 
 use crate::error::{Error, Result};
 use crate::rays::RayOptions;
-use crate::rays::cpu::HostScene;
+use crate::rays::cpu::{HostScene, VecStack};
 use kauri_kernels::bvh::leaf::{Leaf, LeafTriangle};
 use kauri_kernels::bvh::node::{Node, Plane, WIDTH};
 use kauri_kernels::bvh::refit::box_of;
 use kauri_kernels::bvh::scene::Scene;
-use kauri_kernels::bvh::stack::{Entry, Stack};
 use kauri_kernels::bvh::subtree::Subtree;
 use kauri_kernels::bvh::traversal::BvhTraversal;
 use kauri_kernels::rays::aabb::Aabb;
@@ -47,30 +46,6 @@ impl<L: Leaf> Scene for &HostTree<L> {
     }
     unsafe fn item(&self, place: u32) -> L {
         self.items[place as usize]
-    }
-}
-
-/// Entries of a stack before it grows: more than rays in usual meshes need.
-const USUAL_STACK: usize = 64;
-
-/// A stack that grows.
-pub(super) struct VecStack(Vec<Entry>);
-
-impl VecStack {
-    pub(super) fn new() -> Self {
-        Self(Vec::with_capacity(USUAL_STACK))
-    }
-}
-
-impl Stack for VecStack {
-    unsafe fn push(&mut self, entry: Entry) {
-        self.0.push(entry);
-    }
-    unsafe fn pop(&mut self) -> Entry {
-        self.0.pop().expect("the last entry ends the ray")
-    }
-    unsafe fn clear(&mut self) {
-        self.0.clear();
     }
 }
 

@@ -8,7 +8,7 @@ use kauri_kernels::rays::mesh::{MAX_TRIANGLES, MeshView};
 /// A mesh in device memory, the input of [`Bvh::build_on`](crate::Bvh::build_on) and [`SahTree::build_on`](crate::SahTree::build_on).
 ///
 /// A build validates the corners of all triangles: a vertex index out of range, or a coordinate that is not finite or too
-/// large, is an error of [`Mesh::new`]. [`Quality::Exact`](crate::sah::Quality::Exact) validates unused vertices too.
+/// large, is an error of [`Mesh::new`].
 ///
 /// ```no_run
 /// use kauri::device::{Buffer, Device, Stream};

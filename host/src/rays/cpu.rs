@@ -8,11 +8,36 @@ use crate::parallel;
 use crate::rows::Rows;
 use kauri_kernels::rays::hits::{AnyHit, ClosestHit, HitVisitor};
 use kauri_kernels::rays::ray::Ray;
+use kauri_kernels::rays::stack::{Entry, Stack};
 use kauri_kernels::rays::triangle::Hit;
 use std::ops::Range;
 
 /// Number of rays of a task.
 const TASK_RAYS: usize = 64;
+
+/// Entries of a stack before it grows: more than rays in usual meshes need.
+const USUAL_STACK: usize = 64;
+
+/// A stack that grows.
+pub(crate) struct VecStack(Vec<Entry>);
+
+impl VecStack {
+    pub(crate) fn new() -> Self {
+        Self(Vec::with_capacity(USUAL_STACK))
+    }
+}
+
+impl Stack for VecStack {
+    unsafe fn push(&mut self, entry: Entry) {
+        self.0.push(entry);
+    }
+    unsafe fn pop(&mut self) -> Entry {
+        self.0.pop().expect("the last entry ends the ray")
+    }
+    unsafe fn clear(&mut self) {
+        self.0.clear();
+    }
+}
 
 /// An index in host memory.
 pub(crate) trait HostScene: Sync {

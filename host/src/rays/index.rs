@@ -83,7 +83,7 @@ pub trait RayIndex: sealed::Sealed + Send + Sync {
     ///
     /// # Errors
     /// The errors of [`closest_hits`](Self::closest_hits); [`Error::TooManyItems`](crate::Error::TooManyItems) beyond 2^32
-    /// sorted rays, and beyond 2^31 rays of a [`Bvh`](crate::Bvh) on a GPU.
+    /// sorted rays, and beyond 2^31 rays on a GPU.
     fn closest_hits_with(&self, rays: &[Ray], options: &RayOptions) -> Result<Hits> {
         match self.traced() {
             Traced::Cpu(index) => index.closest_hits(rays, options),
@@ -92,7 +92,8 @@ pub trait RayIndex: sealed::Sealed + Send + Sync {
     }
 
     /// Writes the first hit of each ray to device memory, in the order of the stream. Does not wait for the work. The workspace has the order
-    /// of sorted rays, 16 bytes each, and stacks of the rays of a [`Bvh`](crate::Bvh), at most some megabytes for each level of its nodes.
+    /// of sorted rays, 16 bytes each, and stacks of the rays on the device at a time: for a
+    /// [`Bvh`](crate::Bvh) at most some megabytes for each level of its nodes, for a [`SahTree`](crate::SahTree) some 30 MB.
     ///
     /// # Errors
     /// The errors of [`closest_hits_with`](Self::closest_hits_with); [`Error::Shape`](crate::Error::Shape) unless `hits` has

@@ -38,9 +38,9 @@ impl RayOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(not(feature = "research"), expect(unreachable_pub))]
 pub enum RayTraversal {
-    /// A short stack holds the most recent ones, 4 on a GPU and 32 on a CPU. On overflow, traversal restarts from the root.
+    /// They are on a stack.
     #[default]
-    ShortStack,
+    Stack,
     /// Traversal restarts from the root for each.
     #[cfg(feature = "research")]
     Restart,

@@ -43,9 +43,9 @@
 //! Scratch memory of the first two, on the same mesh: 71 MB and 532 MB, of which the candidates take up to
 //! [`candidate_bytes`](StagesOptions::candidate_bytes) (suite `sah`, `benches/results/sah-h200.md`).
 //!
-//! First hits of 2,073,600 rays in the same tree (suite `sah`, where [`RayTraversal::Restart`] is called `stack of 0`):
+//! First hits of 2,073,600 rays in the same tree (suite `sah`, where [`RayTraversal::Restart`] is called `restarts`):
 //!
-//! | rays | with a short stack, ms | [`RayTraversal::Restart`], ms |
+//! | rays | with a stack, ms | [`RayTraversal::Restart`], ms |
 //! |---|--:|--:|
 //! | of a camera | 1.20 | 1.55 |
 //! | random | 3.74 | 5.45 |

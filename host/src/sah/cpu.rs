@@ -1,6 +1,6 @@
 //! Building, refitting and tracing on the CPU.
 
-mod exact;
+mod cheapest_planes;
 mod large_nodes;
 mod references;
 mod refit;
@@ -10,7 +10,7 @@ mod trace;
 pub(super) use refit::refit;
 
 use super::host_tree::{HostTree, Subtree};
-use super::options::{Quality, SahOptions};
+use super::options::SahOptions;
 use crate::error::Result;
 use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::rays::triangle::Corners;
@@ -24,10 +24,7 @@ pub(super) fn build(corners: Vec<Corners>, options: &SahOptions) -> Result<HostT
     let references = references_of(&corners);
     let extent = scene_extent(&references);
     let input = BuildInput { corners: &corners, options };
-    let root = match options.quality {
-        Quality::Exact => exact::subtree(&input, references, extent.bounds, 0),
-        Quality::Fast => large_nodes::build(&input, references, extent.bounds),
-    };
+    let root = large_nodes::build(&input, references, extent.bounds);
     HostTree::new(&root, extent, corners)
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod build_input;
+mod cheapest_planes;
 mod large_levels;
 mod large_nodes;
 #[cfg(feature = "research")]

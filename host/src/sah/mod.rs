@@ -6,8 +6,8 @@
 //! the cost of its children, each weighted by the probability that a ray reaches it (MacDonald, Booth 1990).
 //!
 //! A GPU builds in two stages (Zhou et al. 2008: Real-time KD-tree construction on graphics hardware; Chang, Seo, Ihm).
-//! Large nodes lose the empty space at their sides, and split in the middle. Small nodes, with at most 64 references, split
-//! at the cheapest plane. The CPU builds the same tree, to the last bit, and also [the best tree](Quality::Exact).
+//! Large nodes lose the empty space at their sides, and split in the middle; for [the best tree](Quality::Exact) they split at the cheapest of all planes.
+//! Small nodes, with at most 64 references, split at the cheapest plane. The CPU builds the same trees, to the last bit.
 //!
 //! | build | time | scratch memory | random rays |
 //! |---|--:|--:|--:|

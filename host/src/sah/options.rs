@@ -48,7 +48,7 @@ pub enum Quality {
     /// Large nodes split in the middle, small nodes at the cheapest plane: for trees that are rebuilt for every frame.
     #[default]
     Fast,
-    /// Every node splits at the cheapest plane. The CPU builds the tree, also for a GPU.
+    /// Every node splits at the cheapest plane.
     Exact,
 }
 

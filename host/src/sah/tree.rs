@@ -3,7 +3,7 @@
 use super::cpu;
 use super::gpu::{GpuBuilder, GpuTree};
 use super::host_tree::HostTree;
-use super::options::{Quality, SahOptions};
+use super::options::SahOptions;
 use crate::device::{Device, Stream, gpu_of};
 use crate::error::{Error, Result, check_len};
 use crate::memory::MemoryPlan;
@@ -73,16 +73,15 @@ impl SahTree {
     ///
     /// The memory beyond that depends on the mesh. The tree takes 8 bytes per node, and 4 per reference of a leaf to a triangle: on
     /// average a triangle is in two to seven leaves of one to four triangles each, and the plan counts one leaf. On a GPU a build takes
-    /// 80 to 170 bytes of scratch memory per triangle, with [`clip`](SahOptions::clip) 320 to 650, beside the copy of a host mesh.
+    /// 80 to 170 bytes of scratch memory per triangle, with [`clip`](SahOptions::clip) 320 to 650, and by [`Quality::Exact`](super::Quality::Exact) some hundred
+    /// more, beside the copy of a host mesh.
     pub fn plan(device: &Device, num_triangles: usize, options: &SahOptions) -> MemoryPlan {
         let num_triangles = num_triangles.min(MAX_NODES as usize);
         let triangle_bytes = (num_triangles * (size_of::<Corners>() + size_of::<u32>())) as u64;
         let tree_bytes = triangle_bytes + (size_of::<Extent>() + size_of::<Node>()) as u64;
-        let temp_bytes = match (gpu_of!(device), options.quality) {
-            (None, _) => cpu::min_temp_bytes(num_triangles),
-            (Some(_), Quality::Fast) => GpuBuilder::min_temp_bytes(num_triangles, options),
-            // The CPU's tree is copied.
-            (Some(_), Quality::Exact) => cpu::min_temp_bytes(num_triangles) + tree_bytes,
+        let temp_bytes = match gpu_of!(device) {
+            None => cpu::min_temp_bytes(num_triangles),
+            Some(_) => GpuBuilder::min_temp_bytes(num_triangles, options),
         };
         MemoryPlan { tree_bytes, temp_bytes }
     }
@@ -149,18 +148,13 @@ impl SahTree {
         check_count(mesh.len())?;
         let _span = tracing::debug_span!("sah_build", triangles = mesh.len()).entered();
         let mut stats = Stats::new(&device);
-        let tree = match (gpu_of!(device), options.quality) {
-            (None, _) => stats.phase("build", || Ok(Tree::Cpu(cpu::build(mesh.corners()?, options)?)))?,
-            (Some(gpu), Quality::Fast) => {
+        let tree = match gpu_of!(device) {
+            None => stats.phase("build", || Ok(Tree::Cpu(cpu::build(mesh.corners()?, options)?)))?,
+            Some(gpu) => {
                 let builder = builder.get_or_insert_with(|| GpuBuilder::new(gpu).into());
                 let build =
                     |stream: &_, mesh: DeviceMesh<'_>| builder.build(stream, mesh, options, &mut stats);
                 Tree::Gpu(mesh.on_gpu(gpu, build)?)
-            }
-            (Some(gpu), Quality::Exact) => {
-                let tree = stats.phase("build", || cpu::build(mesh.corners()?, options))?;
-                let copy = || GpuTree::from_host(&Stream::new(gpu)?, &tree);
-                Tree::Gpu(stats.phase("copy", copy)?)
             }
         };
         stats.temp_bytes = builder.as_ref().map_or(0, |builder| builder.bytes());

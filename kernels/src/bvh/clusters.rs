@@ -7,10 +7,10 @@
 //! at most [`MAX_CLUSTERS`] are left. The tree does not depend on the schedule.
 
 use super::node::WIDTH;
-use super::small_ranges::{WINDOW, difference, small_range};
+use super::small_ranges::{level, small_range};
 use super::subtree::Subtree;
 use crate::plain::plain;
-use crate::policy::{BVH_CLUSTER_THREADS as THREADS, BVH_RADIUS};
+use crate::policy::{BVH_CLUSTER_MIN_BLOCKS as MIN_BLOCKS, BVH_CLUSTER_THREADS as THREADS, BVH_RADIUS};
 use crate::rays::aabb::Aabb;
 use crate::thread::words::{join, split};
 use cuda_std::prelude::*;
@@ -163,15 +163,13 @@ const WARPS: usize = THREADS / 32;
 /// Shared memory of a block.
 #[repr(C)]
 pub struct ClusterSmem {
-    /// The differences of the codes around each warp's triangles.
-    differences: [[u64; WINDOW]; WARPS],
     /// The lanes whose clusters stay.
     stays: [[u32; 32]; WARPS],
 }
 
 /// Merges all triangles, in the order of their codes, to a binary tree; one thread per triangle. `ends` has all bits set at the start. `clusters` is
 /// memory for those of subtrees.
-#[kernel(family = "bvh", block = THREADS, shared = ClusterSmem, hot)]
+#[kernel(family = "bvh", block = THREADS, min_blocks = MIN_BLOCKS, shared = ClusterSmem, hot)]
 pub unsafe fn bvh_clusters(
     codes: Slice<u64>,
     triangles: Slice<u32>,
@@ -182,8 +180,7 @@ pub unsafe fn bvh_clusters(
 ) {
     let warp = thread::thread_idx_x() as usize / 32;
     let stays = shared_field!(shared_mem::<ClusterSmem>(), stays).part(32 * warp, 32);
-    let differences = shared_field!(shared_mem::<ClusterSmem>(), differences).part(WINDOW * warp, WINDOW);
-    Builder { codes, triangles, boxes, clusters, ends, tree, stays }.ascend(differences);
+    Builder { codes, triangles, boxes, clusters, ends, tree, stays }.ascend();
 }
 
 /// A cluster and its box. Its id is a [`Subtree`] and, in the upper half, the number of the node that is made when it is merged into
@@ -251,12 +248,13 @@ impl Builder<'_> {
     /// Ascends to the root from a small range that begins with the triangle of the thread, as far as the thread is the second of two to reach a
     /// node.
     #[inline(always)]
-    unsafe fn ascend(&self, differences: SharedSlice<'_, u64>) {
+    unsafe fn ascend(&self) {
         let n = self.triangles.len() as u32;
         let i = thread::index_1d_u64() as u32;
-        let (first, last) = small_range(self.codes, i, differences);
-        let mut range = Range { first, last, middle: last + 1 };
-        let mut goes_on = i < n && i == first;
+        let last = small_range(self.codes, i, self.stays);
+        let mut goes_on = i < n && last.is_some();
+        let last = last.unwrap_or(i);
+        let mut range = Range { first: i, last, middle: last + 1 };
         if i == 0 {
             self.tree.sizes.store(0, 0);
             self.tree.sizes.store(n as usize, 0);
@@ -265,7 +263,9 @@ impl Builder<'_> {
             if goes_on && range.len() < n {
                 goes_on = self.ascend_once(&mut range, n);
             }
-            let mut merging = warp::warp_vote_ballot(warp::FULL_MASK, goes_on);
+            let is_root = range.len() == n;
+            let mut merging =
+                warp::warp_vote_ballot(warp::FULL_MASK, goes_on && (range.len() > MAX_CLUSTERS || is_root));
             while merging != 0 {
                 let lane = merging.trailing_zeros();
                 let [first, last, middle] = [range.first, range.last, range.middle]
@@ -274,7 +274,7 @@ impl Builder<'_> {
                 self.merge(of_lane, if of_lane.len() == n { 1 } else { MAX_CLUSTERS });
                 merging &= merging - 1;
             }
-            goes_on = goes_on && range.len() < n;
+            goes_on = goes_on && !is_root;
         }
     }
 
@@ -282,8 +282,8 @@ impl Builder<'_> {
     #[inline(always)]
     unsafe fn ascend_once(&self, range: &mut Range, n: u32) -> bool {
         let Range { first, last, .. } = *range;
-        let difference = |i| difference(self.codes, i);
-        let is_first_child = first == 0 || last + 1 < n && difference(last) < difference(first - 1);
+        let level = |i| level(self.codes, i);
+        let is_first_child = first == 0 || last + 1 < n && level(last) < level(first - 1);
         let (boundary, own_end) = if is_first_child { (last, first) } else { (first - 1, last) };
         let end = self.ends.atomic_exchange(boundary as usize, own_end, Ordering::AcqRel, Scope::Device);
         if end == NO_END {

@@ -3,9 +3,9 @@
 use super::leaf::LeafTriangle;
 use super::scene::Scene;
 use super::search::{Query, Searches, search};
-use super::stack::{Stack, StackSmem};
-use crate::policy::BVH_RAY_THREADS as THREADS;
+use crate::policy::RAY_THREADS as THREADS;
 use crate::rays::aabb::{Aabb, component};
+use crate::rays::stack::{Stack, StackSmem};
 use cuda_std::prelude::*;
 
 /// A query for the triangles that the ray from a point along an axis crosses.

@@ -3,13 +3,13 @@
 use super::distance::nearest_on_triangle;
 use super::leaf::*;
 use super::search::{Query, Searches};
-use super::stack::StackSmem;
 use crate::plain::plain;
-use crate::policy::{BVH_RAY_THREADS as THREADS, bvh_nearest_min_blocks};
+use crate::policy::{RAY_THREADS as THREADS, bvh_nearest_min_blocks};
 use crate::query::nearest::ResultRows;
 use crate::query::visit::{NearestPoints, Visit};
 use crate::rays::aabb::Aabb;
 use crate::rays::mesh::is_usable;
+use crate::rays::stack::StackSmem;
 use crate::thread::best_k::BestK;
 use cuda_std::float::sqrt;
 use cuda_std::prelude::*;

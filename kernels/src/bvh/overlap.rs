@@ -2,9 +2,9 @@
 
 use super::leaf::*;
 use super::search::{Query, Searches};
-use super::stack::StackSmem;
-use crate::policy::{BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS as THREADS};
+use crate::policy::{BVH_RAY_MIN_BLOCKS, RAY_THREADS as THREADS};
 use crate::rays::aabb::Aabb;
+use crate::rays::stack::StackSmem;
 use cuda_std::prelude::*;
 
 /// Takes the ids of items.

@@ -2,9 +2,10 @@
 
 use super::leaf::Leaf;
 use super::scene::Scene;
-use super::stack::{Stack, StackSmem, ThreadStack, begin, nearest_child, next};
+use super::stack::{begin, nearest_child, next};
 use super::subtree::Subtree;
 use crate::rays::aabb::Aabb;
+use crate::rays::stack::{Stack, StackSmem, ThreadStack};
 use cuda_std::prelude::*;
 
 /// A query of a hierarchy.
@@ -55,7 +56,7 @@ pub unsafe fn search<S: Scene>(scene: &S, stack: &mut impl Stack, query: &mut im
 pub struct Searches<'a, L: Leaf> {
     /// The hierarchy.
     pub bvh: crate::bvh::scene::DeviceBvh<'a, L>,
-    /// Memory for stacks of more than [`BVH_STACK`](crate::policy::BVH_STACK) entries: further entries of all threads, then the next ones.
+    /// Memory for stacks of more than [`RAY_STACK`](crate::policy::RAY_STACK) entries: further entries of all threads, then the next ones.
     pub deep: SliceMut<'a, u64>,
 }
 

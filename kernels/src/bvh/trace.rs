@@ -1,10 +1,10 @@
 //! Ray queries on a hierarchy in device memory.
 
-use super::stack::{StackSmem, ThreadStack};
 use super::traversal::BvhTraversal;
-use crate::policy::{BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS as THREADS};
+use crate::policy::{BVH_RAY_MIN_BLOCKS, RAY_THREADS as THREADS};
 use crate::rays::all_hits::PackedHits;
 use crate::rays::hits::HitsMut;
+use crate::rays::stack::{StackSmem, ThreadStack};
 use crate::rays::tracing::{Any, Closest, Count, Task, Write};
 use cuda_std::prelude::*;
 
@@ -15,7 +15,7 @@ pub struct BvhRays<'a> {
     pub bvh: crate::bvh::scene::DeviceBvh<'a, crate::bvh::leaf::LeafTriangle>,
     /// The rays.
     pub queue: crate::rays::tracing::RayQueue<'a>,
-    /// Memory for stacks of more than [`BVH_STACK`](crate::policy::BVH_STACK) entries: further entries of all threads, then the next ones.
+    /// Memory for stacks of more than [`RAY_STACK`](crate::policy::RAY_STACK) entries: further entries of all threads, then the next ones.
     pub deep: SliceMut<'a, u64>,
 }
 

@@ -3,10 +3,11 @@
 use super::leaf::{Leaf, LeafTriangle};
 use super::scene::Scene;
 use super::slabs::SlabRay;
-use super::stack::{Stack, begin, nearest_child, next};
+use super::stack::{begin, nearest_child, next};
 use super::subtree::Subtree;
 use crate::rays::hits::HitVisitor;
 use crate::rays::ray::Ray;
+use crate::rays::stack::Stack;
 use crate::rays::tracing::Traversal;
 use crate::rays::triangle::ShearedRay;
 

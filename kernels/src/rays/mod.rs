@@ -8,5 +8,6 @@ pub mod hits;
 pub mod mesh;
 pub mod order;
 pub mod ray;
+pub mod stack;
 pub mod tracing;
 pub mod triangle;

@@ -1,7 +1,6 @@
 //! One level of large nodes, a thread per node: decides about each node, and emits the nodes of the next level and small
 //! roots.
 
-use super::chunks::load_box;
 use super::large_nodes::{CHUNK_TRIANGLES, LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan};
 use super::small_roots::SmallRoot;
 use super::top_nodes::{Child, TopNode};
@@ -80,12 +79,10 @@ pub unsafe fn sah_chunk_nodes(nodes: Slice<LargeNode>, chunk_nodes: SliceMut<u32
 pub struct LevelNodes<'a> {
     /// The nodes.
     pub nodes: Slice<'a, crate::sah::large_nodes::LargeNode>,
-    /// The bounding boxes of their references, as keys.
-    pub keys: Slice<'a, u32>,
+    /// Their split plans.
+    pub plans: crate::sah::large_nodes::Plans<'a>,
     /// The references below and above their planes, a row for each side.
     pub counts: Slice<'a, u32>,
-    /// See [`cut_empty_space`](super::cost::cut_empty_space).
-    pub empty_space: f32,
     /// The cost of a traversal step in intersection tests.
     pub step_cost: f32,
     /// 1 if the tree has reached its [reference limit](super::large_nodes::max_references).
@@ -126,9 +123,10 @@ impl LevelNodes<'_> {
     #[inline(always)]
     unsafe fn node(&self, node: usize) -> ProcessedNode {
         let large = self.nodes.load(node);
-        let plan = SplitPlan::new(&large, load_box(self.keys, node), self.empty_space);
+        let plan = self.plans.plan(node, &large);
         let counts = [self.counts.load(node), self.counts.load(self.nodes.len() + node)];
-        let outcome = plan.outcome(&large, counts[0], counts[1], self.step_cost, self.is_full != 0);
+        let is_cheapest = !self.plans.planes.is_empty();
+        let outcome = plan.outcome(&large, counts, self.step_cost, is_cheapest, self.is_full != 0);
         ProcessedNode {
             large,
             plan,

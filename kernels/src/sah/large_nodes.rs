@@ -1,10 +1,14 @@
 //! Large nodes: empty space is cut off, the rest splits at the spatial median (Zhou et al. 2008, section 4.1).
 
+use super::cheapest_planes::NO_PLANE;
+use super::chunks::load_box;
 use super::cost::{SplitCost, cut_empty_space, leaf_cost, spatial_median};
 use super::node::MAX_NODES;
 use crate::plain::plain;
 use crate::policy::{SAH_CHUNK_TRIANGLES, SAH_LARGE_DEPTH};
 use crate::rays::aabb::{Aabb, Side};
+use cuda_std::float::f32_from_key;
+use cuda_std::prelude::*;
 
 /// Maximum triangles of a small root, one bit each.
 pub const SMALL_TRIANGLES: u32 = 64;
@@ -109,6 +113,19 @@ impl SplitPlan {
         Self { cut_sides, axis, plane, remainder }
     }
 
+    /// Plans a node by the cheapest planes of its axes: their costs, and in the low halves their keys. The first of equally cheap ones splits it.
+    #[inline(always)]
+    pub fn cheapest(large: &LargeNode, planes: [u64; 3]) -> Self {
+        let (mut axis, mut best) = (Self::NO_AXIS, NO_PLANE);
+        for i in 0..3 {
+            if planes[i] >> 32 < best >> 32 {
+                (axis, best) = (i as u32, planes[i]);
+            }
+        }
+        let plane = if axis == Self::NO_AXIS { 0.0 } else { f32_from_key(best as u32) };
+        Self { cut_sides: 0, axis, plane, remainder: large.bounds }
+    }
+
     /// True if a split plane exists.
     #[inline(always)]
     pub fn has_plane(&self) -> bool {
@@ -125,14 +142,14 @@ impl SplitPlan {
     /// tree `is_full`: it has reached its [reference limit](max_references).
     ///
     /// The paper always splits large nodes. But a spatial median can leave all triangles on both sides, for example copies
-    /// of one triangle: then the other axes are tried.
+    /// of one triangle: then the other axes are tried, unless the plane `is_cheapest` of all.
     #[inline(always)]
     pub fn outcome(
         &self,
         large: &LargeNode,
-        below: u32,
-        above: u32,
+        [below, above]: [u32; 2],
         step_cost: f32,
+        is_cheapest: bool,
         is_full: bool,
     ) -> Outcome {
         if is_full || !self.has_plane() || self.depth(large) >= SAH_LARGE_DEPTH {
@@ -141,10 +158,33 @@ impl SplitPlan {
         let cost = SplitCost::new(self.remainder, step_cost).cost(self.axis, self.plane, below, above);
         if cost < leaf_cost(large.len) {
             Outcome::Split
-        } else if large.tried_axes < 2 {
+        } else if large.tried_axes < 2 && !is_cheapest {
             Outcome::NextAxis
         } else {
             Outcome::Leaf
         }
+    }
+}
+
+/// The input of the split plans of a level.
+#[derive(Clone, Copy, KernelArgs)]
+pub struct Plans<'a> {
+    /// The bounding boxes of the nodes' references, as keys; not needed if there are planes.
+    pub keys: Slice<'a, u32>,
+    /// See [`cut_empty_space`].
+    pub empty_space: f32,
+    /// The [cheapest planes](super::cheapest_planes) of the nodes, a row for each axis. Without them nodes split in the middle.
+    pub planes: Slice<'a, u64>,
+}
+
+impl Plans<'_> {
+    /// Returns the plan of a node.
+    #[inline(always)]
+    pub(super) unsafe fn plan(&self, node: usize, large: &LargeNode) -> SplitPlan {
+        if self.planes.is_empty() {
+            return SplitPlan::new(large, load_box(self.keys, node), self.empty_space);
+        }
+        let row = self.planes.len() / 3;
+        SplitPlan::cheapest(large, [0, 1, 2].map(|axis| self.planes.load(axis * row + node)))
     }
 }

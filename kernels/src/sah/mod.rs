@@ -1,6 +1,7 @@
 //! SAH k-d trees over triangles: construction, refit and ray traversal.
 
 pub mod candidates;
+pub mod cheapest_planes;
 pub mod chunks;
 pub mod clip;
 pub mod cost;

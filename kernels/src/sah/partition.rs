@@ -1,23 +1,20 @@
 //! References of large nodes: their bounding boxes, and their partition by split planes. One block per chunk.
 
-use super::chunks::{ChunkSmem, LevelReferences, Reference, ReferenceListMut, block_min_keys, load_box};
+use super::chunks::{ChunkSmem, LevelReferences, Reference, ReferenceListMut, block_min_keys};
 use super::clip::clipped;
 use super::cost::{reaches_above, reaches_below};
-use super::large_nodes::SplitPlan;
 use crate::block::scan::exclusive_sum;
 use crate::policy::SAH_CHUNK_TRIANGLES as THREADS;
 use crate::rays::aabb::{Aabb, BOX_WORDS, Side, component, to_keys};
 use cuda_std::prelude::*;
 
-/// The references of a level, and the input of the split plans of its nodes.
+/// The references of a level, and the split plans of its nodes.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct LevelSplits<'a> {
     /// The nodes and their references.
     pub level: crate::sah::chunks::LevelReferences<'a>,
-    /// The bounding boxes of the nodes' references, as keys.
-    pub keys: Slice<'a, u32>,
-    /// See [`cut_empty_space`](super::cost::cut_empty_space).
-    pub empty_space: f32,
+    /// The split plans of the nodes.
+    pub plans: crate::sah::large_nodes::Plans<'a>,
     /// The corners of all triangles.
     pub corners: Slice<'a, crate::rays::triangle::Corners>,
 }
@@ -34,7 +31,7 @@ impl LevelSplits<'_> {
     #[inline(always)]
     pub(super) unsafe fn split(&self) -> SplitReference {
         let reference = self.level.reference();
-        let plan = SplitPlan::new(&reference.large, load_box(self.keys, reference.node), self.empty_space);
+        let plan = self.plans.plan(reference.node, &reference.large);
         let (low, high) =
             (component(reference.bounds.low, plan.axis), component(reference.bounds.high, plan.axis));
         let is_split = reference.exists && plan.has_plane();

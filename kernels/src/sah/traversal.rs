@@ -1,10 +1,11 @@
 //! Traversal of a tree by a ray, front to back.
 
-use super::node::Node;
+use super::node::{MAX_DEPTH, Node};
 use super::plane_ray::PlaneRay;
 use crate::rays::extent::Extent;
 use crate::rays::hits::HitVisitor;
 use crate::rays::ray::{Interval, Ray};
+use crate::rays::stack::{Entry, Stack};
 use crate::rays::tracing::Traversal;
 use crate::rays::triangle::ShearedRay;
 
@@ -20,74 +21,118 @@ pub trait Scene {
     unsafe fn corners(&self, triangle: u32) -> [[f32; 3]; 3];
 }
 
-/// Entries of the short stack of a GPU's ray.
-pub const SHORT_STACK: usize = 4;
-
-/// The short stack: the most recent deferred subtrees, in registers. A push moves all entries.
-struct ShortStack<const STACK: usize> {
-    nodes: [u32; STACK],
-    spans: [Interval; STACK],
-    len: usize,
+/// The far sides of planes that a ray has still to visit.
+pub trait Deferred {
+    /// Begins at the root, where the part of the ray is `whole`.
+    unsafe fn begin(&mut self, whole: Interval);
+    /// Ends the ray: nothing is left.
+    unsafe fn end(&mut self);
+    /// Goes on from a node to the only child that the ray meets.
+    unsafe fn pass(&mut self);
+    /// Goes on from a node to the near child, and defers the far one, in which the ray is up to `end`. Returns false if the near one is done, and
+    /// the ray goes on to the far one.
+    unsafe fn defer(&mut self, far: u32, end: f32) -> bool;
+    /// Returns the next node and the part of the ray there, which begins at `begin` or later, unless nothing is left.
+    unsafe fn next(&mut self, begin: f32) -> Option<(u32, Interval)>;
 }
 
-impl<const STACK: usize> ShortStack<STACK> {
-    #[inline(always)]
-    const fn new() -> Self {
-        Self { nodes: [0; STACK], spans: [Interval::ZERO; STACK], len: 0 }
-    }
+/// Far sides on a stack, which has room for [`STACK_LEN`] entries. Their numbers tell where the ray leaves them.
+pub struct FarSides<K>(pub K);
 
-    /// Drops the oldest entry if the stack is full.
-    #[inline(always)]
-    fn push(&mut self, node: u32, interval: Interval) {
-        let mut i = STACK;
-        while i > 1 {
-            i -= 1;
-            self.nodes[i] = self.nodes[i - 1];
-            self.spans[i] = self.spans[i - 1];
-        }
-        if STACK > 0 {
-            self.nodes[0] = node;
-            self.spans[0] = interval;
-            self.len = if self.len < STACK { self.len + 1 } else { STACK };
-        }
-    }
+/// The most entries of a stack: a far side for each level above a leaf, and the first entry.
+pub const STACK_LEN: usize = MAX_DEPTH as usize + 1;
 
+/// The first entry.
+const LAST: Entry = Entry { at: f32::INFINITY, subtree: u32::MAX };
+
+impl<K: Stack> Deferred for FarSides<K> {
     #[inline(always)]
-    fn pop(&mut self) -> Option<(u32, Interval)> {
-        if STACK == 0 || self.len == 0 {
+    unsafe fn begin(&mut self, _: Interval) {
+        self.end();
+    }
+    #[inline(always)]
+    unsafe fn end(&mut self) {
+        self.0.clear();
+        self.0.push(LAST);
+    }
+    #[inline(always)]
+    unsafe fn pass(&mut self) {}
+    #[inline(always)]
+    unsafe fn defer(&mut self, far: u32, end: f32) -> bool {
+        self.0.push(Entry { at: end, subtree: far });
+        true
+    }
+    #[inline(always)]
+    unsafe fn next(&mut self, begin: f32) -> Option<(u32, Interval)> {
+        let Entry { at, subtree } = self.0.pop();
+        if subtree == LAST.subtree {
+            self.0.push(LAST);
             return None;
         }
-        let top = (self.nodes[0], self.spans[0]);
-        for i in 1..STACK {
-            self.nodes[i - 1] = self.nodes[i];
-            self.spans[i - 1] = self.spans[i];
-        }
-        self.len -= 1;
-        Some(top)
+        Some((subtree, Interval { begin, end: at }))
     }
 }
 
-/// The traversal of a tree by a ray.
-///
-/// Deferred subtrees are on a short stack of `STACK` entries. Subtrees that were dropped from it are found again from the
-/// root: one bit per level marks nodes whose near side is done (Laine 2010, Restart Trail for Stackless BVH Traversal).
-/// Without a stack every deferred subtree is found by a restart.
-pub struct SahTraversal<S, const STACK: usize> {
-    scene: S,
-    plane_ray: PlaneRay,
-    sheared_ray: ShearedRay,
-    stack: ShortStack<STACK>,
+/// No memory: every far side is found again from the root. One bit per level marks nodes whose near side is done (Laine 2010, Restart Trail for
+/// Stackless BVH Traversal).
+pub struct RestartTrail {
     /// One bit per level above the current node, the root's the highest: 1 if nothing is left on the far side.
     trail: u64,
     /// The bit of the current node's level; 0 after the ray has ended.
     level: u64,
+    whole: Interval,
+}
+
+impl RestartTrail {
+    /// No ray.
+    pub const NONE: Self = Self { trail: 0, level: 0, whole: Interval::ZERO };
+}
+
+impl Deferred for RestartTrail {
+    #[inline(always)]
+    unsafe fn begin(&mut self, whole: Interval) {
+        *self = Self { trail: 0, level: 1 << 63, whole };
+    }
+    #[inline(always)]
+    unsafe fn end(&mut self) {
+        self.level = 0;
+    }
+    #[inline(always)]
+    unsafe fn pass(&mut self) {
+        self.trail |= self.level;
+        self.level >>= 1;
+    }
+    #[inline(always)]
+    unsafe fn defer(&mut self, _: u32, _: f32) -> bool {
+        let is_near_done = self.trail & self.level != 0;
+        self.level >>= 1;
+        !is_near_done
+    }
+    #[inline(always)]
+    unsafe fn next(&mut self, _: f32) -> Option<(u32, Interval)> {
+        // The parent, or the nearest node above it with a far side that is left: the nodes between are done, and the addition clears their bits.
+        let parent = self.level << 1;
+        let (trail, is_over) = self.trail.overflowing_add(parent);
+        if parent == 0 || is_over {
+            self.level = 0;
+            return None;
+        }
+        (self.trail, self.level) = (trail, 1 << 63);
+        Some((0, self.whole))
+    }
+}
+
+/// The traversal of a tree by a ray.
+pub struct SahTraversal<S, D> {
+    scene: S,
+    deferred: D,
+    plane_ray: PlaneRay,
+    sheared_ray: ShearedRay,
     /// The current node; a leaf is without triangles when the ray has visited them.
     node: Node,
     current: u32,
     /// The part of the ray in the current node.
     interval: Interval,
-    /// The part of the ray in the root.
-    whole: Interval,
     /// The longest interval in which the ray may be on both sides of a plane with a deferred far side: a deferred subtree can
     /// begin this much before the current position.
     overlap: f32,
@@ -98,21 +143,19 @@ pub struct SahTraversal<S, const STACK: usize> {
 /// A leaf whose triangles the ray has visited.
 const VISITED: Node = Node::leaf(0, 0);
 
-impl<S: Scene, const STACK: usize> SahTraversal<S, STACK> {
+impl<S: Scene, D: Deferred> SahTraversal<S, D> {
     /// Has no ray. The scene is a valid tree.
     #[inline(always)]
-    pub fn new(scene: S) -> Self {
+    pub unsafe fn new(scene: S, mut deferred: D) -> Self {
+        deferred.end();
         Self {
             scene,
+            deferred,
             plane_ray: PlaneRay::NONE,
             sheared_ray: ShearedRay::NONE,
-            stack: ShortStack::new(),
-            trail: 0,
-            level: 0,
             node: VISITED,
             current: 0,
             interval: Interval::ZERO,
-            whole: Interval::ZERO,
             overlap: 0.0,
             t_limit: f32::INFINITY,
         }
@@ -125,18 +168,13 @@ impl<S: Scene, const STACK: usize> SahTraversal<S, STACK> {
     }
 
     #[inline(always)]
-    fn end(&mut self) {
-        (self.node, self.level) = (VISITED, 0);
-    }
-
-    /// False if neither the current node nor a deferred one has a hit that is needed: later subtrees may begin earlier, by at most the overlap.
-    #[inline(always)]
-    fn may_hit(&self) -> bool {
-        self.plane_ray.may_reach(self.t_limit, self.interval.begin - self.overlap)
+    unsafe fn end(&mut self) {
+        self.node = VISITED;
+        self.deferred.end();
     }
 }
 
-impl<S: Scene, const STACK: usize> Traversal for SahTraversal<S, STACK> {
+impl<S: Scene, D: Deferred> Traversal for SahTraversal<S, D> {
     const STEPS: usize = 4;
 
     #[inline(always)]
@@ -144,10 +182,10 @@ impl<S: Scene, const STACK: usize> Traversal for SahTraversal<S, STACK> {
         let extent = self.scene.extent();
         self.plane_ray = PlaneRay::new(ray, extent);
         self.sheared_ray = ShearedRay::new(ray);
-        self.whole = self.plane_ray.clip_to(extent.bounds, self.plane_ray.lengths(ray.t_range()));
-        (self.interval, self.overlap, self.t_limit) = (self.whole, 0.0, f32::INFINITY);
-        (self.stack.len, self.trail, self.level) = (0, 0, 1 << 63);
-        let is_near = self.whole.begin <= self.whole.end;
+        let whole = self.plane_ray.clip_to(extent.bounds, self.plane_ray.lengths(ray.t_range()));
+        (self.interval, self.overlap, self.t_limit) = (whole, 0.0, f32::INFINITY);
+        self.deferred.begin(whole);
+        let is_near = whole.begin <= whole.end;
         if ray.is_valid() && is_near {
             self.go_to(0);
         } else {
@@ -158,33 +196,15 @@ impl<S: Scene, const STACK: usize> Traversal for SahTraversal<S, STACK> {
     #[inline(always)]
     unsafe fn goes_on(&mut self) -> bool {
         while self.node.is_empty() {
-            // Ascend to the nearest node with a deferred far side. The nodes between are done; the addition clears their
-            // bits.
-            let parent = self.level << 1;
-            let (trail, is_over) = self.trail.overflowing_add(parent);
-            if parent == 0 || is_over {
+            // What is left begins where the last leaf ends, or before it by at most the overlap.
+            let begin = self.interval.end.min(f32::MAX) - self.overlap;
+            let Some((node, interval)) = self.deferred.next(begin) else { return false };
+            if !self.plane_ray.may_reach(self.t_limit, begin) {
                 self.end();
                 return false;
             }
-            self.trail = trail;
-            let node;
-            (node, self.interval) = match self.stack.pop() {
-                Some(top) => {
-                    self.level = (trail & trail.wrapping_neg()) >> 1;
-                    top
-                }
-                None => {
-                    self.level = 1 << 63;
-                    (0, self.whole)
-                }
-            };
-            if !self.may_hit() {
-                self.end();
-                return false;
-            }
-            if self.plane_ray.may_reach(self.t_limit, self.interval.begin) {
-                self.go_to(node);
-            }
+            self.interval = interval;
+            self.go_to(node);
         }
         true
     }
@@ -201,29 +221,26 @@ impl<S: Scene, const STACK: usize> Traversal for SahTraversal<S, STACK> {
         let crossing = self.plane_ray.crossing(axis, self.node.plane(), interval);
         let (below, above) = (self.current + 1, self.node.above());
         let (near, far) = if self.plane_ray.goes_up(axis) { (below, above) } else { (above, below) };
-        let beyond = Interval { begin: interval.begin.max(crossing.begin), end: interval.end };
         let next = if crossing.begin > interval.end {
-            self.trail |= self.level;
+            self.deferred.pass();
             near
         } else if crossing.end < interval.begin {
-            self.trail |= self.level;
+            self.deferred.pass();
             far
-        } else if self.trail & self.level != 0 {
-            self.interval = beyond;
-            far
-        } else {
-            self.stack.push(far, beyond);
+        } else if self.deferred.defer(far, interval.end) {
             self.overlap = self.overlap.max(crossing.end - crossing.begin);
             self.interval.end = interval.end.min(crossing.end);
             near
+        } else {
+            self.interval.begin = interval.begin.max(crossing.begin);
+            far
         };
-        self.level >>= 1;
         self.go_to(next);
     }
 
     #[inline(always)]
     unsafe fn visit(&mut self, ray: &Ray, visitor: &mut impl HitVisitor) {
-        if !self.may_hit() {
+        if !self.plane_ray.may_reach(self.t_limit, self.interval.begin - self.overlap) {
             return self.end();
         }
         let mut index = self.node.begin();

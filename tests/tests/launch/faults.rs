@@ -16,7 +16,7 @@ use kauri::query::{DeviceIndex, DeviceQueries, Norm, PointMask, Queries, QueryOp
 use kauri::rays::{Ray, RayIndex, RayOptions};
 use kauri::render::{Camera, Frames, RenderOptions};
 use kauri::research::balanced;
-use kauri::sah::{SahOptions, SahTree};
+use kauri::sah::{Quality, SahOptions, SahTree};
 use kauri::{Batches, Bvh, Error, KdTree, KdTreeOptions, Point, RTree, Result, SpatialIndex, research};
 use kauri_test::Share;
 use kauri_tests::rays::Resident;
@@ -733,6 +733,10 @@ fn every_call_of_a_sah_tree_may_fail() {
         |device: &Device, mesh: &Mesh| SahTree::build(device, mesh, &SahOptions::default().clip(true));
     every_call_of_triangles_may_fail(70, &TriangleCalls { build, rebuild, refit });
     let build = |device: &Device, mesh: &Mesh| SahTree::build(device, mesh, &SahOptions::default());
+    every_call_of_triangles_may_fail(0, &TriangleCalls { build, rebuild, refit });
+    let build = |device: &Device, mesh: &Mesh| {
+        SahTree::build(device, mesh, &SahOptions::default().quality(Quality::Exact))
+    };
     every_call_of_triangles_may_fail(0, &TriangleCalls { build, rebuild, refit });
 }
 

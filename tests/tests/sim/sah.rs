@@ -4,7 +4,7 @@
 use crate::on_each_schedule_in_turn;
 use kauri::Device;
 use kauri::research::sah::{CandidateLayout, StagesOptions};
-use kauri::sah::SahOptions;
+use kauri::sah::{Quality, SahOptions};
 use kauri_tests::rays::{Scene, check, check_moved};
 
 const LAYOUTS: [CandidateLayout; 3] =
@@ -27,6 +27,17 @@ fn trees_by_every_variant() {
         let options = SahOptions::default().clip(turn % 3 == 0).stages(stages);
         let scene = Scene::ALL[turn % Scene::ALL.len()];
         check(&Device::from_gpu(gpu.clone()), scene, 400 + 31 * turn, 48, &options);
+    });
+}
+
+#[test]
+fn the_best_trees() {
+    on_each_schedule_in_turn(12, |gpu, _, turn| {
+        let options = SahOptions::default().quality(Quality::Exact).clip(turn % 2 == 1);
+        // Chunks of several nodes, one node of several chunks, and one triangle more than a small root.
+        for len in [65, 400 + 31 * turn] {
+            check(&Device::from_gpu(gpu.clone()), Scene::ALL[turn], len, 36, &options);
+        }
     });
 }
 

@@ -1040,10 +1040,10 @@ pub(super) const MUTANTS: &[Mutant] = &[
         to: "let rank = (mask >> triangle).count_ones() - 1;",
     },
     Mutant {
-        what: "rays: a far side that the ray does not meet counts as deferred",
+        what: "rays: deferred subtrees begin behind the overlap of planes",
         kernel: SAH_TRAVERSAL,
-        from: "                current = near;\n                trail |= level;",
-        to: "                current = near;",
+        from: "- self.overlap;\n            let Some",
+        to: "+ self.overlap;\n            let Some",
     },
     Mutant {
         what: "rays: planes are not widened by rounding errors",
@@ -1072,8 +1072,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "hierarchies: an ascent begins at a subtree and a part of another",
         kernel: BVH_SMALL_RANGES,
-        from: "behind(end) < at_last",
-        to: "behind(end) < at_first",
+        from: "(first > 0 || before > own)",
+        to: "(first > 0 || before > 0)",
     },
     Mutant {
         what: "hierarchies: a child that does not fit becomes a part of its parent",

@@ -1,11 +1,12 @@
 //! Queries on the CPU, in parallel.
 
-use crate::bvh::host_tree::{HostTree, VecStack};
+use crate::bvh::host_tree::HostTree;
 use crate::error::Result;
 use crate::memory;
 use crate::parallel;
 use crate::query::cpu::best::{Best, BoundedHeap, Nearest};
 use crate::rays::Aabb;
+use crate::rays::cpu::VecStack;
 use crate::rows::Rows;
 use kauri_kernels::bvh::inside::is_inside;
 use kauri_kernels::bvh::leaf::{Leaf, LeafTriangle};

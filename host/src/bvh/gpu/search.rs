@@ -7,7 +7,7 @@ use kauri_kernels::bvh::leaf::Leaf;
 use kauri_kernels::bvh::scene::DeviceBvh;
 use kauri_kernels::bvh::search::Searches;
 use kauri_kernels::bvh::stack::stack_len;
-use kauri_kernels::policy::{BVH_RAY_MIN_BLOCKS, BVH_RAY_THREADS, BVH_STACK};
+use kauri_kernels::policy::{BVH_RAY_MIN_BLOCKS, RAY_STACK, RAY_THREADS};
 
 impl<L: Leaf> GpuTree<L> {
     /// Returns the hierarchy as kernels take it.
@@ -19,12 +19,12 @@ impl<L: Leaf> GpuTree<L> {
     /// Returns the number of blocks of a launch. All are on the GPU at the same time, and take queries until none are left.
     pub(super) fn num_blocks(&self, num_queries: usize) -> usize {
         let resident = self.gpu.info().num_sms as usize * BVH_RAY_MIN_BLOCKS as usize;
-        num_queries.div_ceil(BVH_RAY_THREADS).min(resident)
+        num_queries.div_ceil(RAY_THREADS).min(resident)
     }
 
     /// Returns the entries of all stacks of a launch beyond those in shared memory.
     pub(super) fn num_deep(&self, num_queries: usize) -> usize {
-        stack_len(self.height).saturating_sub(BVH_STACK) * self.num_blocks(num_queries) * BVH_RAY_THREADS
+        stack_len(self.height).saturating_sub(RAY_STACK) * self.num_blocks(num_queries) * RAY_THREADS
     }
 
     /// Launches a kernel that searches the hierarchy for queries: calls `launch` with the number of blocks, and the hierarchy with stacks in the

@@ -1,11 +1,13 @@
-//! The fast builder: large nodes level by level, then small roots (Zhou et al. 2008; Chang, Seo, Ihm). The tree equals the GPU's, to
-//! the last bit.
+//! Large nodes level by level, then small roots (Zhou et al. 2008; Chang, Seo, Ihm). The tree equals the GPU's, to the last bit.
 
+use super::cheapest_planes::cheapest_planes;
 use super::references::{BuildInput, Reference, bounding_box};
 use super::small_roots::SmallRoot;
 use crate::parallel;
 use crate::sah::host_tree::Subtree;
+use crate::sah::options::{Quality, SahOptions};
 use kauri_kernels::rays::aabb::Aabb;
+use kauri_kernels::sah::cost::SplitCost;
 use kauri_kernels::sah::large_nodes::{
     LargeNode, Outcome, SMALL_TRIANGLES, SplitPlan, max_references, reference_slots,
 };
@@ -108,8 +110,9 @@ fn with_cuts(plan: &SplitPlan, remainder: Subtree) -> Subtree {
 
 impl PlannedNode {
     fn outcome(&self, input: &BuildInput<'_>, is_full: bool) -> Outcome {
-        let [below, above] = self.halves.each_ref().map(|half| half.len() as u32);
-        self.plan.outcome(&self.node.large, below, above, input.options.step_cost, is_full)
+        let counts = self.halves.each_ref().map(|half| half.len() as u32);
+        let SahOptions { quality, step_cost, .. } = *input.options;
+        self.plan.outcome(&self.node.large, counts, step_cost, quality == Quality::Exact, is_full)
     }
 
     /// Returns the reference slots that the node's children take if it may split.
@@ -125,7 +128,15 @@ impl PlannedNode {
 
 impl BuildInput<'_> {
     fn plan(&self, node: Node) -> PlannedNode {
-        let plan = SplitPlan::new(&node.large, bounding_box(&node.references), self.options.empty_space);
+        let plan = match self.options.quality {
+            Quality::Fast => {
+                SplitPlan::new(&node.large, bounding_box(&node.references), self.options.empty_space)
+            }
+            Quality::Exact => {
+                let model = SplitCost::new(node.large.bounds, self.options.step_cost);
+                SplitPlan::cheapest(&node.large, cheapest_planes(&model, &node.references))
+            }
+        };
         let halves = if plan.has_plane() {
             self.partition(&node.references, plan.axis, plan.plane)
         } else {

@@ -1,25 +1,28 @@
 //! Ray queries on the CPU.
 
 use crate::rays::RayOptions;
-use crate::rays::cpu::HostScene;
+use crate::rays::cpu::{HostScene, VecStack};
 use crate::rays::options::RayTraversal;
 use crate::sah::host_tree::HostTree;
 use kauri_kernels::rays::hits::HitVisitor;
 use kauri_kernels::rays::ray::Ray;
 use kauri_kernels::rays::tracing::traverse;
-use kauri_kernels::sah::traversal::SahTraversal;
-
-/// Entries of the short stack of a ray: on a CPU it is in memory anyway.
-const STACK: usize = 32;
+#[cfg(feature = "research")]
+use kauri_kernels::sah::traversal::RestartTrail;
+use kauri_kernels::sah::traversal::{FarSides, SahTraversal};
 
 impl HostScene for HostTree {
     fn trace(&self, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions) {
         // SAFETY: the tree is in host memory, and its reads are bounds-checked.
         unsafe {
             match options.traversal {
-                RayTraversal::ShortStack => traverse(&mut SahTraversal::<_, STACK>::new(self), ray, visitor),
+                RayTraversal::Stack => {
+                    traverse(&mut SahTraversal::new(self, FarSides(VecStack::new())), ray, visitor);
+                }
                 #[cfg(feature = "research")]
-                RayTraversal::Restart => traverse(&mut SahTraversal::<_, 0>::new(self), ray, visitor),
+                RayTraversal::Restart => {
+                    traverse(&mut SahTraversal::new(self, RestartTrail::NONE), ray, visitor);
+                }
             }
         }
     }

@@ -1,17 +1,19 @@
 //! One level of large nodes.
 
 use super::build_input::BuildInput;
+use super::cheapest_planes::PlanesLayout;
 #[cfg(feature = "research")]
 use super::variant_layout::VariantLayout;
 use crate::device::{Layout, PinnedBuffer, Region, Temp};
 use crate::error::Result;
+use crate::primitives::pairs::empty_view;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::rays::aabb::BOX_WORDS;
 use kauri_kernels::sah::chunks::{LevelReferences, ReferenceList, ReferenceListMut};
 use kauri_kernels::sah::large_levels::{
     LevelNodes, LevelSums, NextLevel, sah_chunk_nodes, sah_level, totals,
 };
-use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode};
+use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, Plans};
 
 /// The scratch memory of a level. Rows of keys and counts have an element for each node.
 pub(super) struct LevelLayout {
@@ -68,6 +70,8 @@ pub(super) struct Level<'a> {
     pub(super) list: ReferenceList<'a>,
     /// The reference list of the next level, with twice as many chunks.
     pub(super) next: ReferenceListMut<'a>,
+    /// The scratch memory of the cheapest planes, by which nodes split if the quality is [`Exact`](crate::sah::Quality::Exact).
+    pub(super) planes: Option<PlanesLayout>,
     #[cfg(feature = "research")]
     pub(super) variant: Option<VariantLayout>,
 }
@@ -85,6 +89,13 @@ impl Level<'_> {
     pub(super) fn references(&self) -> LevelReferences<'_> {
         let chunk_nodes = self.view(self.layout.chunk_nodes).read_only();
         LevelReferences { nodes: self.nodes, chunk_nodes, list: self.list }
+    }
+
+    /// Returns the input of the nodes' split plans.
+    pub(super) fn plans(&self) -> Plans<'_> {
+        let planes = self.planes.as_ref().map_or_else(empty_view, |planes| self.view(planes.best));
+        let (keys, planes) = (self.view(self.layout.keys).read_only(), planes.read_only());
+        Plans { keys, empty_space: self.input.options.empty_space, planes }
     }
 
     /// Returns the lists from which the references of small roots are copied: of this level, and of the next.
@@ -125,9 +136,8 @@ impl Level<'_> {
         };
         let level = LevelNodes {
             nodes: self.nodes,
-            keys: self.view(self.layout.keys).read_only(),
+            plans: self.plans(),
             counts: self.view(self.layout.counts).read_only(),
-            empty_space: self.input.options.empty_space,
             step_cost: self.input.options.step_cost,
             is_full: is_full.into(),
         };

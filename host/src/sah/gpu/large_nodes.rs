@@ -1,6 +1,7 @@
 //! Large nodes: their memory, and the loop over their levels.
 
 use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
+use super::cheapest_planes::PlanesLayout;
 use super::large_levels::{Level, LevelLayout};
 use super::small_roots::SmallRoots;
 #[cfg(feature = "research")]
@@ -46,7 +47,10 @@ impl LargeNodes {
         }
         let num_chunks = num_triangles.div_ceil(CHUNK_TRIANGLES as usize);
         let next = 2 * num_chunks * CHUNK_TRIANGLES as usize * (reference + boxed);
-        let level = bytes_of(|layout| LevelLayout::plan(layout, [1, num_chunks]));
+        let level = bytes_of(|layout| {
+            let planes = PlanesLayout::plan(layout, [1, num_chunks], options.quality);
+            (LevelLayout::plan(layout, [1, num_chunks]), planes)
+        });
         (root + num_triangles * boxed + next) as u64 + level
     }
 
@@ -119,8 +123,10 @@ impl LargeNodes {
         let mut layout = Layout::new();
         let lens = [num_nodes, num_chunks].map(|len| len as usize);
         let regions = LevelLayout::plan(&mut layout, lens);
+        let planes = PlanesLayout::plan(&mut layout, lens, input.options.quality);
         #[cfg(feature = "research")]
-        let variant = VariantLayout::plan(&mut layout, lens, input.options.stages);
+        let variant =
+            VariantLayout::plan(&mut layout, lens, input.options.stages).filter(|_| planes.is_none());
         let temp = workspace.carve(stream, &layout, "large nodes")?;
         let level = Level {
             input,
@@ -129,6 +135,7 @@ impl LargeNodes {
             nodes: nodes.first(num_nodes as usize),
             list: list.list(input),
             next: next_list.list_mut(input),
+            planes,
             #[cfg(feature = "research")]
             variant,
         };
@@ -139,6 +146,7 @@ impl LargeNodes {
         // SAFETY: the memory is as planned and reserved, and waits for the device before it is freed.
         unsafe {
             level.map_chunks()?;
+            level.find_planes()?;
             level.partition()?;
             let next = NextLevel {
                 first_top_node: top_range.end,

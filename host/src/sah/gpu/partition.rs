@@ -7,12 +7,7 @@ use kauri_kernels::sah::partition::{LevelSplits, sah_boxes, sah_sort, sah_stay};
 impl Level<'_> {
     /// Returns the nodes with the boxes of their references.
     pub(super) fn splits(&self) -> LevelSplits<'_> {
-        LevelSplits {
-            level: self.references(),
-            keys: self.view(self.layout.keys).read_only(),
-            empty_space: self.input.options.empty_space,
-            corners: self.input.corners,
-        }
+        LevelSplits { level: self.references(), plans: self.plans(), corners: self.input.corners }
     }
 
     /// Computes the bounding box of each node's references, partitions the references into the next level's list, and counts
@@ -29,7 +24,9 @@ impl Level<'_> {
         let (keys, counts) = (self.view(self.layout.keys), self.view(self.layout.counts));
         // SAFETY: passed on to the caller.
         unsafe {
-            self.input.stream.launch::<sah_boxes>(self.num_chunks(), (self.references(), keys))?;
+            if self.planes.is_none() {
+                self.input.stream.launch::<sah_boxes>(self.num_chunks(), (self.references(), keys))?;
+            }
             self.input.stream.launch::<sah_sort>(self.num_chunks(), (self.splits(), counts, self.next))
         }
     }

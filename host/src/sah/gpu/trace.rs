@@ -8,35 +8,44 @@ use crate::rays::gpu::{GpuScene, RayTask};
 use crate::rays::options::RayTraversal;
 use cuda_std::kernel::Kernel;
 use cuda_std::mem::{Slice, SliceMut};
-use kauri_kernels::policy::{SAH_RAY_MIN_BLOCKS, SAH_RAY_THREADS};
+use kauri_kernels::policy::{RAY_STACK, RAY_THREADS, SAH_RAY_MIN_BLOCKS};
 use kauri_kernels::rays::extent::Extent;
 use kauri_kernels::rays::tracing::RayQueue;
 use kauri_kernels::sah::trace::{
     TreeRays, sah_any, sah_any_restart, sah_closest, sah_closest_restart, sah_count_hits,
     sah_count_hits_restart, sah_write_hits, sah_write_hits_restart,
 };
+use kauri_kernels::sah::traversal::STACK_LEN;
 
-/// Launches a kernel: `ShortStack` or `Restart`, as the options say.
+/// Launches a kernel: `Stack` or `Restart`, as the options say.
 ///
 /// # Safety
 /// The kernels' conditions.
-unsafe fn launch_rays<'a, ShortStack, Restart>(
+unsafe fn launch_rays<'a, Stack, Restart>(
     stream: &Stream,
     options: &RayOptions,
     num_blocks: u64,
-    args: ShortStack::Args<'a>,
+    args: Stack::Args<'a>,
 ) -> Result<()>
 where
-    ShortStack: Kernel,
-    Restart: Kernel<Args<'a> = ShortStack::Args<'a>>,
+    Stack: Kernel,
+    Restart: Kernel<Args<'a> = Stack::Args<'a>>,
 {
     // SAFETY: passed on to the caller.
     unsafe {
         match options.traversal {
-            RayTraversal::ShortStack => stream.launch::<ShortStack>(num_blocks, args),
+            RayTraversal::Stack => stream.launch::<Stack>(num_blocks, args),
             #[cfg(feature = "research")]
             RayTraversal::Restart => stream.launch::<Restart>(num_blocks, args),
         }
+    }
+}
+
+impl GpuTree {
+    /// Returns the number of blocks of a launch. All are on the GPU at the same time, and take rays until none are left.
+    fn num_blocks(&self, num_rays: usize) -> usize {
+        let resident = self.gpu.info().num_sms as usize * SAH_RAY_MIN_BLOCKS as usize;
+        num_rays.div_ceil(RAY_THREADS).min(resident)
     }
 }
 
@@ -53,21 +62,20 @@ impl GpuScene for GpuTree {
         &self.readers
     }
 
-    fn scratch_words(&self, _: usize) -> usize {
-        0
+    fn scratch_words(&self, num_rays: usize) -> usize {
+        (STACK_LEN - RAY_STACK) * self.num_blocks(num_rays) * RAY_THREADS
     }
 
     unsafe fn launch(
         &self,
         stream: &Stream,
         queue: RayQueue<'_>,
-        _: SliceMut<'_, u64>,
+        deep: SliceMut<'_, u64>,
         options: &RayOptions,
         task: RayTask<'_>,
     ) -> Result<()> {
-        let resident = self.gpu.info().num_sms as usize * SAH_RAY_MIN_BLOCKS as usize;
-        let num = queue.rays.len().div_ceil(SAH_RAY_THREADS).min(resident) as u64;
-        let rays = TreeRays { tree: self.view(), queue };
+        let num = self.num_blocks(queue.rays.len()) as u64;
+        let rays = TreeRays { tree: self.view(), queue, deep };
         // SAFETY: passed on to the caller.
         unsafe {
             match task {
