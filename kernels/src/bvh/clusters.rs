@@ -1,16 +1,15 @@
 //! The binary tree, by merges of nearest clusters (Benthin, Drabinski, Tessari, Dittebrandt 2024: H-PLOC, Hierarchical Parallel
 //! Locally-Ordered Clustering for Bounding Volume Hierarchy Construction).
 //!
-//! The triangles are sorted by their codes, whose common prefixes are a binary radix tree. The [largest subtrees of few](super::small_ranges)
-//! have a cluster for each triangle. A thread starts at each and ascends: of the two threads that reach a node, the second goes on (Apetrei 2014:
-//! Fast and Simple Agglomerative LBVH Construction). Its warp merges the clusters of both children, pair after pair of nearest neighbors, until
-//! at most [`MAX_CLUSTERS`] are left. The tree does not depend on the schedule.
+//! The triangles are sorted by their codes, whose common prefixes are a binary radix tree. A thread starts at each triangle and ascends:
+//! of the two threads that reach a node, the second goes on (Apetrei 2014: Fast and Simple Agglomerative LBVH Construction). The subtrees
+//! of a node are at most [`MAX_CLUSTERS`] clusters each. Where a node has more triangles than that, its warp merges the clusters of both,
+//! pair after pair of nearest neighbors, until as many are left. The tree does not depend on the schedule.
 
 use super::node::WIDTH;
-use super::small_ranges::{level, small_range};
 use super::subtree::Subtree;
 use crate::plain::plain;
-use crate::policy::{BVH_CLUSTER_MIN_BLOCKS as MIN_BLOCKS, BVH_CLUSTER_THREADS as THREADS, BVH_RADIUS};
+use crate::policy::{BVH_CLUSTER_THREADS as THREADS, BVH_RADIUS};
 use crate::rays::aabb::Aabb;
 use crate::thread::words::{join, split};
 use cuda_std::prelude::*;
@@ -38,7 +37,7 @@ plain! { BinaryNode { Aabb, [Subtree; 2] } }
 /// The nodes of a binary tree over triangles.
 #[derive(Clone, Copy, KernelArgs)]
 pub struct BinaryTree<'a> {
-    /// The nodes.
+    /// The nodes. The root is the only cluster at the end.
     pub nodes: Slice<'a, crate::bvh::clusters::BinaryNode>,
     /// The bounding box of each triangle.
     pub boxes: Slice<'a, crate::rays::aabb::Aabb>,
@@ -64,8 +63,8 @@ impl BinaryTree<'_> {
 pub struct BinaryTreeMut<'a> {
     /// The nodes.
     pub nodes: SliceMut<'a, crate::bvh::clusters::BinaryNode>,
-    /// The root, and its [shape](Shape).
-    pub root: SliceMut<'a, u32>,
+    /// The [shapes](Shape) of nodes with more than a few triangles.
+    pub shapes: SliceMut<'a, u32>,
     /// The [size](Shape::size) of each node that is one in the tree of rays, 0 for the others. One more element is 0.
     pub sizes: SliceMut<'a, u64>,
 }
@@ -167,56 +166,29 @@ pub struct ClusterSmem {
     stays: [[u32; 32]; WARPS],
 }
 
-/// Merges all triangles, in the order of their codes, to a binary tree; one thread per triangle. `ends` has all bits set at the start. `clusters` is
-/// memory for those of subtrees.
-#[kernel(family = "bvh", block = THREADS, min_blocks = MIN_BLOCKS, shared = ClusterSmem, hot)]
+/// Merges all triangles, in the order of their codes, to a binary tree; one thread per triangle. The first of the `clusters` is the root at
+/// the end. `ends` has all bits set at the start.
+#[kernel(family = "bvh", block = THREADS, shared = ClusterSmem, hot)]
 pub unsafe fn bvh_clusters(
     codes: Slice<u64>,
     triangles: Slice<u32>,
     boxes: Slice<Aabb>,
-    clusters: SliceMut<StoredCluster>,
+    clusters: SliceMut<u64>,
     ends: SliceMut<u32>,
     tree: BinaryTreeMut<'_>,
 ) {
-    let warp = thread::thread_idx_x() as usize / 32;
-    let stays = shared_field!(shared_mem::<ClusterSmem>(), stays).part(32 * warp, 32);
-    Builder { codes, triangles, boxes, clusters, ends, tree, stays }.ascend();
+    let stays = shared_field!(shared_mem::<ClusterSmem>(), stays);
+    let stays = stays.part((thread::thread_idx_x() as usize / 32) * 32, 32);
+    Builder { codes, boxes, clusters, ends, tree, stays }.ascend(triangles);
 }
 
-/// A cluster and its box. Its id is a [`Subtree`] and, in the upper half, the number of the node that is made when it is merged into
+/// A cluster and its box. A cluster is a [`Subtree`] and, in the upper half, the number of the node that is made when it is merged into
 /// a cluster before it: clusters start with different numbers, and a merge keeps the number of the first one.
 #[derive(Clone, Copy)]
 struct Cluster {
     id: u64,
     bounds: Aabb,
     shape: Shape,
-}
-
-impl Cluster {
-    const NONE: Self = Self { id: NO_CLUSTER, bounds: Aabb::EMPTY, shape: Shape::FEW };
-}
-
-/// A cluster in memory, in three aligned parts.
-#[repr(C, align(16))]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoredCluster([[u32; 4]; 3]);
-
-plain! { StoredCluster { [[u32; 4]; 3] } }
-
-impl StoredCluster {
-    #[inline(always)]
-    fn new(of: Cluster) -> Self {
-        let ([a, b, c, d, e, f], [subtree, number, ..]) =
-            (of.bounds.to_words().map(f32::to_bits), split(of.id));
-        Self([[a, b, c, d], [e, f, subtree, number], [of.shape.0, 0, 0, 0]])
-    }
-
-    #[inline(always)]
-    fn cluster(self) -> Cluster {
-        let [[a, b, c, d], [e, f, subtree, number], [shape, ..]] = self.0;
-        let bounds = Aabb::from_words([a, b, c, d, e, f].map(f32::from_bits));
-        Cluster { id: join([subtree, number, 0, 0]), bounds, shape: Shape(shape) }
-    }
 }
 
 /// A range of triangles: those of a node of the radix tree, the second of whose children begins at `middle`.
@@ -236,31 +208,31 @@ impl Range {
 
 struct Builder<'a> {
     codes: Slice<'a, u64>,
-    triangles: Slice<'a, u32>,
     boxes: Slice<'a, Aabb>,
-    clusters: SliceMut<'a, StoredCluster>,
+    clusters: SliceMut<'a, u64>,
     ends: SliceMut<'a, u32>,
     tree: BinaryTreeMut<'a>,
     stays: SharedSlice<'a, u32>,
 }
 
 impl Builder<'_> {
-    /// Ascends to the root from a small range that begins with the triangle of the thread, as far as the thread is the second of two to reach a
-    /// node.
+    /// Ascends from the triangle of the thread to the root, as far as it is the second of two threads to reach a node.
     #[inline(always)]
-    unsafe fn ascend(&self) {
-        let n = self.triangles.len() as u32;
-        let i = thread::index_1d_u64() as u32;
-        let last = small_range(self.codes, i, self.stays);
-        let mut goes_on = i < n && last.is_some();
-        let last = last.unwrap_or(i);
-        let mut range = Range { first: i, last, middle: last + 1 };
-        if i == 0 {
-            self.tree.sizes.store(0, 0);
-            self.tree.sizes.store(n as usize, 0);
+    unsafe fn ascend(&self, triangles: Slice<'_, u32>) {
+        let n = triangles.len() as u32;
+        let i = thread::index_1d_u64();
+        let mut goes_on = i < u64::from(n);
+        let i = i as u32;
+        let mut range = Range { first: i, last: i, middle: i };
+        if goes_on {
+            self.clusters.store(i as usize, join([Subtree::few(triangles.load(i as usize), 1).0, i, 0, 0]));
+            if i == 0 {
+                self.tree.sizes.store(0, 0);
+                self.tree.sizes.store(n as usize, 0);
+            }
         }
         while warp::warp_vote_any(warp::FULL_MASK, goes_on) {
-            if goes_on && range.len() < n {
+            if goes_on {
                 goes_on = self.ascend_once(&mut range, n);
             }
             let is_root = range.len() == n;
@@ -282,8 +254,7 @@ impl Builder<'_> {
     #[inline(always)]
     unsafe fn ascend_once(&self, range: &mut Range, n: u32) -> bool {
         let Range { first, last, .. } = *range;
-        let level = |i| level(self.codes, i);
-        let is_first_child = first == 0 || last + 1 < n && level(last) < level(first - 1);
+        let is_first_child = first == 0 || last + 1 < n && self.difference(last) < self.difference(first - 1);
         let (boundary, own_end) = if is_first_child { (last, first) } else { (first - 1, last) };
         let end = self.ends.atomic_exchange(boundary as usize, own_end, Ordering::AcqRel, Scope::Device);
         if end == NO_END {
@@ -297,19 +268,10 @@ impl Builder<'_> {
         true
     }
 
-    /// Returns a cluster of a range of `len` triangles: [`Cluster::NONE`] beyond them.
+    /// Returns how much the codes of two neighbors differ. Equal codes are told apart by their positions.
     #[inline(always)]
-    unsafe fn cluster(&self, first: u32, len: u32, i: u32) -> Cluster {
-        let place = (first + i) as usize;
-        if i >= len.min(MAX_CLUSTERS) {
-            Cluster::NONE
-        } else if len <= MAX_CLUSTERS {
-            let triangle = self.triangles.load(place);
-            let id = join([Subtree::few(triangle, 1).0, place as u32, 0, 0]);
-            Cluster { id, bounds: self.boxes.load(triangle as usize), shape: Shape::FEW }
-        } else {
-            self.clusters.load(place).cluster()
-        }
+    unsafe fn difference(&self, i: u32) -> (u64, u32) {
+        (self.codes.load(i as usize) ^ self.codes.load(i as usize + 1), i ^ (i + 1))
     }
 
     /// Merges the clusters of both children of a range until at most `most` are left.
@@ -318,42 +280,36 @@ impl Builder<'_> {
         let lane = warp::lane_id();
         // The clusters were written by other lanes and warps; the lane that ascended has waited for them.
         warp::sync_warp(warp::FULL_MASK);
-        // A half of the warp for each child.
-        let (half, i) = (lane / MAX_CLUSTERS, lane % MAX_CLUSTERS);
-        let (first, end) =
-            if half == 0 { (range.first, range.middle) } else { (range.middle, range.last + 1) };
-        let cluster = self.cluster(first, end - first, i);
-        let (mut cluster, mut num) = self.moved(cluster, cluster.id != NO_CLUSTER);
+        let mut cluster = Cluster { id: NO_CLUSTER, bounds: Aabb::EMPTY, shape: Shape::FEW };
+        let lens =
+            [range.middle - range.first, range.last + 1 - range.middle].map(|len| len.min(MAX_CLUSTERS));
+        if lane < lens[0] {
+            cluster.id = self.clusters.load((range.first + lane) as usize);
+        }
+        let num_first = warp::warp_vote_ballot(warp::FULL_MASK, cluster.id != NO_CLUSTER).count_ones();
+        if lane >= num_first && lane < num_first + lens[1] {
+            cluster.id = self.clusters.load((range.middle + lane - num_first) as usize);
+        }
+        let mut num = warp::warp_vote_ballot(warp::FULL_MASK, cluster.id != NO_CLUSTER).count_ones();
+        if lane < num {
+            let tree = BinaryTree { nodes: self.tree.nodes.read_only(), boxes: self.boxes };
+            let subtree = subtree(cluster.id);
+            cluster.bounds = tree.bounds(subtree);
+            if subtree.is_node() {
+                cluster.shape = Shape(self.tree.shapes.load(subtree.index() as usize));
+            }
+        }
         while num > most {
             (cluster, num) = self.merge_nearest(cluster, num);
         }
         if most == 1 && lane == 0 {
-            let subtree = subtree(cluster.id);
-            self.settle(subtree, cluster.shape, false);
-            self.tree.root.store(0, subtree.0);
-            self.tree.root.store(1, cluster.shape.0);
+            self.settle(subtree(cluster.id), cluster.shape, false);
         }
-        if lane < MAX_CLUSTERS && lane < range.len() {
-            self.clusters.store((range.first + lane) as usize, StoredCluster::new(cluster));
+        if lane < range.len().min(MAX_CLUSTERS) {
+            let id = if lane < num { cluster.id } else { NO_CLUSTER };
+            self.clusters.store((range.first + lane) as usize, id);
         }
         warp::sync_warp(warp::FULL_MASK);
-    }
-
-    /// Moves the clusters that stay to the first lanes. Returns the cluster of the lane, and the number of clusters.
-    #[inline(always)]
-    unsafe fn moved(&self, cluster: Cluster, stays: bool) -> (Cluster, u32) {
-        let lane = warp::lane_id();
-        let lanes = warp::warp_vote_ballot(warp::FULL_MASK, stays);
-        if stays {
-            self.stays.store((lanes & warp::lane_mask_lt()).count_ones() as usize, lane);
-        }
-        warp::sync_warp(warp::FULL_MASK);
-        let num = lanes.count_ones();
-        let from = if lane < num { self.stays.load(lane as usize) } else { lane };
-        // Before the list is written again.
-        warp::sync_warp(warp::FULL_MASK);
-        let cluster = of_lane(cluster, from);
-        (Cluster { id: if lane < num { cluster.id } else { NO_CLUSTER }, ..cluster }, num)
     }
 
     /// Merges each two clusters that are nearest to one another: whose common box has the least surface. Returns the cluster of the lane,
@@ -368,7 +324,19 @@ impl Builder<'_> {
         if is_mutual && lane < partner {
             cluster = self.merged(cluster, other);
         }
-        self.moved(cluster, lane < num && !(is_mutual && lane > partner))
+        let stays = lane < num && !(is_mutual && lane > partner);
+        let lanes = warp::warp_vote_ballot(warp::FULL_MASK, stays);
+        if stays {
+            self.stays.store((lanes & warp::lane_mask_lt()).count_ones() as usize, lane);
+        }
+        warp::sync_warp(warp::FULL_MASK);
+        let num = lanes.count_ones();
+        let from = if lane < num { self.stays.load(lane as usize) } else { lane };
+        // Before the list is written again.
+        warp::sync_warp(warp::FULL_MASK);
+        let cluster = of_lane(cluster, from);
+        let id = if lane < num { cluster.id } else { NO_CLUSTER };
+        (Cluster { id, ..cluster }, num)
     }
 }
 
@@ -388,6 +356,7 @@ impl Builder<'_> {
         } else {
             let part = |subtree, of: Cluster| Part { subtree, shape: of.shape, area: half_area(of.bounds) };
             let (shape, [is_part_a, is_part_b]) = shape(part(children[0], a), part(children[1], b));
+            self.tree.shapes.store(number as usize, shape.0);
             self.settle(children[0], a.shape, is_part_a);
             self.settle(children[1], b.shape, is_part_b);
             (Subtree::node(number), shape)
@@ -414,10 +383,12 @@ fn subtree(id: u64) -> Subtree {
 /// Returns the cluster of another lane.
 #[inline(always)]
 unsafe fn of_lane(cluster: Cluster, lane: u32) -> Cluster {
-    let words = cluster.bounds.to_words().map(|word| warp::shuffle_idx(warp::FULL_MASK, word, lane));
-    let id = warp::shuffle_idx(warp::FULL_MASK, cluster.id, lane);
-    let shape = warp::shuffle_idx(warp::FULL_MASK, cluster.shape.0, lane);
-    Cluster { id, bounds: Aabb::from_words(words), shape: Shape(shape) }
+    let words = cluster.bounds.to_words();
+    Cluster {
+        id: warp::shuffle_idx(warp::FULL_MASK, cluster.id, lane),
+        bounds: Aabb::from_words(words.map(|word| warp::shuffle_idx(warp::FULL_MASK, word, lane))),
+        shape: Shape(warp::shuffle_idx(warp::FULL_MASK, cluster.shape.0, lane)),
+    }
 }
 
 /// Returns the lane whose cluster is nearest to that of the caller, of the first `num` lanes and up to [`BVH_RADIUS`] lanes away.

@@ -18,7 +18,6 @@ pub mod refit;
 pub mod scene;
 pub mod search;
 pub mod slabs;
-pub mod small_ranges;
 pub mod stack;
 pub mod subtree;
 pub mod trace;

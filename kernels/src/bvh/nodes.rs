@@ -29,21 +29,25 @@ pub struct Summary {
 plain! { Summary { Subtree, u32, u32, [u32; summary::WORDS] } }
 
 /// Writes the size of the tree, and the extent of the scene; one thread. `places` are the sums of the sizes of all nodes before each, and of
-/// all; `root` is as the binary tree has it.
+/// all; the root is the first of the `clusters`.
 #[kernel(family = "bvh", block = 32)]
 pub unsafe fn bvh_summary(
     places: Slice<u64>,
-    root: Slice<u32>,
+    shapes: Slice<u32>,
+    clusters: Slice<u64>,
     found: Slice<u32>,
     summary: SliceMut<Summary>,
     extent: SliceMut<Extent>,
 ) {
     if thread::index_1d_u64() == 0 {
         extent.store(0, Extent::found(found));
-        let (root, shape) = (Subtree(root.load(0)), Shape(root.load(1)));
+        let root = Subtree(split(clusters.load(0))[0]);
         let [_, num_nodes, ..] = split(places.load(places.len() - 1));
         let (root, height) = match root.num_few() {
-            None => (Subtree::node(node_index(places, root)), shape.height() + 1),
+            None => {
+                let height = Shape(shapes.load(root.index() as usize)).height() + 1;
+                (Subtree::node(node_index(places, root)), height)
+            }
             Some(few) => (Subtree::few(0, few), 0),
         };
         let found = [0, 1, 2, 3, 4, 5, 6, 7].map(|i| found.load(i));
@@ -56,13 +60,13 @@ pub unsafe fn bvh_summary(
 pub unsafe fn bvh_nodes(
     tree: BinaryTree<'_>,
     places: Slice<u64>,
-    root: Slice<u32>,
+    clusters: Slice<u64>,
     nodes: SliceMut<Node>,
     ids: SliceMut<u32>,
 ) {
     let Some(i) = own_item(tree.boxes.len()) else { return };
     if i == 0 {
-        let root = Subtree(root.load(0));
+        let root = Subtree(split(clusters.load(0))[0]);
         if let Some(few) = root.num_few() {
             write_ids(tree, root, few, ids);
         }

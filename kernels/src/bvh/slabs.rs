@@ -64,9 +64,9 @@ impl SlabRay {
             }
         }
         for i in 0..N {
-            if !(begin[i] <= end[i]) {
-                begin[i] = f32::INFINITY;
-            }
+            // Bounds that are not numbers exclude every hit.
+            let is_entered = begin[i] <= end[i];
+            begin[i] = if is_entered { begin[i] } else { f32::INFINITY };
         }
         begin
     }

@@ -120,7 +120,6 @@ const RAYS_ALL_HITS: Kernel = Kernel { file: "kernels/src/rays/all_hits.rs", tes
 const BVH_CLUSTERS: Kernel = Kernel { file: "kernels/src/bvh/clusters.rs", tests: &["bvh::"] };
 const BVH_NODES: Kernel = Kernel { file: "kernels/src/bvh/nodes.rs", tests: &["bvh::"] };
 const BVH_REFIT: Kernel = Kernel { file: "kernels/src/bvh/refit.rs", tests: &["bvh::"] };
-const BVH_SMALL_RANGES: Kernel = Kernel { file: "kernels/src/bvh/small_ranges.rs", tests: &["bvh::"] };
 const BVH_SLABS: Kernel = Kernel { file: "kernels/src/bvh/slabs.rs", tests: &["bvh::"] };
 const BVH_STACK: Kernel = Kernel { file: "kernels/src/bvh/stack.rs", tests: &["bvh::"] };
 const BVH_DISTANCE: Kernel = Kernel { file: "kernels/src/bvh/distance.rs", tests: &["bvh::searches"] };
@@ -1068,12 +1067,6 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BVH_CLUSTERS,
         from: "own_end, Ordering::AcqRel, Scope::Device);",
         to: "own_end, Ordering::Relaxed, Scope::Device);",
-    },
-    Mutant {
-        what: "hierarchies: an ascent begins at a subtree and a part of another",
-        kernel: BVH_SMALL_RANGES,
-        from: "(first > 0 || before > own)",
-        to: "(first > 0 || before > 0)",
     },
     Mutant {
         what: "hierarchies: a child that does not fit becomes a part of its parent",

@@ -1,6 +1,6 @@
 //! The builder: codes, clusters, nodes, leaves.
 
-use super::clusters::ClustersPlan;
+use super::clusters::{Clusters, ClustersPlan};
 use super::codes::CodesPlan;
 use super::input::DeviceInput;
 use super::nodes::NodesPlan;
@@ -73,8 +73,8 @@ impl<L: Leaf> GpuBuilder<L> {
             input.write_boxes(stream, boxes, found)?;
             let (boxes, found) = (boxes.read_only(), found.read_only());
             let (codes, order) = plan.codes.sorted(&temp, boxes, found)?;
-            let binary = plan.clusters.merged(&temp, codes, order, boxes)?;
-            let nodes = plan.nodes.counted(&temp, binary, found, tree.extent.view_mut())?;
+            let Clusters { root, tree: binary } = plan.clusters.merged(&temp, codes, order, boxes)?;
+            let nodes = plan.nodes.counted(&temp, root, binary, found, tree.extent.view_mut())?;
             if nodes.summary.found[summary::INVALID] != u32::MAX {
                 return Err(input.error(stream));
             }

@@ -3,16 +3,23 @@
 use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use cuda_std::mem::Slice;
-use kauri_kernels::bvh::clusters::{BinaryNode, BinaryTreeMut, StoredCluster, bvh_clusters};
+use kauri_kernels::bvh::clusters::{BinaryNode, BinaryTreeMut, bvh_clusters};
 use kauri_kernels::rays::aabb::Aabb;
 
 /// The temporary memory of the binary tree.
 pub(super) struct ClustersPlan {
-    clusters: Region<StoredCluster>,
+    clusters: Region<u64>,
     ends: Region<u32>,
     nodes: Region<BinaryNode>,
-    root: Region<u32>,
+    shapes: Region<u32>,
     sizes: Region<u64>,
+}
+
+/// A binary tree.
+pub(super) struct Clusters<'a> {
+    /// The root is the first of these.
+    pub(super) root: Slice<'a, u64>,
+    pub(super) tree: BinaryTreeMut<'a>,
 }
 
 impl ClustersPlan {
@@ -21,7 +28,7 @@ impl ClustersPlan {
             clusters: layout.reserve(num_triangles),
             ends: layout.reserve(num_triangles),
             nodes: layout.reserve(num_triangles),
-            root: layout.reserve(2),
+            shapes: layout.reserve(num_triangles),
             sizes: layout.reserve(num_triangles + 1),
         }
     }
@@ -36,11 +43,11 @@ impl ClustersPlan {
         codes: Slice<'_, u64>,
         order: Slice<'_, u32>,
         boxes: Slice<'_, Aabb>,
-    ) -> Result<BinaryTreeMut<'a>> {
+    ) -> Result<Clusters<'a>> {
         let (clusters, ends) = (temp.view(self.clusters), temp.view(self.ends));
         let tree = BinaryTreeMut {
             nodes: temp.view(self.nodes),
-            root: temp.view(self.root),
+            shapes: temp.view(self.shapes),
             sizes: temp.view(self.sizes),
         };
         // SAFETY: passed on to the caller.
@@ -49,6 +56,6 @@ impl ClustersPlan {
             let args = (codes, order, boxes, clusters, ends, tree);
             temp.stream.launch_items::<bvh_clusters>(boxes.len() as u64, args)?;
         }
-        Ok(tree)
+        Ok(Clusters { root: clusters.read_only(), tree })
     }
 }

@@ -21,6 +21,7 @@ pub(super) struct NodesPlan {
 /// Nodes that are counted.
 pub(super) struct Nodes<'a> {
     pub(super) summary: Summary,
+    root: Slice<'a, u64>,
     binary: BinaryTreeMut<'a>,
 }
 
@@ -36,6 +37,7 @@ impl NodesPlan {
     pub(super) unsafe fn counted<'a>(
         &self,
         temp: &Temp<'_>,
+        root: Slice<'a, u64>,
         binary: BinaryTreeMut<'a>,
         found: Slice<'_, u32>,
         extent: SliceMut<'_, Extent>,
@@ -44,10 +46,10 @@ impl NodesPlan {
         // SAFETY: passed on to the caller.
         unsafe {
             self.scan.run::<u64, Sum, Decoupled>(temp, sizes.read_only(), sizes, ScanKind::Exclusive)?;
-            let args = (sizes.read_only(), binary.root.read_only(), found, summary, extent);
+            let args = (sizes.read_only(), binary.shapes.read_only(), root, found, summary, extent);
             stream.launch::<bvh_summary>(1, args)?;
             let summary = stream.read(summary.read_only())?[0];
-            Ok(Nodes { summary, binary })
+            Ok(Nodes { summary, root, binary })
         }
     }
 }
@@ -65,8 +67,7 @@ impl Nodes<'_> {
         ids: SliceMut<'_, u32>,
     ) -> Result<()> {
         let tree = BinaryTree { nodes: self.binary.nodes.read_only(), boxes };
-        let (sizes, root) = (self.binary.sizes.read_only(), self.binary.root.read_only());
-        let args = (tree, sizes, root, nodes, ids);
+        let args = (tree, self.binary.sizes.read_only(), self.root, nodes, ids);
         // SAFETY: passed on to the caller.
         unsafe { stream.launch_items::<bvh_nodes>(boxes.len() as u64, args) }
     }
