@@ -192,7 +192,7 @@ pub const SAH_CANDIDATE_THREADS: usize = 128;
 /// The warps of a block that splits small roots, one root per warp: limited by shared memory.
 pub const SAH_ROOT_WARPS: usize = 4;
 
-/// The blocks of a multiprocessor that traces rays. Untuned.
+/// The blocks of a multiprocessor that traces rays through a tree. With 7 the assembler spills registers.
 pub const SAH_RAY_MIN_BLOCKS: u32 = 6;
 
 /// The bits of a triangle's cell on each axis, for the order in which a hierarchy is built. Untuned.

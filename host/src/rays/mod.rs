@@ -1,20 +1,24 @@
 //! Rays through meshes: their hits, and the queries that every index of triangles answers.
 //!
-//! | index | choose it for |
-//! |---|---|
-//! | [`Bvh`](crate::Bvh) | all meshes that were measured: scans, soups of up to 10 million triangles |
-//! | [`SahTree`](crate::SahTree) | the published k-d tree, its builds by stages, the surface area heuristic in every node |
+//! Choose a [`Bvh`](crate::Bvh). It is ahead of a [`SahTree`](crate::SahTree) on all meshes that were measured, in builds and in rays. A `SahTree` is the published k-d tree, its
+//! builds by stages, and the surface area heuristic in every node. In device memory on an H200, in ms (suite `sah`, `benches/results/pages/sah.md`); 2,073,600 rays:
 //!
-//! 871,414 triangles and 2,073,600 rays (shadows: 473,160) in device memory on an H200, in ms (suite `sah`, `benches/results/sah-h200.md`):
+//! | mesh | triangles | rebuild | first hits, rays of a camera | first hits, random rays |
+//! |---|--:|--:|--:|--:|
+//! | dragon (scan), `Bvh` | 871,414 | 0.58 | 0.43 | 0.85 |
+//! | `SahTree` | | 3.66 | 0.88 | 1.82 |
+//! | bunny (scan), `Bvh` | 3,674 | 0.15 | 0.28 | 0.54 |
+//! | `SahTree` | | 0.65 | 0.37 | 1.08 |
+//! | terrain, `Bvh` | 999,698 | 0.61 | 0.32 | 0.74 |
+//! | `SahTree` | | 3.38 | 0.67 | 1.51 |
+//! | soup, `Bvh` | 10,000,000 | 5.80 | 0.93 | 3.62 |
+//! | `SahTree` | | 44.9 | 1.19 | 5.52 |
+//! | ball of hairs, `Bvh` | 1,000,000 | 0.62 | 1.86 | 3.25 |
+//! | `SahTree` | | 9.40 | 4.47 | 8.02 |
+//! | long thin triangles, `Bvh` | 1,000,000 | 0.80 | 60.7 | 248 |
+//! | `SahTree` | | 5.30 | 168 | 1094 |
 //!
-//! | | [`Bvh`](crate::Bvh) | [`SahTree`](crate::SahTree) |
-//! |---|--:|--:|
-//! | rebuild | 0.59 | 3.80 |
-//! | refit to a moved mesh | 0.23 | 1.89 |
-//! | first hits, rays of a camera | 0.55 | 1.20 |
-//! | first hits, random rays | 1.07 | 3.80 |
-//! | any hits, rays to the sun | 0.43 | 0.89 |
-//! | bytes per triangle | 70 | 80 |
+//! A refit of the dragon to a moved mesh takes 0.22 and 1.88 ms. A `Bvh` takes 70 bytes per triangle, a `SahTree` 80.
 //!
 //! Intersections are watertight: rays find no gap between triangles that share an edge (Woop, Benthin, Wald 2013). The hits of a ray depend on
 //! ray and triangle alone, not on the index, its builder or the device.

@@ -33,22 +33,22 @@
 //!
 //! | stages | ms |
 //! |---|--:|
-//! | the library's own: atomics, shuffles, a warp per small root | 3.82 |
-//! | `small_by_levels` | 5.93 |
-//! | `small_by_levels`, [`CandidateLayout::Records`] | 5.89 |
-//! | `small_by_levels`, `by_shared_memory` | 6.03 |
-//! | `small_by_levels`, `sort_by_scans` | 6.66 |
-//! | `small_by_levels`, `boxes_by_reductions` | 8.94 |
+//! | the library's own: atomics, shuffles, a warp per small root | 4.07 |
+//! | `small_by_levels` | 5.92 |
+//! | `small_by_levels`, [`CandidateLayout::Records`] | 5.86 |
+//! | `small_by_levels`, `by_shared_memory` | 6.05 |
+//! | `small_by_levels`, `sort_by_scans` | 6.83 |
+//! | `small_by_levels`, `boxes_by_reductions` | 7.56 |
 //!
-//! Scratch memory of the first two, on the same mesh: 71 MB and 532 MB, of which the candidates take up to
+//! Scratch memory of the first two, on the same mesh: 71 MB and 494 MB, of which the candidates take up to
 //! [`candidate_bytes`](StagesOptions::candidate_bytes) (suite `sah`, `benches/results/sah-h200.md`).
 //!
 //! First hits of 2,073,600 rays in the same tree (suite `sah`, where [`RayTraversal::Restart`] is called `restarts`):
 //!
 //! | rays | with a stack, ms | [`RayTraversal::Restart`], ms |
 //! |---|--:|--:|
-//! | of a camera | 1.20 | 1.55 |
-//! | random | 3.74 | 5.45 |
+//! | of a camera | 0.88 | 1.97 |
+//! | random | 1.82 | 3.46 |
 
 pub use crate::rays::options::RayTraversal;
 pub use crate::sah::variants::{CandidateLayout, StagesOptions};

@@ -8,6 +8,7 @@ mod large_nodes;
 #[cfg(feature = "research")]
 mod large_variants;
 mod partition;
+mod planes_layout;
 mod preorder;
 mod refit;
 mod root;

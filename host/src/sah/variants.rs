@@ -53,7 +53,7 @@ impl Default for StagesOptions {
 pub enum CandidateLayout {
     /// An array of planes of 4 bytes, and one of both masks of 16 bytes. The default.
     Arrays,
-    /// The same arrays; the masks are loaded by the read-only path, as Chang, Seo and Ihm load them by textures.
+    /// Arrays as by default; the masks are loaded by the read-only path, as Chang, Seo and Ihm load them by textures.
     ReadOnlyMasks,
     /// Records of 20 bytes.
     Records,

@@ -53,7 +53,7 @@ pub struct RayQueue<'a> {
 
 /// A use of the hits of rays.
 pub trait Task {
-    /// What takes the hits of a ray.
+    /// Takes the hits of a ray.
     type Visitor: HitVisitor;
     /// Begins a ray.
     unsafe fn begin(&self, ray: usize) -> Self::Visitor;

@@ -4,7 +4,7 @@
 
 use super::chunks::LevelReferences;
 use super::cost::SplitCost;
-use super::large_nodes::LargeNode;
+use super::large_nodes::{LargeNode, NO_PLANE};
 use crate::block::scan::exclusive_over_warps;
 use crate::policy::{PER_ITEM_THREADS, SAH_CHUNK_TRIANGLES as THREADS};
 use crate::rays::aabb::component;
@@ -104,9 +104,6 @@ impl SortedEvents<'_> {
         if counts { u64::from(cost.to_bits()) << 32 | place & 0xFFFF_FFFF } else { NO_PLANE }
     }
 }
-
-/// The cost and plane of a node without a plane.
-pub const NO_PLANE: u64 = u64::MAX;
 
 /// Computes the least cost of a split of each node on the axis, and the key of its plane, the lowest of equally cheap ones; two blocks per chunk.
 /// `best` has a row of nodes for each axis, and all bits set at the start.

@@ -80,7 +80,7 @@ pub struct LevelNodes<'a> {
     /// The nodes.
     pub nodes: Slice<'a, crate::sah::large_nodes::LargeNode>,
     /// Their split plans.
-    pub plans: crate::sah::large_nodes::Plans<'a>,
+    pub plans: crate::sah::plans::Plans<'a>,
     /// The references below and above their planes, a row for each side.
     pub counts: Slice<'a, u32>,
     /// The cost of a traversal step in intersection tests.

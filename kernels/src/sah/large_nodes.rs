@@ -1,14 +1,14 @@
 //! Large nodes: empty space is cut off, the rest splits at the spatial median (Zhou et al. 2008, section 4.1).
 
-use super::cheapest_planes::NO_PLANE;
-use super::chunks::load_box;
 use super::cost::{SplitCost, cut_empty_space, leaf_cost, spatial_median};
 use super::node::MAX_NODES;
 use crate::plain::plain;
 use crate::policy::{SAH_CHUNK_TRIANGLES, SAH_LARGE_DEPTH};
 use crate::rays::aabb::{Aabb, Side};
 use cuda_std::float::f32_from_key;
-use cuda_std::prelude::*;
+
+/// The cost and plane of a node without a plane.
+pub const NO_PLANE: u64 = u64::MAX;
 
 /// Maximum triangles of a small root, one bit each.
 pub const SMALL_TRIANGLES: u32 = 64;
@@ -163,28 +163,5 @@ impl SplitPlan {
         } else {
             Outcome::Leaf
         }
-    }
-}
-
-/// The input of the split plans of a level.
-#[derive(Clone, Copy, KernelArgs)]
-pub struct Plans<'a> {
-    /// The bounding boxes of the nodes' references, as keys; not needed if there are planes.
-    pub keys: Slice<'a, u32>,
-    /// See [`cut_empty_space`].
-    pub empty_space: f32,
-    /// The [cheapest planes](super::cheapest_planes) of the nodes, a row for each axis. Without them nodes split in the middle.
-    pub planes: Slice<'a, u64>,
-}
-
-impl Plans<'_> {
-    /// Returns the plan of a node.
-    #[inline(always)]
-    pub(super) unsafe fn plan(&self, node: usize, large: &LargeNode) -> SplitPlan {
-        if self.planes.is_empty() {
-            return SplitPlan::new(large, load_box(self.keys, node), self.empty_space);
-        }
-        let row = self.planes.len() / 3;
-        SplitPlan::cheapest(large, [0, 1, 2].map(|axis| self.planes.load(axis * row + node)))
     }
 }

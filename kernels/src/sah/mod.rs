@@ -11,6 +11,7 @@ pub mod large_variants;
 pub mod node;
 pub mod partition;
 pub mod plane_ray;
+pub mod plans;
 pub mod preorder;
 pub mod refit;
 pub mod root;

@@ -14,7 +14,7 @@ pub struct LevelSplits<'a> {
     /// The nodes and their references.
     pub level: crate::sah::chunks::LevelReferences<'a>,
     /// The split plans of the nodes.
-    pub plans: crate::sah::large_nodes::Plans<'a>,
+    pub plans: crate::sah::plans::Plans<'a>,
     /// The corners of all triangles.
     pub corners: Slice<'a, crate::rays::triangle::Corners>,
 }

@@ -39,7 +39,7 @@ plain! { SmallNode { u64, Aabb, u32, u32 } }
 pub const RECORDS: usize = 1;
 /// Candidates in separate arrays for planes and masks, of 4 and 16 bytes.
 pub const SEPARATE_ARRAYS: usize = 2;
-/// The same arrays, from which masks are loaded by the read-only path, which textures had.
+/// Candidates in separate arrays, from which masks are loaded by the read-only path, which textures had.
 pub const READ_ONLY_MASKS: usize = 3;
 
 /// Words of a record.

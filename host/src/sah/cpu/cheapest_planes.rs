@@ -3,8 +3,8 @@
 use super::references::{PARALLEL_REFERENCES, Reference};
 use crate::parallel;
 use cuda_std::float::f32_to_key;
-use kauri_kernels::sah::cheapest_planes::NO_PLANE;
 use kauri_kernels::sah::cost::SplitCost;
+use kauri_kernels::sah::large_nodes::NO_PLANE;
 
 /// Returns the cheapest plane of each axis, of all that touch the box of a reference, with its cost, as the GPU has them.
 pub(super) fn cheapest_planes(model: &SplitCost, references: &[Reference]) -> [u64; 3] {

@@ -1,7 +1,7 @@
 //! One level of large nodes.
 
 use super::build_input::BuildInput;
-use super::cheapest_planes::PlanesLayout;
+use super::planes_layout::PlanesLayout;
 #[cfg(feature = "research")]
 use super::variant_layout::VariantLayout;
 use crate::device::{Layout, PinnedBuffer, Region, Temp};
@@ -13,7 +13,8 @@ use kauri_kernels::sah::chunks::{LevelReferences, ReferenceList, ReferenceListMu
 use kauri_kernels::sah::large_levels::{
     LevelNodes, LevelSums, NextLevel, sah_chunk_nodes, sah_level, totals,
 };
-use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode, Plans};
+use kauri_kernels::sah::large_nodes::{CHUNK_TRIANGLES, LargeNode};
+use kauri_kernels::sah::plans::Plans;
 
 /// The scratch memory of a level. Rows of keys and counts have an element for each node.
 pub(super) struct LevelLayout {

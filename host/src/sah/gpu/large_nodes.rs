@@ -1,8 +1,8 @@
 //! Large nodes: their memory, and the loop over their levels.
 
 use super::build_input::{BOXES, BuildInput, ReferenceBuffers, TRIANGLES};
-use super::cheapest_planes::PlanesLayout;
 use super::large_levels::{Level, LevelLayout};
+use super::planes_layout::PlanesLayout;
 use super::small_roots::SmallRoots;
 #[cfg(feature = "research")]
 use super::variant_layout::VariantLayout;
