@@ -126,6 +126,7 @@ const BVH_DISTANCE: Kernel = Kernel { file: "kernels/src/bvh/distance.rs", tests
 const BVH_NEAREST: Kernel = Kernel { file: "kernels/src/bvh/nearest.rs", tests: &["bvh::searches"] };
 const BVH_OVERLAP: Kernel = Kernel { file: "kernels/src/bvh/overlap.rs", tests: &["bvh::searches"] };
 const BVH_INSIDE: Kernel = Kernel { file: "kernels/src/bvh/inside.rs", tests: &["bvh::insides"] };
+const RAY_STACK: Kernel = Kernel { file: "kernels/src/rays/stack.rs", tests: &["bvh::"] };
 const RAY_TRACING: Kernel = Kernel { file: "kernels/src/rays/tracing.rs", tests: &["bvh::"] };
 const SHADING: Kernel = Kernel { file: "kernels/src/render/shading.rs", tests: &["render::"] };
 const OCCLUSION: Kernel = Kernel { file: "kernels/src/render/occlusion.rs", tests: &["render::"] };
@@ -1124,7 +1125,7 @@ pub(super) const MUTANTS: &[Mutant] = &[
     },
     Mutant {
         what: "hierarchies: rays forget the second child",
-        kernel: BVH_STACK,
+        kernel: RAY_STACK,
         from: "            self.push_inside(c);\n",
         to: "",
     },
