@@ -73,8 +73,8 @@ impl SahTree {
     ///
     /// The memory beyond that depends on the mesh. The tree takes 8 bytes per node, and 4 per reference of a leaf to a triangle: on
     /// average a triangle is in two to seven leaves of one to four triangles each, and the plan counts one leaf. On a GPU a build takes
-    /// 80 to 170 bytes of scratch memory per triangle, with [`clip`](SahOptions::clip) 320 to 650, and by [`Quality::Exact`](super::Quality::Exact) some hundred
-    /// more, beside the copy of a host mesh.
+    /// 80 to 170 bytes of scratch memory per triangle, with [`clip`](SahOptions::clip) 320 to 650, and with [`Quality::Exact`](super::Quality::Exact) 150 to
+    /// 400, beside the copy of a host mesh.
     pub fn plan(device: &Device, num_triangles: usize, options: &SahOptions) -> MemoryPlan {
         let num_triangles = num_triangles.min(MAX_NODES as usize);
         let triangle_bytes = (num_triangles * (size_of::<Corners>() + size_of::<u32>())) as u64;

@@ -10,7 +10,7 @@ pub trait Stack {
     unsafe fn clear(&mut self);
     /// Adds an entry.
     unsafe fn push(&mut self, entry: Entry);
-    /// Adds those of three entries that are not infinitely far.
+    /// Adds the entries whose numbers are finite.
     #[inline(always)]
     unsafe fn push_near(&mut self, [a, b, c]: [Entry; 3]) {
         self.push_if_near(a);

@@ -67,7 +67,7 @@ pub struct SortedEvents<'a> {
     pub nodes: Slice<'a, crate::sah::large_nodes::LargeNode>,
     /// The node of each chunk.
     pub chunk_nodes: Slice<'a, u32>,
-    /// The events, twice as many for each chunk as it has references.
+    /// The sorted events. Each chunk has two for each of its threads.
     pub events: Slice<'a, u64>,
     /// The sums of the counts of all events before each.
     pub before: Slice<'a, u64>,

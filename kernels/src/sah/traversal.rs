@@ -196,7 +196,7 @@ impl<S: Scene, D: Deferred> Traversal for SahTraversal<S, D> {
     #[inline(always)]
     unsafe fn goes_on(&mut self) -> bool {
         while self.node.is_empty() {
-            // What is left begins where the last leaf ends, or before it by at most the overlap.
+            // The remaining subtrees begin where the last leaf ends, or earlier by at most the overlap.
             let begin = self.interval.end.min(f32::MAX) - self.overlap;
             let Some((node, interval)) = self.deferred.next(begin) else { return false };
             if !self.plane_ray.may_reach(self.t_limit, begin) {
