@@ -1,7 +1,7 @@
 //! Atomics with a scope and a memory order.
 //!
-//! LLVM drops order and scope of `fetch_add` and similar functions of `core` on this target. Here an ordered
-//! read-modify-write is a fence, a relaxed operation of the given scope, and a fence. Most kernels use the methods of
+//! LLVM drops order and scope of `fetch_add` and similar functions of `core` on this target. Here an access that
+//! releases is a fence and an access, and one that acquires is an instruction of that kind. Most kernels use the methods of
 //! [`SliceMut`] and [`SharedSlice`](crate::shared::SharedSlice), which check bounds in the simulator; the functions
 //! here take raw pointers to global memory, as upstream's do.
 

@@ -29,37 +29,66 @@ fn fence_before(order: Ordering, scope: Scope) {
     }
 }
 
-#[inline(always)]
-fn fence_after(order: Ordering, scope: Scope) {
-    match order {
-        Ordering::Acquire | Ordering::AcqRel => fence(Ordering::Acquire, scope),
-        Ordering::SeqCst => fence(Ordering::SeqCst, scope),
-        _ => {}
-    }
+/// Evaluates `$access` with `$name` true if the order acquires. An instruction that acquires drops stale lines of the first-level cache, where a
+/// fence also waits for earlier stores.
+macro_rules! acquiring {
+    ($order:expr, $name:ident => $access:expr) => {
+        match $order {
+            Ordering::Relaxed | Ordering::Release => {
+                const $name: bool = false;
+                $access
+            }
+            _ => {
+                const $name: bool = true;
+                $access
+            }
+        }
+    };
 }
 
-/// The relaxed instructions of one type.
+/// The instructions of one type, relaxed or acquiring.
 pub trait RawAtomic: Sized {
     #[doc(hidden)]
-    unsafe fn raw_rmw(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self;
+    unsafe fn raw_rmw<const ACQUIRES: bool>(
+        op: AtomicOp,
+        shared: bool,
+        scope: Scope,
+        p: *mut Self,
+        v: Self,
+    ) -> Self;
     #[doc(hidden)]
-    unsafe fn raw_cas(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self;
+    unsafe fn raw_cas<const ACQUIRES: bool>(
+        shared: bool,
+        scope: Scope,
+        p: *mut Self,
+        expected: Self,
+        new: Self,
+    ) -> Self;
     #[doc(hidden)]
-    unsafe fn raw_load(shared: bool, scope: Scope, p: *const Self) -> Self;
+    unsafe fn raw_load<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *const Self) -> Self;
     #[doc(hidden)]
     unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self);
 }
 
-/// Emits `$body` with the literals of space and scope. Shared addresses are 32-bit numbers within the window: the
+/// Calls `$emit` with the literals of space, scope and order. Shared addresses are 32-bit numbers within the window: the
 /// instruction converts the generic one.
 macro_rules! by_space_and_scope {
-    ($shared:expr, $scope:expr, $emit:ident) => {
+    ($shared:expr, $scope:expr, $order:literal, $emit:ident) => {
         match ($shared, $scope) {
-            (false, Scope::Block) => $emit!("", "", "cta", "global"),
-            (false, Scope::Device) => $emit!("", "", "gpu", "global"),
-            (false, Scope::System) => $emit!("", "", "sys", "global"),
+            (false, Scope::Block) => $emit!("", "", $order, "cta", "global"),
+            (false, Scope::Device) => $emit!("", "", $order, "gpu", "global"),
+            (false, Scope::System) => $emit!("", "", $order, "sys", "global"),
             // All observers of shared memory are in the block.
-            (true, _) => $emit!("{{ .reg .b64 a; cvta.to.shared.u64 a, {p}; ", " }}", "cta", "shared"),
+            (true, _) => {
+                $emit!("{{ .reg .b64 a; cvta.to.shared.u64 a, {p}; ", " }}", $order, "cta", "shared")
+            }
+        }
+    };
+    ($acquires:ident, $shared:expr, $scope:expr, $emit:ident) => {
+        if $acquires {
+            by_space_and_scope!($shared, $scope, "acquire", $emit)
+        } else {
+            by_space_and_scope!($shared, $scope, "relaxed", $emit)
         }
     };
 }
@@ -74,14 +103,14 @@ macro_rules! address {
 }
 
 macro_rules! rmw {
-    ([$($op:literal),+], $reg:ident, $shared:expr, $scope:expr, $p:expr, $v:expr, $out:ident) => {{
+    ([$($op:literal),+], $reg:ident, $acquires:ident, $shared:expr, $scope:expr, $p:expr, $v:expr, $out:ident) => {{
         macro_rules! emit {
-            ($pre:literal, $post:literal, $s:literal, $space:tt) => {
-                asm!(concat!($pre, "atom.relaxed.", $s, ".", $space, ".", $($op),+, " {o}, ", address!($space), ", {v};", $post),
+            ($pre:literal, $post:literal, $order:literal, $s:literal, $space:tt) => {
+                asm!(concat!($pre, "atom.", $order, ".", $s, ".", $space, ".", $($op),+, " {o}, ", address!($space), ", {v};", $post),
                     o = out($reg) $out, p = in(reg64) $p, v = in($reg) $v, options(nostack))
             };
         }
-        by_space_and_scope!($shared, $scope, emit)
+        by_space_and_scope!($acquires, $shared, $scope, emit)
     }};
 }
 
@@ -89,58 +118,58 @@ macro_rules! raw_atomic {
     ($($t:ty, $reg:ident, $bits:literal, $add:literal, $min:literal, $max:literal;)*) => { $(
         impl RawAtomic for $t {
             #[inline(always)]
-            unsafe fn raw_rmw(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self {
+            unsafe fn raw_rmw<const ACQUIRES: bool>(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self {
                 let old: $t;
                 unsafe {
                     match op {
-                        AtomicOp::Add => rmw!([$add], $reg, shared, scope, p, v, old),
-                        AtomicOp::Min => rmw!([$min], $reg, shared, scope, p, v, old),
-                        AtomicOp::Max => rmw!([$max], $reg, shared, scope, p, v, old),
-                        AtomicOp::And => rmw!(["and.", $bits], $reg, shared, scope, p, v, old),
-                        AtomicOp::Or => rmw!(["or.", $bits], $reg, shared, scope, p, v, old),
-                        AtomicOp::Xor => rmw!(["xor.", $bits], $reg, shared, scope, p, v, old),
-                        AtomicOp::Exchange => rmw!(["exch.", $bits], $reg, shared, scope, p, v, old),
+                        AtomicOp::Add => rmw!([$add], $reg, ACQUIRES, shared, scope, p, v, old),
+                        AtomicOp::Min => rmw!([$min], $reg, ACQUIRES, shared, scope, p, v, old),
+                        AtomicOp::Max => rmw!([$max], $reg, ACQUIRES, shared, scope, p, v, old),
+                        AtomicOp::And => rmw!(["and.", $bits], $reg, ACQUIRES, shared, scope, p, v, old),
+                        AtomicOp::Or => rmw!(["or.", $bits], $reg, ACQUIRES, shared, scope, p, v, old),
+                        AtomicOp::Xor => rmw!(["xor.", $bits], $reg, ACQUIRES, shared, scope, p, v, old),
+                        AtomicOp::Exchange => rmw!(["exch.", $bits], $reg, ACQUIRES, shared, scope, p, v, old),
                     }
                 }
                 old
             }
 
             #[inline(always)]
-            unsafe fn raw_cas(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self {
+            unsafe fn raw_cas<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self {
                 let old: $t;
                 macro_rules! emit {
-                    ($pre:literal, $post:literal, $s:literal, $space:tt) => {
-                        asm!(concat!($pre, "atom.relaxed.", $s, ".", $space, ".cas.", $bits, " {o}, ", address!($space),
+                    ($pre:literal, $post:literal, $order:literal, $s:literal, $space:tt) => {
+                        asm!(concat!($pre, "atom.", $order, ".", $s, ".", $space, ".cas.", $bits, " {o}, ", address!($space),
                                 ", {c}, {v};", $post),
                             o = out($reg) old, p = in(reg64) p, c = in($reg) expected, v = in($reg) new, options(nostack))
                     };
                 }
-                unsafe { by_space_and_scope!(shared, scope, emit) }
+                unsafe { by_space_and_scope!(shared, scope, "relaxed", emit) }
                 old
             }
 
             #[inline(always)]
-            unsafe fn raw_load(shared: bool, scope: Scope, p: *const Self) -> Self {
+            unsafe fn raw_load<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *const Self) -> Self {
                 let value: $t;
                 macro_rules! emit {
-                    ($pre:literal, $post:literal, $s:literal, $space:tt) => {
-                        asm!(concat!($pre, "ld.relaxed.", $s, ".", $space, ".", $bits, " {o}, ", address!($space), ";", $post),
+                    ($pre:literal, $post:literal, $order:literal, $s:literal, $space:tt) => {
+                        asm!(concat!($pre, "ld.", $order, ".", $s, ".", $space, ".", $bits, " {o}, ", address!($space), ";", $post),
                             o = out($reg) value, p = in(reg64) p, options(nostack))
                     };
                 }
-                unsafe { by_space_and_scope!(shared, scope, emit) }
+                unsafe { by_space_and_scope!(shared, scope, "relaxed", emit) }
                 value
             }
 
             #[inline(always)]
             unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self) {
                 macro_rules! emit {
-                    ($pre:literal, $post:literal, $s:literal, $space:tt) => {
-                        asm!(concat!($pre, "st.relaxed.", $s, ".", $space, ".", $bits, " ", address!($space), ", {v};", $post),
+                    ($pre:literal, $post:literal, $order:literal, $s:literal, $space:tt) => {
+                        asm!(concat!($pre, "st.", $order, ".", $s, ".", $space, ".", $bits, " ", address!($space), ", {v};", $post),
                             p = in(reg64) p, v = in($reg) v, options(nostack))
                     };
                 }
-                unsafe { by_space_and_scope!(shared, scope, emit) }
+                unsafe { by_space_and_scope!(shared, scope, "relaxed", emit) }
             }
         }
     )* };
@@ -153,7 +182,13 @@ raw_atomic! {
 
 impl RawAtomic for f32 {
     #[inline(always)]
-    unsafe fn raw_rmw(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self {
+    unsafe fn raw_rmw<const ACQUIRES: bool>(
+        op: AtomicOp,
+        shared: bool,
+        scope: Scope,
+        p: *mut Self,
+        v: Self,
+    ) -> Self {
         // There is no float minimum. Among values of one sign the bits order like integers, upside down for negatives,
         // and as signed integers all negatives are below all positives: one integer operation does for either sign of v.
         let negative = v.to_bits() >> 31 != 0;
@@ -161,31 +196,37 @@ impl RawAtomic for f32 {
             match op {
                 AtomicOp::Add => {
                     let old: f32;
-                    rmw!(["add.f32"], reg32, shared, scope, p, v, old);
+                    rmw!(["add.f32"], reg32, ACQUIRES, shared, scope, p, v, old);
                     old
                 }
                 AtomicOp::Min if negative => {
-                    bits(u32::raw_rmw(AtomicOp::Max, shared, scope, p.cast(), v.to_bits()))
+                    bits(u32::raw_rmw::<ACQUIRES>(AtomicOp::Max, shared, scope, p.cast(), v.to_bits()))
                 }
                 AtomicOp::Max if negative => {
-                    bits(u32::raw_rmw(AtomicOp::Min, shared, scope, p.cast(), v.to_bits()))
+                    bits(u32::raw_rmw::<ACQUIRES>(AtomicOp::Min, shared, scope, p.cast(), v.to_bits()))
                 }
                 AtomicOp::Min | AtomicOp::Max => {
-                    bits(i32::raw_rmw(op, shared, scope, p.cast(), v.to_bits() as i32) as u32)
+                    bits(i32::raw_rmw::<ACQUIRES>(op, shared, scope, p.cast(), v.to_bits() as i32) as u32)
                 }
-                _ => bits(u32::raw_rmw(op, shared, scope, p.cast(), v.to_bits())),
+                _ => bits(u32::raw_rmw::<ACQUIRES>(op, shared, scope, p.cast(), v.to_bits())),
             }
         }
     }
 
     #[inline(always)]
-    unsafe fn raw_cas(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self {
-        bits(unsafe { u32::raw_cas(shared, scope, p.cast(), expected.to_bits(), new.to_bits()) })
+    unsafe fn raw_cas<const ACQUIRES: bool>(
+        shared: bool,
+        scope: Scope,
+        p: *mut Self,
+        expected: Self,
+        new: Self,
+    ) -> Self {
+        bits(unsafe { u32::raw_cas::<ACQUIRES>(shared, scope, p.cast(), expected.to_bits(), new.to_bits()) })
     }
 
     #[inline(always)]
-    unsafe fn raw_load(shared: bool, scope: Scope, p: *const Self) -> Self {
-        bits(unsafe { u32::raw_load(shared, scope, p.cast()) })
+    unsafe fn raw_load<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *const Self) -> Self {
+        bits(unsafe { u32::raw_load::<ACQUIRES>(shared, scope, p.cast()) })
     }
 
     #[inline(always)]
@@ -203,17 +244,13 @@ impl<T: AtomicValue, S: SpaceOf> Element<T, S> {
     #[inline(always)]
     pub unsafe fn rmw(self, op: AtomicOp, value: T, order: Ordering, scope: Scope) -> T {
         fence_before(order, scope);
-        let old = unsafe { T::raw_rmw(op, S::IS_SHARED, scope, self.pointer, value) };
-        fence_after(order, scope);
-        old
+        acquiring!(order, ACQUIRES => unsafe { T::raw_rmw::<ACQUIRES>(op, S::IS_SHARED, scope, self.pointer, value) })
     }
 
     #[inline(always)]
     pub unsafe fn compare_exchange(self, expected: T, new: T, order: Ordering, scope: Scope) -> T {
         fence_before(order, scope);
-        let old = unsafe { T::raw_cas(S::IS_SHARED, scope, self.pointer, expected, new) };
-        fence_after(order, scope);
-        old
+        acquiring!(order, ACQUIRES => unsafe { T::raw_cas::<ACQUIRES>(S::IS_SHARED, scope, self.pointer, expected, new) })
     }
 
     #[inline(always)]
@@ -221,11 +258,7 @@ impl<T: AtomicValue, S: SpaceOf> Element<T, S> {
         if order == Ordering::SeqCst {
             fence(Ordering::SeqCst, scope);
         }
-        let value = unsafe { T::raw_load(S::IS_SHARED, scope, self.pointer) };
-        if order != Ordering::Relaxed {
-            fence(Ordering::Acquire, scope);
-        }
-        value
+        acquiring!(order, ACQUIRES => unsafe { T::raw_load::<ACQUIRES>(S::IS_SHARED, scope, self.pointer) })
     }
 
     #[inline(always)]
