@@ -204,15 +204,18 @@ pub const BVH_AXIS_BITS: u32 = 16;
 /// their boxes: a quarter fewer instructions, in the same time (0.59 and, with blocks of 64, 0.61).
 pub const BVH_CLUSTER_THREADS: usize = 32;
 
-/// The number of clusters on each side among which a cluster looks for the nearest (Benthin et al. 2024 take 8). The same build, and 2.07
-/// million rays of a camera, in ms: 8: 0.559 and 0.601, 15: 0.727 and 0.625.
-pub const BVH_RADIUS: u32 = 8;
+/// The number of clusters on each side among which a cluster looks for the nearest (Benthin et al. 2024 take 8). With fewer, more clusters are
+/// nearest to one another, so fewer rounds of merges are enough. The same build, and 2.07 million rays of a camera, in ms: 8: 0.583 and 0.461, 6:
+/// 0.512 and 0.470, 4: 0.473 and 0.440; by a later kernel 4: 0.465 and 0.413, 3: 0.449 and 0.411. With 2, rays through a terrain take 4 % longer.
+pub const BVH_RADIUS: u32 = 3;
 
 /// The threads of a block that traces rays, or searches a hierarchy. Untuned.
 pub const RAY_THREADS: usize = 128;
 
 /// The blocks of a multiprocessor that traces rays through a hierarchy. Rays of a camera and random ones through the dragon on an H200, 2.07
-/// million each, in ms: 7: 0.528 and 1.054, 8 (registers spill): 0.550 and 1.088.
+/// million each, in ms, with stacks of 12 entries: 7: 0.423 and 0.869, 8 (registers spill): 0.421 and 0.872.
+/// Tried: subtrees in any order for rays that need any hit: 9 % less time in most meshes, 40 % more in a hairball, where near triangles hide
+/// most others; only the nearest subtree first: no less time than all in order.
 pub const BVH_RAY_MIN_BLOCKS: u32 = 7;
 
 /// The blocks of a multiprocessor that searches a hierarchy for the nearest items, by the bytes of an item: triangles need more registers than
@@ -222,11 +225,12 @@ pub const fn bvh_nearest_min_blocks(item_bytes: usize) -> u32 {
 }
 
 /// The lanes of a warp that are without a ray when the warp takes new ones. The same rays, in ms: 10: 0.556 and 1.057, 16: 0.548 and 1.068, 22:
-/// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16).
+/// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16); by a still later one, 12: 0.425 and 0.847, 16: 0.413 and 0.850.
 pub const RAY_IDLE: u32 = 16;
 
-/// The entries of a ray's stack in shared memory; deeper indexes have the others in global memory. Untuned.
-pub const RAY_STACK: usize = 24;
+/// The entries of a ray's stack in shared memory, which the first-level cache lacks; deeper indexes have the others in global memory. The same
+/// rays, in ms: 24: 0.428 and 0.874, 16: 0.418 and 0.860, 12: 0.423 and 0.869, 8: 0.446 and 0.888.
+pub const RAY_STACK: usize = 16;
 
 /// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below. 10M x 10M boxes with log-normal
 /// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.

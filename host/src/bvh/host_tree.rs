@@ -54,10 +54,6 @@ impl HostScene for HostTree<LeafTriangle> {
         // SAFETY: reads of the hierarchy are bounds-checked, and the stack grows.
         unsafe { traverse(&mut BvhTraversal::new(self, VecStack::new()), ray, visitor) }
     }
-
-    fn corners(&self, place: u32) -> [[f32; 3]; 3] {
-        self.items[place as usize].corners()
-    }
 }
 
 impl<L: Leaf> HostTree<L> {

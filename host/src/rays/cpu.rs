@@ -31,8 +31,8 @@ impl Stack for VecStack {
     unsafe fn push(&mut self, entry: Entry) {
         self.0.push(entry);
     }
-    unsafe fn pop(&mut self) -> Entry {
-        self.0.pop().expect("the last entry ends the ray")
+    unsafe fn pop(&mut self) -> Option<Entry> {
+        self.0.pop()
     }
     unsafe fn clear(&mut self) {
         self.0.clear();
@@ -43,8 +43,6 @@ impl Stack for VecStack {
 pub(crate) trait HostScene: Sync {
     /// Visits the triangles that a ray hits.
     fn trace(&self, ray: &Ray, visitor: &mut impl HitVisitor, options: &RayOptions);
-    /// Returns the corners of the triangle at a place, as visitors get it.
-    fn corners(&self, place: u32) -> [[f32; 3]; 3];
 }
 
 /// Ray queries of any [`HostScene`].
@@ -67,7 +65,7 @@ impl<S: HostScene> CpuRays for S {
         let closest = map_rays(rays, |ray| {
             let mut closest = ClosestHit::NONE;
             self.trace(ray, &mut closest, options);
-            closest.hit(ray, |place| self.corners(place))
+            closest.0
         })?;
         let mut hits = Hits::default();
         hits.extend(&closest)?;
@@ -113,7 +111,7 @@ const BATCH: usize = 1 << 14;
 fn hits_of(scene: &impl HostScene, ray: &Ray, options: &RayOptions) -> Vec<Hit> {
     struct AllHits(Vec<Hit>);
     impl HitVisitor for AllHits {
-        unsafe fn visit(&mut self, hit: Hit, _: u32) {
+        unsafe fn visit(&mut self, hit: Hit) {
             self.0.push(hit);
         }
     }

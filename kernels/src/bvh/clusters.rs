@@ -12,6 +12,7 @@ use crate::plain::plain;
 use crate::policy::{BVH_CLUSTER_THREADS as THREADS, BVH_RADIUS};
 use crate::rays::aabb::Aabb;
 use crate::thread::words::{join, split};
+use cuda_std::atomic::fence;
 use cuda_std::prelude::*;
 
 /// The most clusters of a subtree: half a warp, so that a warp holds those of both children.
@@ -19,8 +20,10 @@ pub const MAX_CLUSTERS: u32 = 16;
 
 /// The clusters of a subtree end with this one if there are fewer than [`MAX_CLUSTERS`].
 const NO_CLUSTER: u64 = u64::MAX;
-/// The other end of a subtree that no thread has reached yet: all bits are set.
-const NO_END: u32 = u32::MAX;
+/// The end of a subtree that no thread has reached yet: all bits are set.
+const NO_END: u64 = u64::MAX;
+/// The level above the root.
+const TOP: u32 = u32::MAX;
 
 /// A node of the binary tree.
 #[repr(C, align(16))]
@@ -174,12 +177,12 @@ pub unsafe fn bvh_clusters(
     triangles: Slice<u32>,
     boxes: Slice<Aabb>,
     clusters: SliceMut<u64>,
-    ends: SliceMut<u32>,
+    ends: SliceMut<u64>,
     tree: BinaryTreeMut<'_>,
 ) {
     let stays = shared_field!(shared_mem::<ClusterSmem>(), stays);
     let stays = stays.part((thread::thread_idx_x() as usize / 32) * 32, 32);
-    Builder { codes, boxes, clusters, ends, tree, stays }.ascend(triangles);
+    Builder { codes, triangles, boxes, clusters, ends, tree, stays }.ascend();
 }
 
 /// A cluster and its box. A cluster is a [`Subtree`] and, in the upper half, the number of the node that is made when it is merged into
@@ -197,6 +200,9 @@ struct Range {
     first: u32,
     last: u32,
     middle: u32,
+    /// The levels of the nodes that separate the range from the triangles before and behind it. The lower one is its parent.
+    before: u32,
+    behind: u32,
 }
 
 impl Range {
@@ -204,13 +210,20 @@ impl Range {
     fn len(&self) -> u32 {
         self.last - self.first + 1
     }
+
+    /// True if the clusters of the range are in memory. Those of a few triangles are the triangles.
+    #[inline(always)]
+    fn has_clusters(&self) -> bool {
+        self.len() > MAX_CLUSTERS
+    }
 }
 
 struct Builder<'a> {
     codes: Slice<'a, u64>,
+    triangles: Slice<'a, u32>,
     boxes: Slice<'a, Aabb>,
     clusters: SliceMut<'a, u64>,
-    ends: SliceMut<'a, u32>,
+    ends: SliceMut<'a, u64>,
     tree: BinaryTreeMut<'a>,
     stays: SharedSlice<'a, u32>,
 }
@@ -218,31 +231,32 @@ struct Builder<'a> {
 impl Builder<'_> {
     /// Ascends from the triangle of the thread to the root, as far as it is the second of two threads to reach a node.
     #[inline(always)]
-    unsafe fn ascend(&self, triangles: Slice<'_, u32>) {
-        let n = triangles.len() as u32;
+    unsafe fn ascend(&self) {
+        let n = self.triangles.len() as u32;
         let i = thread::index_1d_u64();
         let mut goes_on = i < u64::from(n);
         let i = i as u32;
-        let mut range = Range { first: i, last: i, middle: i };
+        let mut range = Range { first: i, last: i, middle: i, before: TOP, behind: TOP };
         if goes_on {
-            self.clusters.store(i as usize, join([Subtree::few(triangles.load(i as usize), 1).0, i, 0, 0]));
+            (range.before, range.behind) = (self.level_before(i), self.level_before(i + 1));
             if i == 0 {
                 self.tree.sizes.store(0, 0);
                 self.tree.sizes.store(n as usize, 0);
             }
         }
         while warp::warp_vote_any(warp::FULL_MASK, goes_on) {
-            if goes_on {
-                goes_on = self.ascend_once(&mut range, n);
+            // One triangle is the root.
+            if goes_on && range.len() < n {
+                goes_on = self.ascend_once(&mut range);
             }
             let is_root = range.len() == n;
             let mut merging =
-                warp::warp_vote_ballot(warp::FULL_MASK, goes_on && (range.len() > MAX_CLUSTERS || is_root));
+                warp::warp_vote_ballot(warp::FULL_MASK, goes_on && (range.has_clusters() || is_root));
             while merging != 0 {
                 let lane = merging.trailing_zeros();
                 let [first, last, middle] = [range.first, range.last, range.middle]
                     .map(|of| warp::shuffle_idx(warp::FULL_MASK, of, lane));
-                let of_lane = Range { first, last, middle };
+                let of_lane = Range { first, last, middle, ..range };
                 self.merge(of_lane, if of_lane.len() == n { 1 } else { MAX_CLUSTERS });
                 merging &= merging - 1;
             }
@@ -252,26 +266,60 @@ impl Builder<'_> {
 
     /// Extends a range to that of its parent, if the other child is complete.
     #[inline(always)]
-    unsafe fn ascend_once(&self, range: &mut Range, n: u32) -> bool {
-        let Range { first, last, .. } = *range;
-        let is_first_child = first == 0 || last + 1 < n && self.difference(last) < self.difference(first - 1);
-        let (boundary, own_end) = if is_first_child { (last, first) } else { (first - 1, last) };
-        let end = self.ends.atomic_exchange(boundary as usize, own_end, Ordering::AcqRel, Scope::Device);
-        if end == NO_END {
+    unsafe fn ascend_once(&self, range: &mut Range) -> bool {
+        let Range { first, last, before, behind, .. } = *range;
+        let is_first_child = behind < before;
+        let (boundary, end, level) =
+            if is_first_child { (last, first, before) } else { (first - 1, last, behind) };
+        let end = join([end, level, 0, 0]);
+        // The other child takes what this one has written, and the other way round.
+        let other = if range.has_clusters() {
+            self.ends.atomic_exchange(boundary as usize, end, Ordering::AcqRel, Scope::Device)
+        } else {
+            self.ends.atomic_exchange(boundary as usize, end, Ordering::Relaxed, Scope::Device)
+        };
+        if other == NO_END {
             return false;
         }
+        let [end, level, ..] = split(other);
+        if !range.has_clusters() {
+            // Seldom: then a fence takes less time than an order that every ascent pays for.
+            let num_others = if is_first_child { end - last } else { first - end };
+            if num_others > MAX_CLUSTERS {
+                fence(Ordering::Acquire, Scope::Device);
+            }
+        }
         *range = if is_first_child {
-            Range { first, last: end, middle: last + 1 }
+            Range { last: end, middle: last + 1, behind: level, ..*range }
         } else {
-            Range { first: end, last, middle: first }
+            Range { first: end, middle: first, before: level, ..*range }
         };
         true
     }
 
-    /// Returns how much the codes of two neighbors differ. Equal codes are told apart by their positions.
+    /// Returns the level of the node of the radix tree that separates a triangle from the one before it: how far up the bits are in which their
+    /// codes differ. Equal codes are told apart by their positions.
     #[inline(always)]
-    unsafe fn difference(&self, i: u32) -> (u64, u32) {
-        (self.codes.load(i as usize) ^ self.codes.load(i as usize + 1), i ^ (i + 1))
+    unsafe fn level_before(&self, i: u32) -> u32 {
+        if i == 0 || i as usize == self.codes.len() {
+            return TOP;
+        }
+        let code = self.codes.load(i as usize) ^ self.codes.load(i as usize - 1);
+        if code == 0 {
+            u32::BITS - (i ^ (i - 1)).leading_zeros()
+        } else {
+            u32::BITS + u64::BITS - code.leading_zeros()
+        }
+    }
+
+    /// Returns the cluster at a place of a child that has a number of triangles.
+    #[inline(always)]
+    unsafe fn cluster(&self, len: u32, place: u32) -> u64 {
+        if len > MAX_CLUSTERS {
+            self.clusters.load(place as usize)
+        } else {
+            join([Subtree::few(self.triangles.load(place as usize), 1).0, place, 0, 0])
+        }
     }
 
     /// Merges the clusters of both children of a range until at most `most` are left.
@@ -281,14 +329,13 @@ impl Builder<'_> {
         // The clusters were written by other lanes and warps; the lane that ascended has waited for them.
         warp::sync_warp(warp::FULL_MASK);
         let mut cluster = Cluster { id: NO_CLUSTER, bounds: Aabb::EMPTY, shape: Shape::FEW };
-        let lens =
-            [range.middle - range.first, range.last + 1 - range.middle].map(|len| len.min(MAX_CLUSTERS));
-        if lane < lens[0] {
-            cluster.id = self.clusters.load((range.first + lane) as usize);
+        let lens = [range.middle - range.first, range.last + 1 - range.middle];
+        if lane < lens[0].min(MAX_CLUSTERS) {
+            cluster.id = self.cluster(lens[0], range.first + lane);
         }
         let num_first = warp::warp_vote_ballot(warp::FULL_MASK, cluster.id != NO_CLUSTER).count_ones();
-        if lane >= num_first && lane < num_first + lens[1] {
-            cluster.id = self.clusters.load((range.middle + lane - num_first) as usize);
+        if lane >= num_first && lane < num_first + lens[1].min(MAX_CLUSTERS) {
+            cluster.id = self.cluster(lens[1], range.middle + lane - num_first);
         }
         let mut num = warp::warp_vote_ballot(warp::FULL_MASK, cluster.id != NO_CLUSTER).count_ones();
         if lane < num {

@@ -69,7 +69,9 @@ impl<L: Leaf> Scene for DeviceBvh<'_, L> {
     }
     #[inline(always)]
     unsafe fn plane(&self, node: u32, axis: usize, side: usize) -> Plane {
-        self.parts::<f32>().load_16::<WIDTH>(node as usize * NODE_PARTS + 2 * axis + side)
+        // In 32 bits as far as the planes of a ray differ: then an address takes one instruction.
+        let of_node = node * NODE_PARTS as u32 + side as u32;
+        self.parts::<f32>().load_16::<WIDTH>(of_node as usize + 2 * axis)
     }
     #[inline(always)]
     unsafe fn item(&self, place: u32) -> L {

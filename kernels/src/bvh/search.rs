@@ -2,7 +2,7 @@
 
 use super::leaf::Leaf;
 use super::scene::Scene;
-use super::stack::{begin, nearest_child, next};
+use super::stack::{nearest_child, next};
 use super::subtree::Subtree;
 use crate::rays::aabb::Aabb;
 use crate::rays::stack::{Stack, StackSmem, ThreadStack};
@@ -10,7 +10,7 @@ use cuda_std::prelude::*;
 
 /// A query of a hierarchy.
 pub trait Query<L> {
-    /// Returns how near the items in a box can be; infinity if none of them counts.
+    /// Returns how near the items in a box can be; not negative; infinity if none of them counts.
     fn near(&self, bounds: Aabb) -> f32;
     /// Returns how near an item has to be.
     fn limit(&self) -> f32;
@@ -24,7 +24,7 @@ pub trait Query<L> {
 /// The scene is a valid hierarchy, and the stack has room for as many entries as [`stack_len`](super::stack::stack_len) says.
 #[inline(always)]
 pub unsafe fn search<S: Scene>(scene: &S, stack: &mut impl Stack, query: &mut impl Query<S::Leaf>) {
-    begin(stack);
+    stack.clear();
     let mut at = scene.root();
     loop {
         if at == Subtree::NONE {

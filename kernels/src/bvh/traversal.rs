@@ -3,7 +3,7 @@
 use super::leaf::{Leaf, LeafTriangle};
 use super::scene::Scene;
 use super::slabs::SlabRay;
-use super::stack::{begin, nearest_child, next};
+use super::stack::{nearest_child, next};
 use super::subtree::Subtree;
 use crate::rays::hits::HitVisitor;
 use crate::rays::ray::Ray;
@@ -30,14 +30,16 @@ impl<C: Scene<Leaf = LeafTriangle>, K: Stack> BvhTraversal<C, K> {
 }
 
 impl<C: Scene<Leaf = LeafTriangle>, K: Stack> Traversal for BvhTraversal<C, K> {
+    // With 3, rays of a camera and random ones through the dragon take 7 % longer.
     const STEPS: usize = 2;
 
     /// Begins at the root, with an empty stack.
     #[inline(always)]
     unsafe fn begin(&mut self, ray: &Ray) {
-        begin(&mut self.stack);
-        self.at = if ray.is_valid() { self.scene.root() } else { Subtree::NONE };
+        self.stack.clear();
         self.slab_ray = SlabRay::new(ray, self.scene.extent());
+        self.at =
+            if ray.is_valid() && !self.slab_ray.is_empty() { self.scene.root() } else { Subtree::ENDED };
         self.sheared_ray = ShearedRay::new(ray);
     }
 
@@ -76,17 +78,12 @@ impl<C: Scene<Leaf = LeafTriangle>, K: Stack> Traversal for BvhTraversal<C, K> {
             may_hit &= may_hit - 1;
             let triangle = self.scene.item(place);
             if let Some(hit) = self.sheared_ray.hit(ray, triangle.id(), triangle.corners()) {
-                visitor.visit(hit, place);
+                visitor.visit(hit);
                 self.slab_ray.limit(ray, visitor.t_limit());
             }
         }
         if self.slab_ray.is_empty() {
             self.at = Subtree::ENDED;
         }
-    }
-
-    #[inline(always)]
-    unsafe fn corners(&self, place: u32) -> [[f32; 3]; 3] {
-        self.scene.item(place).corners()
     }
 }

@@ -26,7 +26,7 @@ pub struct WriteHits<'a> {
 
 impl HitVisitor for WriteHits<'_> {
     #[inline(always)]
-    unsafe fn visit(&mut self, hit: Hit, _: u32) {
+    unsafe fn visit(&mut self, hit: Hit) {
         self.hits.keys.store(self.slot, sort_key(hit));
         self.hits.weights.store(self.slot, join([hit.u.to_bits(), hit.v.to_bits(), 0, 0]));
         self.slot += 1;

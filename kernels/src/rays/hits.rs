@@ -1,6 +1,5 @@
 //! Uses of the hits of a ray.
 
-use super::ray::Ray;
 use super::triangle::Hit;
 use cuda_std::prelude::*;
 
@@ -11,44 +10,27 @@ pub trait HitVisitor {
     fn t_limit(&self) -> f32 {
         f32::INFINITY
     }
-    /// Called for each hit, once for each leaf in which the ray meets the triangle, which is at this place of the scene.
-    unsafe fn visit(&mut self, hit: Hit, place: u32);
+    /// Called for each hit, once for each leaf in which the ray meets the triangle.
+    unsafe fn visit(&mut self, hit: Hit);
 }
 
-/// Finds the first hit. Weights are computed at the end, since few hits are the first.
-pub struct ClosestHit {
-    /// The parameter of the first hit so far.
-    t: f32,
-    /// The id of its triangle.
-    triangle: u32,
-    /// The place of the triangle in the scene.
-    place: u32,
-}
+/// Finds the first hit.
+pub struct ClosestHit(pub Hit);
 
 impl ClosestHit {
     /// No hit so far.
-    pub const NONE: Self = Self { t: f32::INFINITY, triangle: Hit::NO_TRIANGLE, place: 0 };
-
-    /// Returns the hit of the ray, given the corners of the triangle at a place.
-    #[inline(always)]
-    pub fn hit(&self, ray: &Ray, corners_at: impl FnOnce(u32) -> [[f32; 3]; 3]) -> Hit {
-        let hit = match self.triangle {
-            Hit::NO_TRIANGLE => None,
-            triangle => ray.hit(triangle, corners_at(self.place)),
-        };
-        hit.unwrap_or(Hit::NONE)
-    }
+    pub const NONE: Self = Self(Hit::NONE);
 }
 
 impl HitVisitor for ClosestHit {
     #[inline(always)]
     fn t_limit(&self) -> f32 {
-        self.t
+        self.0.t
     }
     #[inline(always)]
-    unsafe fn visit(&mut self, hit: Hit, place: u32) {
-        if hit.t < self.t || hit.t == self.t && hit.triangle < self.triangle {
-            *self = Self { t: hit.t, triangle: hit.triangle, place };
+    unsafe fn visit(&mut self, hit: Hit) {
+        if hit.is_before(&self.0) {
+            self.0 = hit;
         }
     }
 }
@@ -70,7 +52,7 @@ impl HitVisitor for AnyHit {
         if self.is_hit { f32::NEG_INFINITY } else { f32::INFINITY }
     }
     #[inline(always)]
-    unsafe fn visit(&mut self, _: Hit, _: u32) {
+    unsafe fn visit(&mut self, _: Hit) {
         self.is_hit = true;
     }
 }
@@ -111,7 +93,7 @@ impl CountHits {
 
 impl HitVisitor for CountHits {
     #[inline(always)]
-    unsafe fn visit(&mut self, _: Hit, _: u32) {
+    unsafe fn visit(&mut self, _: Hit) {
         self.num += 1;
     }
 }

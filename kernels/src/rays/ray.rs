@@ -70,14 +70,14 @@ const LEAST: f32 = f32::from_bits(1);
 /// Returns the power of two that scales a non-negative number into [1, 2), or as near as a finite factor can.
 #[inline(always)]
 pub fn to_one(greatest: f32) -> f32 {
-    let exponent = (greatest.to_bits() >> 23).min(253);
+    let exponent = (greatest.to_bits() >> 23).clamp(1, 253);
     f32::from_bits((254 - exponent) << 23)
 }
 
 /// Returns the length per unit of `t`: a power of two.
 #[inline(always)]
 pub(crate) fn length(direction: [f32; 3]) -> f32 {
-    1.0 / scale(direction)
+    to_one(scale(direction))
 }
 
 /// Returns the factor that scales a direction to a length of about 1.

@@ -24,8 +24,8 @@ pub trait Stack {
             self.push(entry);
         }
     }
-    /// Takes the entry that was added last, of which there is at least one.
-    unsafe fn pop(&mut self) -> Entry;
+    /// Takes the entry that was added last, if there is one.
+    unsafe fn pop(&mut self) -> Option<Entry>;
 }
 
 /// A subtree, and a number that tells where it is along the ray, or how near to a query.
@@ -87,8 +87,8 @@ impl<'a> ThreadStack<'a> {
     }
 
     #[inline(always)]
-    unsafe fn deep_index(&self) -> usize {
-        let level = (self.next - ROOM) / STEP;
+    unsafe fn deep_index(&self, entry: u32) -> usize {
+        let level = (entry - ROOM) / STEP;
         level as usize * (thread::grid_dim_x() as usize * THREADS) + thread::index_1d_u64() as usize
     }
 }
@@ -104,7 +104,7 @@ impl Stack for ThreadStack<'_> {
         if self.next < ROOM {
             self.near.store(self.next as usize, entry.to_word());
         } else {
-            self.deep.store(self.deep_index(), entry.to_word());
+            self.deep.store(self.deep_index(self.next), entry.to_word());
         }
         self.next += STEP;
     }
@@ -125,13 +125,17 @@ impl Stack for ThreadStack<'_> {
     }
 
     #[inline(always)]
-    unsafe fn pop(&mut self) -> Entry {
-        self.next -= STEP;
-        Entry::from_word(if self.next < ROOM {
-            self.near.load(self.next as usize)
+    unsafe fn pop(&mut self) -> Option<Entry> {
+        let last = self.next.wrapping_sub(STEP);
+        let word = if last < ROOM {
+            self.near.load(last as usize)
+        } else if self.next < STEP {
+            return None;
         } else {
             // Of another kind, so that the compiler does not join both loads to one of an unknown address space.
-            self.deep.load_streaming(self.deep_index())
-        })
+            self.deep.load_streaming(self.deep_index(last))
+        };
+        self.next = last;
+        Some(Entry::from_word(word))
     }
 }

@@ -20,8 +20,6 @@ pub trait Traversal {
     unsafe fn descend(&mut self);
     /// Visits the triangles of a leaf that the ray, which is `ray`, hits.
     unsafe fn visit(&mut self, ray: &Ray, visitor: &mut impl HitVisitor);
-    /// Returns the corners of the triangle at a place that a visitor was told.
-    unsafe fn corners(&self, place: u32) -> [[f32; 3]; 3];
 }
 
 /// Visits the triangles that a ray hits, near leaves first, up to the visitor's limit.
@@ -57,8 +55,8 @@ pub trait Task {
     type Visitor: HitVisitor;
     /// Begins a ray.
     unsafe fn begin(&self, ray: usize) -> Self::Visitor;
-    /// Ends ray number `i`, which is `ray`.
-    unsafe fn end(&self, i: usize, ray: &Ray, visitor: &Self::Visitor, traversal: &impl Traversal);
+    /// Ends a ray.
+    unsafe fn end(&self, ray: usize, visitor: &Self::Visitor);
 }
 
 /// No ray.
@@ -83,7 +81,7 @@ impl RayQueue<'_> {
             let num_done = done.count_ones();
             if num_done == 32 || num_done >= RAY_IDLE && are_left {
                 if !goes_on && ray != NONE {
-                    task.end(ray as usize, &self.rays.load(ray as usize), &visitor, &traversal);
+                    task.end(ray as usize, &visitor);
                     ray = NONE;
                 }
                 if !are_left {
@@ -127,8 +125,8 @@ impl Task for Closest<'_> {
         ClosestHit::NONE
     }
     #[inline(always)]
-    unsafe fn end(&self, i: usize, ray: &Ray, closest: &ClosestHit, traversal: &impl Traversal) {
-        self.0.store(i, closest.hit(ray, |place| traversal.corners(place)));
+    unsafe fn end(&self, ray: usize, closest: &ClosestHit) {
+        self.0.store(ray, closest.0);
     }
 }
 
@@ -142,8 +140,8 @@ impl Task for Any<'_> {
         AnyHit::NONE
     }
     #[inline(always)]
-    unsafe fn end(&self, i: usize, _: &Ray, any: &AnyHit, _: &impl Traversal) {
-        self.0.store(i, any.is_hit.into());
+    unsafe fn end(&self, ray: usize, any: &AnyHit) {
+        self.0.store(ray, any.is_hit.into());
     }
 }
 
@@ -157,8 +155,8 @@ impl Task for Count<'_> {
         CountHits::NONE
     }
     #[inline(always)]
-    unsafe fn end(&self, i: usize, _: &Ray, count: &CountHits, _: &impl Traversal) {
-        self.0.store(i, count.num.into());
+    unsafe fn end(&self, ray: usize, count: &CountHits) {
+        self.0.store(ray, count.num.into());
     }
 }
 
@@ -177,5 +175,5 @@ impl<'a> Task for Write<'a> {
         WriteHits { hits: self.hits, slot: self.offsets.load(ray) as usize }
     }
     #[inline(always)]
-    unsafe fn end(&self, _: usize, _: &Ray, _: &WriteHits<'a>, _: &impl Traversal) {}
+    unsafe fn end(&self, _: usize, _: &WriteHits<'a>) {}
 }

@@ -39,11 +39,8 @@ pub trait Deferred {
 /// Far sides on a stack, which has room for [`STACK_LEN`] entries. Their numbers tell where the ray leaves them.
 pub struct FarSides<K>(pub K);
 
-/// The most entries of a stack: a far side for each level above a leaf, and the first entry.
-pub const STACK_LEN: usize = MAX_DEPTH as usize + 1;
-
-/// The first entry.
-const LAST: Entry = Entry { at: f32::INFINITY, subtree: u32::MAX };
+/// The most entries of a stack: a far side for each level above a leaf.
+pub const STACK_LEN: usize = MAX_DEPTH as usize;
 
 impl<K: Stack> Deferred for FarSides<K> {
     #[inline(always)]
@@ -53,7 +50,6 @@ impl<K: Stack> Deferred for FarSides<K> {
     #[inline(always)]
     unsafe fn end(&mut self) {
         self.0.clear();
-        self.0.push(LAST);
     }
     #[inline(always)]
     unsafe fn pass(&mut self) {}
@@ -64,12 +60,7 @@ impl<K: Stack> Deferred for FarSides<K> {
     }
     #[inline(always)]
     unsafe fn next(&mut self, begin: f32) -> Option<(u32, Interval)> {
-        let Entry { at, subtree } = self.0.pop();
-        if subtree == LAST.subtree {
-            self.0.push(LAST);
-            return None;
-        }
-        Some((subtree, Interval { begin, end: at }))
+        self.0.pop().map(|Entry { at, subtree }| (subtree, Interval { begin, end: at }))
     }
 }
 
@@ -252,15 +243,10 @@ impl<S: Scene, D: Deferred> Traversal for SahTraversal<S, D> {
             if self.sheared_ray.may_hit(corners)
                 && let Some(hit) = self.sheared_ray.hit(ray, triangle, corners)
             {
-                visitor.visit(hit, triangle);
+                visitor.visit(hit);
             }
             index += 1;
         }
         self.t_limit = visitor.t_limit();
-    }
-
-    #[inline(always)]
-    unsafe fn corners(&self, triangle: u32) -> [[f32; 3]; 3] {
-        self.scene.corners(triangle)
     }
 }

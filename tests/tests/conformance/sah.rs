@@ -1,5 +1,6 @@
 //! SAH k-d trees: every ray against every triangle, on every device.
 
+use kauri::bvh::Bvh;
 use kauri::device::{Buffer, Event, Gpu, Stream, Workspace};
 use kauri::mesh::DeviceMesh;
 use kauri::mesh::{Mesh, Motion, shapes};
@@ -384,7 +385,19 @@ fn hits_are_at_a_finite_t() {
             rays.push(Ray { origin: [0.0; 3], t_min, direction: [0.0, 0.0, z], t_max });
         }
     }
-    // Expected hits in `f64` arithmetic, rounded.
+    for device in devices_for(5) {
+        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
+        for traversal in [RayTraversal::Restart, RayTraversal::Stack] {
+            let options = RayOptions::default().traversal(traversal);
+            assert_hits_at_a_finite_t(&tree, &rays, &options, &format!("{device}, {traversal:?}"));
+        }
+        let bvh = Bvh::build(&device, &mesh).unwrap();
+        assert_hits_at_a_finite_t(&bvh, &rays, &RayOptions::default(), &format!("{device}, a hierarchy"));
+    }
+}
+
+/// Compares the hits of rays along the third axis with hits in `f64` arithmetic, rounded.
+fn assert_hits_at_a_finite_t(index: &impl RayIndex, rays: &[Ray], options: &RayOptions, on: &str) {
     let hits_of = |ray: &Ray| -> Vec<(u32, f32)> {
         let of = |z: f64| (z / f64::from(ray.direction[2])) as f32;
         let all = [-100.0, -50.0, 50.0, 100.0, f64::from(1e17_f32)].map(of).into_iter().zip(0..);
@@ -393,22 +406,16 @@ fn hits_are_at_a_finite_t() {
         hits.sort_by(|a, b| a.partial_cmp(b).unwrap());
         hits.into_iter().map(|(t, triangle)| (triangle, t)).collect()
     };
-    for device in devices_for(5) {
-        let tree = SahTree::build(&device, &mesh, &SahOptions::default()).unwrap();
-        for traversal in [RayTraversal::Restart, RayTraversal::Stack] {
-            let options = RayOptions::default().traversal(traversal);
-            let closest = tree.closest_hits_with(&rays, &options).unwrap();
-            let any = tree.any_hits_with(&rays, &options).unwrap();
-            let all = tree.all_hits_with(&rays, &options).unwrap();
-            for (i, ray) in rays.iter().enumerate() {
-                let (what, expected) = (format!("{ray:?} on {device}, {traversal:?}"), hits_of(ray));
-                let found: Vec<_> = all.row(i).iter().map(|hit| (hit.triangle, hit.t)).collect();
-                assert_eq!(found, expected, "{what}");
-                let first = expected.first().copied().unwrap_or((Hit::NO_TRIANGLE, inf));
-                assert_eq!((closest.triangles[i], closest.t[i]), first, "{what}");
-                assert_eq!(any[i], !expected.is_empty(), "{what}");
-            }
-        }
+    let closest = index.closest_hits_with(rays, options).unwrap();
+    let any = index.any_hits_with(rays, options).unwrap();
+    let all = index.all_hits_with(rays, options).unwrap();
+    for (i, ray) in rays.iter().enumerate() {
+        let (what, expected) = (format!("{ray:?} on {on}"), hits_of(ray));
+        let found: Vec<_> = all.row(i).iter().map(|hit| (hit.triangle, hit.t)).collect();
+        assert_eq!(found, expected, "{what}");
+        let first = expected.first().copied().unwrap_or((Hit::NO_TRIANGLE, f32::INFINITY));
+        assert_eq!((closest.triangles[i], closest.t[i]), first, "{what}");
+        assert_eq!(any[i], !expected.is_empty(), "{what}");
     }
 }
 

@@ -1066,8 +1066,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "hierarchies: clusters are merged before the warp sees those of other warps",
         kernel: BVH_CLUSTERS,
-        from: "own_end, Ordering::AcqRel, Scope::Device);",
-        to: "own_end, Ordering::Relaxed, Scope::Device);",
+        from: "end, Ordering::AcqRel, Scope::Device)",
+        to: "end, Ordering::Relaxed, Scope::Device)",
+    },
+    Mutant {
+        what: "hierarchies: a few triangles do not wait for the clusters beside them",
+        kernel: BVH_CLUSTERS,
+        from: "if num_others > MAX_CLUSTERS {",
+        to: "if num_others == 0 {",
     },
     Mutant {
         what: "hierarchies: a child that does not fit becomes a part of its parent",
@@ -1092,6 +1098,12 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BVH_STACK,
         from: "if !is_beyond {",
         to: "if is_beyond { return Subtree::ENDED } else {",
+    },
+    Mutant {
+        what: "hierarchies: the last bits of a number, which are a child, count",
+        kernel: BVH_STACK,
+        from: "f32::from_bits(at.to_bits() & !CHILD) > limit",
+        to: "at > limit",
     },
     Mutant {
         what: "hierarchies: the foot of a perpendicular beyond the third side of a triangle counts",
@@ -1120,8 +1132,14 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "hierarchies: boxes are not widened by rounding errors",
         kernel: BVH_SLABS,
-        from: "(error_at(farthest) + 4.0 * ROUNDING * origin.abs())",
-        to: "(0.0 * error_at(farthest))",
+        from: "let slack = error * inverse.abs()",
+        to: "let slack = 0.0 * error * inverse.abs()",
+    },
+    Mutant {
+        what: "hierarchies: rays begin at their origin",
+        kernel: BVH_SLABS,
+        from: ".max(-2.0 * most)",
+        to: ".max(0.0)",
     },
     Mutant {
         what: "hierarchies: rays forget the second child",

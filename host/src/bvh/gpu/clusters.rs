@@ -9,7 +9,7 @@ use kauri_kernels::rays::aabb::Aabb;
 /// The temporary memory of the binary tree.
 pub(super) struct ClustersPlan {
     clusters: Region<u64>,
-    ends: Region<u32>,
+    ends: Region<u64>,
     nodes: Region<BinaryNode>,
     shapes: Region<u32>,
     sizes: Region<u64>,

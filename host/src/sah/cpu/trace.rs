@@ -26,10 +26,6 @@ impl HostScene for HostTree {
             }
         }
     }
-
-    fn corners(&self, triangle: u32) -> [[f32; 3]; 3] {
-        self.corners[triangle as usize].positions()
-    }
 }
 
 #[cfg(test)]
