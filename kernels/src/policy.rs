@@ -229,8 +229,9 @@ pub const fn bvh_nearest_min_blocks(item_bytes: usize) -> u32 {
 pub const RAY_IDLE: u32 = 16;
 
 /// The entries of a ray's stack in shared memory, which the first-level cache lacks; deeper indexes have the others in global memory. The same
-/// rays, in ms: 24: 0.428 and 0.874, 16: 0.418 and 0.860, 12: 0.423 and 0.869, 8: 0.446 and 0.888.
-pub const RAY_STACK: usize = 16;
+/// rays, in ms: 24: 0.428 and 0.874, 16: 0.418 and 0.860, 12: 0.423 and 0.869, 8: 0.446 and 0.888; random rays through a hairball and through long
+/// thin triangles, a million each, 24: 3.3 and 248, 16: 4.4 and 310.
+pub const RAY_STACK: usize = 24;
 
 /// The cells of a level of a join of boxes are `2^BOX_LEVEL_STEP` times as long as those of the level below. 10M x 10M boxes with log-normal
 /// sides counted on an H100, in ms: 1: 6.63, 2: 5.76.
