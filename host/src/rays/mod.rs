@@ -5,20 +5,20 @@
 //!
 //! | mesh | triangles | rebuild | first hits, rays of a camera | first hits, random rays |
 //! |---|--:|--:|--:|--:|
-//! | dragon (scan), `Bvh` | 871,414 | 0.58 | 0.43 | 0.85 |
-//! | `SahTree` | | 3.66 | 0.88 | 1.82 |
-//! | bunny (scan), `Bvh` | 3,674 | 0.15 | 0.28 | 0.54 |
-//! | `SahTree` | | 0.65 | 0.37 | 1.08 |
-//! | terrain, `Bvh` | 999,698 | 0.61 | 0.32 | 0.74 |
-//! | `SahTree` | | 3.38 | 0.67 | 1.51 |
-//! | soup, `Bvh` | 10,000,000 | 5.80 | 0.93 | 3.62 |
-//! | `SahTree` | | 44.9 | 1.19 | 5.52 |
-//! | ball of hairs, `Bvh` | 1,000,000 | 0.62 | 1.86 | 3.25 |
-//! | `SahTree` | | 9.40 | 4.47 | 8.02 |
-//! | long thin triangles, `Bvh` | 1,000,000 | 0.80 | 60.7 | 248 |
-//! | `SahTree` | | 5.30 | 168 | 1094 |
+//! | dragon (scan), `Bvh` | 871,414 | 0.44 | 0.39 | 0.80 |
+//! | `SahTree` | | 3.64 | 0.84 | 1.75 |
+//! | bunny (scan), `Bvh` | 3,674 | 0.15 | 0.23 | 0.52 |
+//! | `SahTree` | | 0.70 | 0.35 | 1.06 |
+//! | terrain, `Bvh` | 999,698 | 0.48 | 0.33 | 0.74 |
+//! | `SahTree` | | 3.23 | 0.65 | 1.45 |
+//! | soup, `Bvh` | 10,000,000 | 4.48 | 0.75 | 3.30 |
+//! | `SahTree` | | 44.6 | 1.21 | 5.51 |
+//! | ball of hairs, `Bvh` | 1,000,000 | 0.49 | 1.84 | 4.22 |
+//! | `SahTree` | | 9.30 | 4.34 | 7.87 |
+//! | long thin triangles, `Bvh` | 1,000,000 | 0.58 | 62.8 | 248 |
+//! | `SahTree` | | 5.48 | 170 | 1093 |
 //!
-//! A refit of the dragon to a moved mesh takes 0.22 and 1.88 ms. A `Bvh` takes 70 bytes per triangle, a `SahTree` 80.
+//! A refit of the dragon to a moved mesh takes 0.22 and 1.87 ms. A `Bvh` takes 70 bytes per triangle, a `SahTree` 80.
 //!
 //! Intersections are watertight: rays find no gap between triangles that share an edge (Woop, Benthin, Wald 2013). The hits of a ray depend on
 //! ray and triangle alone, not on the index, its builder or the device.
