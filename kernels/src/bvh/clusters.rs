@@ -283,7 +283,7 @@ impl Builder<'_> {
         }
         let [end, level, ..] = split(other);
         if !range.has_clusters() {
-            // Seldom: then a fence takes less time than an order that every ascent pays for.
+            // Few ascents need it, and an exchange that acquires would drop the cache of all.
             let num_others = if is_first_child { end - last } else { first - end };
             if num_others > MAX_CLUSTERS {
                 fence(Ordering::Acquire, Scope::Device);

@@ -69,7 +69,7 @@ impl<L: Leaf> Scene for DeviceBvh<'_, L> {
     }
     #[inline(always)]
     unsafe fn plane(&self, node: u32, axis: usize, side: usize) -> Plane {
-        // In 32 bits as far as the planes of a ray differ: then an address takes one instruction.
+        // In 32 bits, which are enough for the eight parts of fewer than 2^29 nodes: then an address takes one instruction.
         let of_node = node * NODE_PARTS as u32 + side as u32;
         self.parts::<f32>().load_16::<WIDTH>(of_node as usize + 2 * axis)
     }

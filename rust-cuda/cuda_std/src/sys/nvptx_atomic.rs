@@ -144,7 +144,7 @@ macro_rules! raw_atomic {
                             o = out($reg) old, p = in(reg64) p, c = in($reg) expected, v = in($reg) new, options(nostack))
                     };
                 }
-                unsafe { by_space_and_scope!(shared, scope, "relaxed", emit) }
+                unsafe { by_space_and_scope!(ACQUIRES, shared, scope, emit) }
                 old
             }
 
@@ -157,7 +157,7 @@ macro_rules! raw_atomic {
                             o = out($reg) value, p = in(reg64) p, options(nostack))
                     };
                 }
-                unsafe { by_space_and_scope!(shared, scope, "relaxed", emit) }
+                unsafe { by_space_and_scope!(ACQUIRES, shared, scope, emit) }
                 value
             }
 
@@ -255,9 +255,7 @@ impl<T: AtomicValue, S: SpaceOf> Element<T, S> {
 
     #[inline(always)]
     pub unsafe fn load_atomic(self, order: Ordering, scope: Scope) -> T {
-        if order == Ordering::SeqCst {
-            fence(Ordering::SeqCst, scope);
-        }
+        fence_before(order, scope);
         acquiring!(order, ACQUIRES => unsafe { T::raw_load::<ACQUIRES>(S::IS_SHARED, scope, self.pointer) })
     }
 
