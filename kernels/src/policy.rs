@@ -226,6 +226,8 @@ pub const fn bvh_nearest_min_blocks(item_bytes: usize) -> u32 {
 
 /// The lanes of a warp that are without a ray when the warp takes new ones. The same rays, in ms: 10: 0.556 and 1.057, 16: 0.548 and 1.068, 22:
 /// 0.524 and 1.125 (the last by a later kernel, which took 0.528 and 1.054 at 16); by a still later one, 12: 0.425 and 0.847, 16: 0.413 and 0.850.
+/// Tried: a warp that takes 64 rays at once, and gives them to its lanes as these end: rays of a camera take 20 % longer (bunny, dragon), since warps
+/// end at different times; random rays 2 % longer.
 pub const RAY_IDLE: u32 = 16;
 
 /// The entries of a ray's stack in shared memory, which the first-level cache lacks; deeper indexes have the others in global memory. The same

@@ -47,6 +47,9 @@ impl<L: Leaf> Scene for &HostTree<L> {
     unsafe fn item(&self, place: u32) -> L {
         self.items[place as usize]
     }
+    unsafe fn part(&self, place: u32, part: u32) -> [u32; 4] {
+        bytemuck::cast_slice::<L, [u32; 4]>(&self.items[place as usize..][..1])[part as usize]
+    }
 }
 
 impl HostScene for HostTree<LeafTriangle> {

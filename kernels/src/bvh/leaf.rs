@@ -15,7 +15,7 @@ pub trait Leaf: bytemuck::Pod + cust_core::DeviceCopy + Send + Sync {
     fn dist2(self, point: [f32; 3]) -> f32;
 }
 
-/// A triangle of a leaf: its corners, of 12 bytes each, and its id behind the first one.
+/// A triangle of a leaf: for each axis the coordinates of its corners, and its id.
 #[repr(C, align(16))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeafTriangle([[u32; 4]; 3]);
@@ -26,15 +26,21 @@ impl LeafTriangle {
     /// Packs a triangle.
     #[inline(always)]
     pub fn new(id: u32, corners: Corners) -> Self {
-        let mut words = corners.positions().map(|[x, y, z]| [x.to_bits(), y.to_bits(), z.to_bits(), 0]);
-        words[0][3] = id;
-        Self(words)
+        let [a, b, c] = corners.positions();
+        Self([0, 1, 2].map(|axis: usize| [a[axis].to_bits(), b[axis].to_bits(), c[axis].to_bits(), id]))
+    }
+
+    /// Returns the coordinates that a [part](super::scene::Scene::part) of a triangle has, and the id.
+    #[inline(always)]
+    pub fn unpacked([a, b, c, id]: [u32; 4]) -> ([f32; 3], u32) {
+        ([f32::from_bits(a), f32::from_bits(b), f32::from_bits(c)], id)
     }
 
     /// The corners of the triangle.
     #[inline(always)]
     pub fn corners(self) -> [[f32; 3]; 3] {
-        self.0.map(|[x, y, z, _]| [f32::from_bits(x), f32::from_bits(y), f32::from_bits(z)])
+        let [x, y, z] = self.0.map(|part| Self::unpacked(part).0);
+        [[x[0], y[0], z[0]], [x[1], y[1], z[1]], [x[2], y[2], z[2]]]
     }
 }
 

@@ -22,6 +22,8 @@ pub trait Scene {
     unsafe fn plane(&self, node: u32, axis: usize, side: usize) -> Plane;
     /// Returns an item, by its place in the leaves.
     unsafe fn item(&self, place: u32) -> Self::Leaf;
+    /// Returns 16 bytes of an item: of a triangle, its coordinates on an axis.
+    unsafe fn part(&self, place: u32, part: u32) -> [u32; 4];
 }
 
 /// A hierarchy in device memory.
@@ -76,5 +78,12 @@ impl<L: Leaf> Scene for DeviceBvh<'_, L> {
     #[inline(always)]
     unsafe fn item(&self, place: u32) -> L {
         self.items.load(place as usize)
+    }
+    #[inline(always)]
+    unsafe fn part(&self, place: u32, part: u32) -> [u32; 4] {
+        // In 32 bits, which are enough for the parts of a triangle of each of 2^30 places.
+        let parts = size_of::<L>() / 16;
+        let all = Slice::from_raw_parts(self.items.as_ptr().cast::<u32>(), self.items.len() * parts * 4);
+        all.load_16((place * parts as u32 + part) as usize)
     }
 }

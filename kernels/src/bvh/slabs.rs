@@ -1,5 +1,6 @@
 //! Rays against boxes.
 
+use crate::rays::aabb::Aabb;
 use crate::rays::extent::Extent;
 use crate::rays::ray::{ROUNDING, Ray, error_at, length, scaled_inverse};
 use cuda_std::float::multiply_add;
@@ -11,9 +12,9 @@ use cuda_std::float::multiply_add;
 /// same order, and of two negative ones the order does not matter.
 ///
 /// Boxes are widened by the error of a hit, as the planes of [`PlaneRay`](crate::sah::plane_ray::PlaneRay): here by 16 rounding errors of the largest
-/// distance, on one axis, between the ray's origin and a corner of a triangle. A hit takes 7 of them. A plane's length is rounded three times,
-/// relative to this distance, and four times more, relative to the origin's coordinate, which is added; four times relative to the length at which
-/// hits begin to count, which is subtracted.
+/// distance, on one axis, between the ray's origin and a corner of a triangle. A hit takes 7 of them. A plane's length is rounded four times,
+/// relative to this distance, and four times more, relative to the origin's largest coordinate, which is added; four times relative to the length
+/// at which hits begin to count, which is subtracted.
 #[derive(Clone, Copy)]
 pub struct SlabRay {
     inverse: [f32; 3],
@@ -31,25 +32,25 @@ impl SlabRay {
     pub const NONE: Self =
         Self { inverse: [0.0; 3], first: [0.0; 3], last: [0.0; 3], begin: 0.0, end: f32::NEG_INFINITY };
 
-    /// Prepares a valid ray, for a scene of this extent.
+    /// Prepares a valid ray for a scene of this extent.
     #[inline(always)]
     pub fn new(ray: &Ray, extent: Extent) -> Self {
-        let inverse = scaled_inverse(ray.direction);
-        let bounds = extent.bounds;
-        let mut farthest = 0.0f32;
+        let (origin, inverse) = (ray.origin, scaled_inverse(ray.direction));
+        let Aabb { low, high } = extent.bounds;
+        let (mut farthest, mut greatest) = (0.0f32, 0.0f32);
         for i in 0..3 {
-            let origin = ray.origin[i];
-            farthest = farthest.max((bounds.low[i] - origin).abs()).max((bounds.high[i] - origin).abs());
+            farthest = farthest.max((low[i] - origin[i]).abs()).max((high[i] - origin[i]).abs());
+            greatest = greatest.max(origin[i].abs());
         }
         // No hit is farther away, on the axis along which the ray moves most.
         let most = farthest * inverse[0].abs().min(inverse[1].abs()).min(inverse[2].abs());
         let begin = (ray.t_min * length(ray.direction)).max(-2.0 * most);
         let mut slab_ray = Self { inverse, first: [0.0; 3], last: [0.0; 3], begin, end: f32::INFINITY };
+        let error = error_at(farthest) + 6.0 * ROUNDING * greatest;
+        let error_at_begin = 8.0 * ROUNDING * begin.abs();
         for i in 0..3 {
-            let (origin, inverse) = (ray.origin[i], inverse[i]);
-            let error = error_at(farthest) + 6.0 * ROUNDING * origin.abs();
-            let slack = error * inverse.abs() + 8.0 * ROUNDING * begin.abs();
-            let length = -origin * inverse - begin;
+            let slack = multiply_add(error, inverse[i].abs(), error_at_begin);
+            let length = -origin[i] * inverse[i] - begin;
             (slab_ray.first[i], slab_ray.last[i]) = (length - slack, length + slack);
         }
         let sum = |of: [f32; 3]| of[0].abs() + of[1].abs() + of[2].abs();

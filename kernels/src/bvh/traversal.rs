@@ -1,6 +1,6 @@
 //! Traversal of a hierarchy by a ray, the nearer child first.
 
-use super::leaf::{Leaf, LeafTriangle};
+use super::leaf::LeafTriangle;
 use super::scene::Scene;
 use super::slabs::SlabRay;
 use super::stack::{nearest_child, next};
@@ -37,10 +37,14 @@ impl<C: Scene<Leaf = LeafTriangle>, K: Stack> Traversal for BvhTraversal<C, K> {
     #[inline(always)]
     unsafe fn begin(&mut self, ray: &Ray) {
         self.stack.clear();
-        self.slab_ray = SlabRay::new(ray, self.scene.extent());
-        self.at =
-            if ray.is_valid() && !self.slab_ray.is_empty() { self.scene.root() } else { Subtree::ENDED };
-        self.sheared_ray = ShearedRay::new(ray);
+        self.at = Subtree::ENDED;
+        if ray.is_valid() {
+            self.slab_ray = SlabRay::new(ray, self.scene.extent());
+            self.sheared_ray = ShearedRay::new(ray);
+            if !self.slab_ray.is_empty() {
+                self.at = self.scene.root();
+            }
+        }
     }
 
     #[inline(always)]
@@ -68,16 +72,20 @@ impl<C: Scene<Leaf = LeafTriangle>, K: Stack> Traversal for BvhTraversal<C, K> {
     unsafe fn visit(&mut self, ray: &Ray, visitor: &mut impl HitVisitor) {
         let (first, num) = (self.at.index(), self.at.num_few().unwrap_or(0));
         self.at = Subtree::NONE;
+        // The loads of a triangle are those of the axes in the ray's order.
+        let axes = self.sheared_ray.axes();
         let (mut may_hit, mut i) = (0u32, 0);
         while i < num {
-            may_hit |= u32::from(self.sheared_ray.may_hit(self.scene.item(first + i).corners())) << i;
+            let rows = axes.map(|axis| LeafTriangle::unpacked(self.scene.part(first + i, axis)).0);
+            may_hit |= u32::from(self.sheared_ray.may_hit(rows)) << i;
             i += 1;
         }
         while may_hit != 0 {
             let place = first + may_hit.trailing_zeros();
             may_hit &= may_hit - 1;
-            let triangle = self.scene.item(place);
-            if let Some(hit) = self.sheared_ray.hit(ray, triangle.id(), triangle.corners()) {
+            let [(x, id), (y, _), (z, _)] =
+                axes.map(|axis| LeafTriangle::unpacked(self.scene.part(place, axis)));
+            if let Some(hit) = self.sheared_ray.hit(ray, id, [x, y, z]) {
                 visitor.visit(hit);
                 self.slab_ray.limit(ray, visitor.t_limit());
             }

@@ -1,7 +1,7 @@
 //! Rays.
 
-use super::aabb::{component, largest_axis};
 use crate::plain::plain;
+use cuda_std::float::approximate_inverse;
 
 /// A ray: the points `origin + t * direction` with `t_min <= t <= t_max`. The direction need not be normalized. Only a
 /// finite `t` is a hit, and a bound that is NaN excludes every hit.
@@ -67,37 +67,38 @@ impl Interval {
 pub(crate) const ROUNDING: f32 = f32::EPSILON / 2.0;
 const LEAST: f32 = f32::from_bits(1);
 
+/// Returns the exponent of a non-negative number's bits, or the nearest one of which twice the inverse of the power of two is finite and normal.
+#[inline(always)]
+fn exponent(x: f32) -> u32 {
+    (x.to_bits() >> 23).clamp(1, 253)
+}
+
 /// Returns the power of two that scales a non-negative number into [1, 2), or as near as a finite factor can.
 #[inline(always)]
 pub fn to_one(greatest: f32) -> f32 {
-    let exponent = (greatest.to_bits() >> 23).clamp(1, 253);
-    f32::from_bits((254 - exponent) << 23)
+    f32::from_bits((254 - exponent(greatest)) << 23)
 }
 
 /// Returns the length per unit of `t`: a power of two.
 #[inline(always)]
 pub(crate) fn length(direction: [f32; 3]) -> f32 {
-    to_one(scale(direction))
+    f32::from_bits(exponent(greatest(direction)) << 23)
 }
 
-/// Returns the factor that scales a direction to a length of about 1.
+/// Returns the largest component of a direction, without its sign.
 #[inline(always)]
-fn scale(d: [f32; 3]) -> f32 {
-    to_one(component(d, largest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs())
+fn greatest([x, y, z]: [f32; 3]) -> f32 {
+    x.abs().max(y.abs()).max(z.abs())
 }
 
-/// Returns the inverse of a direction scaled to a length of about 1.
+/// Returns the inverse of a direction scaled to a length of about 1. On a GPU it may be off by one unit in the last place.
 #[inline(always)]
-pub(crate) fn scaled_inverse(mut d: [f32; 3]) -> [f32; 3] {
-    let greatest = component(d, largest_axis([d[0].abs(), d[1].abs(), d[2].abs()])).abs();
+pub(crate) fn scaled_inverse(direction: [f32; 3]) -> [f32; 3] {
+    let greatest = greatest(direction);
     let scale = to_one(greatest);
     // A ray that moves less across an axis stays within the error of a plane: no inverse needs to be infinite.
     let least = greatest * scale * (1.0 / (1u64 << 60) as f32);
-    for x in &mut d {
-        *x *= scale;
-        *x = 1.0 / x.abs().max(least).copysign(*x);
-    }
-    d
+    direction.map(|x| approximate_inverse((x * scale).abs().max(least).copysign(x)))
 }
 
 /// Returns the error of planes and hits whose distance from the origin is up to this, on each axis.

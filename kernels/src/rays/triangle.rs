@@ -67,63 +67,77 @@ impl Hit {
 /// A corner is rounded in the same way for every triangle, and signs are exact from then on: products of rounded coordinates
 /// have 48 bits, and are computed in `f64` wherever `f32` does not rule the triangle out ([`may_hit`](Self::may_hit)). The barycentric weights are
 /// computed in `f64` too, hence `t` is accurate even in slivers.
+///
+/// Triangles come by [`rows`](Self::rows) of coordinates: those of all corners across the ray's axis, twice, and along it.
 #[derive(Clone, Copy)]
 pub struct ShearedRay {
-    origin: [f32; 3],
     /// The dominant axis of the direction.
     axis: u32,
+    /// The coordinates of the origin, in the order of [`axes`](Self::axes).
+    origin: [f32; 3],
     shear: [f32; 2],
-}
-
-/// Permutes the coordinates: the given axis comes last.
-#[inline(always)]
-fn permuted(v: [f32; 3], axis: u32) -> [f32; 3] {
-    let [x, y, z] = v;
-    // By component, so that the compiler selects: rays of a warp have different axes.
-    let (is_x, is_y) = (axis == 0, axis == 1);
-    let pick = |a: f32, b: f32, c: f32| if is_x { a } else { if is_y { b } else { c } };
-    [pick(y, z, x), pick(z, x, y), pick(x, y, z)]
 }
 
 impl ShearedRay {
     /// No ray.
-    pub const NONE: Self = Self { origin: [0.0; 3], axis: 0, shear: [0.0; 2] };
+    pub const NONE: Self = Self { axis: 0, origin: [0.0; 3], shear: [0.0; 2] };
 
     /// Prepares a valid ray.
     #[inline(always)]
     pub fn new(ray: &Ray) -> Self {
         let d = ray.direction;
-        let axis = largest_axis([d[0].abs(), d[1].abs(), d[2].abs()]);
-        let [x, y, z] = permuted(d, axis);
-        Self { origin: ray.origin, axis, shear: [x / z, y / z] }
+        let mut sheared = Self { axis: largest_axis([d[0].abs(), d[1].abs(), d[2].abs()]), ..Self::NONE };
+        let [x, y, z] = sheared.in_order(d);
+        sheared.origin = sheared.in_order(ray.origin);
+        sheared.shear = [x / z, y / z];
+        sheared
     }
 
-    /// Translates and shears a corner: its offset across the ray, and its distance along it.
+    /// Returns the axes across the ray, and the axis that it follows.
     #[inline(always)]
-    fn sheared(&self, corner: [f32; 3]) -> [f32; 3] {
-        let ([a, b, c], [d, e, f]) = (corner, self.origin);
-        let [x, y, z] = permuted([a - d, b - e, c - f], self.axis);
-        [x - self.shear[0] * z, y - self.shear[1] * z, z]
+    pub fn axes(&self) -> [u32; 3] {
+        let next = |axis: u32| if axis == 2 { 0 } else { axis + 1 };
+        let across = next(self.axis);
+        [across, next(across), self.axis]
     }
 
-    /// Translates and shears all corners.
+    /// Returns what belongs to the axes in the order of [`axes`](Self::axes).
     #[inline(always)]
-    fn all_sheared(&self, [a, b, c]: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
-        [self.sheared(a), self.sheared(b), self.sheared(c)]
+    fn in_order<T: Copy>(&self, [x, y, z]: [T; 3]) -> [T; 3] {
+        // By component, so that the compiler selects: rays of a warp have different axes.
+        let (is_x, is_y) = (self.axis == 0, self.axis == 1);
+        let pick = |a: T, b: T, c: T| if is_x { a } else { if is_y { b } else { c } };
+        [pick(y, z, x), pick(z, x, y), pick(x, y, z)]
+    }
+
+    /// Returns the coordinates of the corners of a triangle on each of the [`axes`](Self::axes).
+    #[inline(always)]
+    pub fn rows(&self, [a, b, c]: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+        self.in_order([[a[0], b[0], c[0]], [a[1], b[1], c[1]], [a[2], b[2], c[2]]])
+    }
+
+    /// Translates and shears all corners: their offsets across the ray, and their distances along it.
+    #[inline(always)]
+    fn sheared(&self, [x, y, z]: [[f32; 3]; 3]) -> [[f32; 3]; 3] {
+        let of = |i: usize| {
+            let z = z[i] - self.origin[2];
+            [x[i] - self.origin[0] - self.shear[0] * z, y[i] - self.origin[1] - self.shear[1] * z, z]
+        };
+        [of(0), of(1), of(2)]
     }
 
     /// False if the ray misses a triangle, as far as `f32` can tell.
     #[inline(always)]
-    pub fn may_hit(&self, corners: [[f32; 3]; 3]) -> bool {
-        let [a, b, c] = self.all_sheared(corners);
+    pub fn may_hit(&self, rows: [[f32; 3]; 3]) -> bool {
+        let [a, b, c] = self.sheared(rows);
         let area = |p: [f32; 3], q: [f32; 3]| p[0] * q[1] - p[1] * q[0];
         !misses([area(c, b), area(a, c), area(b, a)])
     }
 
     /// Intersects the ray, which is `ray`, with a triangle. Both sides count. A triangle without area, or seen edge-on, is never hit.
     #[inline(always)]
-    pub fn hit(&self, ray: &Ray, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
-        let [a, b, c] = self.all_sheared(corners);
+    pub fn hit(&self, ray: &Ray, triangle: u32, rows: [[f32; 3]; 3]) -> Option<Hit> {
+        let [a, b, c] = self.sheared(rows);
         let area =
             |p: [f32; 3], q: [f32; 3]| f64::from(p[0]) * f64::from(q[1]) - f64::from(p[1]) * f64::from(q[0]);
         let [weight_a, weight_b, weight_c] = [area(c, b), area(a, c), area(b, a)];
@@ -149,7 +163,11 @@ impl Ray {
     /// Intersects the ray with one triangle, which gets the id `triangle`. Trees return the same hit, to the last bit.
     #[inline(always)]
     pub fn hit(&self, triangle: u32, corners: [[f32; 3]; 3]) -> Option<Hit> {
-        if self.is_valid() { ShearedRay::new(self).hit(self, triangle, corners) } else { None }
+        if !self.is_valid() {
+            return None;
+        }
+        let sheared = ShearedRay::new(self);
+        sheared.hit(self, triangle, sheared.rows(corners))
     }
 }
 

@@ -239,9 +239,9 @@ impl<S: Scene, D: Deferred> Traversal for SahTraversal<S, D> {
         self.node = VISITED;
         while index < end {
             let triangle = self.scene.reference(index);
-            let corners = self.scene.corners(triangle);
-            if self.sheared_ray.may_hit(corners)
-                && let Some(hit) = self.sheared_ray.hit(ray, triangle, corners)
+            let rows = self.sheared_ray.rows(self.scene.corners(triangle));
+            if self.sheared_ray.may_hit(rows)
+                && let Some(hit) = self.sheared_ray.hit(ray, triangle, rows)
             {
                 visitor.visit(hit);
             }

@@ -18,6 +18,13 @@ pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     crate::sys::multiply_add(a, b, c)
 }
 
+/// The inverse, to within one unit in the last place of a normal number on a GPU, rounded to the nearest on a CPU. A GPU takes subnormal numbers,
+/// and results that are subnormal, for 0.
+#[inline(always)]
+pub fn approximate_inverse(x: f32) -> f32 {
+    crate::sys::approximate_inverse(x)
+}
+
 /// Maps an `f32` to a `u32` of the same order (IEEE 754 totalOrder: -NaN < -inf < … < -0.0 < 0.0 < … < inf < NaN).
 #[inline(always)]
 pub const fn f32_to_key(x: f32) -> u32 {

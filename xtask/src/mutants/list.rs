@@ -1132,8 +1132,8 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "hierarchies: boxes are not widened by rounding errors",
         kernel: BVH_SLABS,
-        from: "let slack = error * inverse.abs()",
-        to: "let slack = 0.0 * error * inverse.abs()",
+        from: "multiply_add(error, inverse[i].abs(), error_at_begin)",
+        to: "error_at_begin",
     },
     Mutant {
         what: "hierarchies: rays begin at their origin",

@@ -310,6 +310,11 @@ fn same_bits<T: Copy>(a: T, b: T) -> bool {
     bytes(&raw const a) == bytes(&raw const b)
 }
 
+pub fn approximate_inverse(x: f32) -> f32 {
+    1.0 / x
+}
+
+#[inline(always)]
 pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     a * b + c
 }

@@ -44,10 +44,17 @@ unsafe extern "C" {
 unsafe extern "C" {
     #[link_name = "llvm.nvvm.fma.rn.f"]
     fn nvvm_fma(a: f32, b: f32, c: f32) -> f32;
+    #[link_name = "llvm.nvvm.rcp.approx.ftz.f"]
+    fn nvvm_inverse(x: f32) -> f32;
     #[link_name = "llvm.nvvm.sqrt.rn.f"]
     fn nvvm_sqrt(x: f32) -> f32;
     #[link_name = "llvm.nvvm.sqrt.rn.d"]
     fn nvvm_sqrt_f64(x: f64) -> f64;
+}
+
+#[inline(always)]
+pub fn approximate_inverse(x: f32) -> f32 {
+    unsafe { nvvm_inverse(x) }
 }
 
 #[inline(always)]
