@@ -67,6 +67,24 @@ pub enum Error {
         /// The largest magnitude accepted, in degrees.
         limit: f64,
     },
+    /// An Arrow array is not one of points.
+    #[error(
+        "arrays of {found} are not points: expected a list or a struct of {numbers} numbers {of}; cast them before"
+    )]
+    NotPoints {
+        /// The type of the array, or the lengths of the arrays.
+        found: String,
+        /// The numbers of a point.
+        numbers: usize,
+        /// The type of a number.
+        of: String,
+    },
+    /// A row of an Arrow array has no point.
+    #[error("row {row} is null, or has a null coordinate: fill it, or skip such rows")]
+    NullRow {
+        /// The row.
+        row: u64,
+    },
     /// A score, or a weight of scores, is NaN or infinite.
     #[error("score or weight {index} is {value}: scores must be finite")]
     NonFiniteScore {

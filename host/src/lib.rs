@@ -13,6 +13,8 @@ macro_rules! setters {
     )* };
 }
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 pub mod balanced;
 mod batches;
 pub mod bvh;

@@ -240,6 +240,7 @@ fn converted<T: Sync, U: Send>(
 /// let kilometers = stockholm.meters_to(&helsinki) / 1e3;
 /// assert!((390.0..400.0).contains(&kilometers));
 /// ```
+#[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LonLat {
     /// The longitude in degrees, positive to the east.
@@ -247,6 +248,11 @@ pub struct LonLat {
     /// The latitude in degrees, positive to the north.
     pub lat: f64,
 }
+
+// SAFETY: two floats without padding.
+unsafe impl bytemuck::Zeroable for LonLat {}
+// SAFETY: as above; all bits are valid.
+unsafe impl bytemuck::Pod for LonLat {}
 
 impl LonLat {
     /// The largest longitude accepted, in degrees east or west.

@@ -1,5 +1,6 @@
 //! The conformance suite: what kauri promises, on every device of this machine.
 
+mod arrow;
 mod balanced;
 mod balanced_multi_gpu;
 mod balanced_on_device;

@@ -1,0 +1,120 @@
+//! Points of Arrow arrays, and results as record batches.
+
+use kauri::arrow::arrow_array::cast::AsArray;
+use kauri::arrow::arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt32Type};
+use kauri::arrow::arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, Float64Array, RecordBatch, StructArray, ffi, make_array,
+};
+use kauri::arrow::{ArrowPoint, IntoRecordBatch, Nulls, points, points_of_columns};
+use kauri::join::{Scored, TopKDistanceJoin};
+use kauri::query::QueryOptions;
+use kauri::{Device, Error, KdTree, KdTreeOptions, LonLat, SpatialIndex};
+use std::sync::Arc;
+
+/// Returns interleaved points, of which the third is null.
+fn interleaved() -> FixedSizeListArray {
+    let rows = [Some([0.0, 1.0]), Some([2.0, 3.0]), None, Some([4.0, 5.0])];
+    FixedSizeListArray::from_iter_primitive::<Float64Type, _, _>(rows.map(|row| row.map(|axes| axes.map(Some))), 2)
+}
+
+/// Returns separated points, of which the third has no `y`.
+fn separated() -> StructArray {
+    let x: ArrayRef = Arc::new(Float64Array::from(vec![0.0, 2.0, 8.0, 4.0]));
+    let y: ArrayRef = Arc::new(Float64Array::from(vec![Some(1.0), Some(3.0), None, Some(5.0)]));
+    StructArray::try_from(vec![("x", x), ("y", y)]).unwrap()
+}
+
+#[test]
+fn points_of_all_layouts() {
+    let expected = [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]];
+    let separated = separated();
+    for array in [&interleaved() as &dyn Array, &separated] {
+        let found = points::<[f64; 2]>(array, Nulls::Skip).unwrap();
+        assert_eq!(*found, expected);
+        assert_eq!([0, 1, 2].map(|id| found.row(id)), [0, 1, 3]);
+        assert!(!found.is_borrowed());
+        assert_eq!(*points::<LonLat>(array, Nulls::Skip).unwrap(), expected.map(|[lon, lat]| LonLat::new(lon, lat)));
+        let refused = points::<[f64; 2]>(array, Nulls::Refuse).unwrap_err();
+        assert!(matches!(refused, Error::NullRow { row: 2 }), "{refused}");
+    }
+    let columns: Vec<&dyn Array> = separated.columns().iter().map(AsRef::as_ref).collect();
+    assert_eq!(*points_of_columns::<[f64; 2]>(&columns, Nulls::Skip).unwrap(), expected);
+}
+
+/// A part of an array has its own points, in the array's memory.
+#[test]
+fn points_are_borrowed() {
+    let array = interleaved();
+    let part = array.slice(0, 2);
+    let found = points::<[f64; 2]>(&part, Nulls::Refuse).unwrap();
+    assert!(found.is_borrowed());
+    assert_eq!(found.as_ptr().cast(), array.values().as_primitive::<Float64Type>().values().as_ptr());
+    let last = array.slice(3, 1);
+    assert_eq!(*points::<LonLat>(&last, Nulls::Refuse).unwrap(), [LonLat::new(4.0, 5.0)]);
+    assert!(points::<[f64; 2]>(&array.slice(1, 0), Nulls::Refuse).unwrap().is_empty());
+}
+
+#[test]
+fn a_coordinate_of_a_list_may_be_null() {
+    let rows = [Some([Some(1.0), None, Some(0.0)]), Some([Some(1.0), Some(2.0), Some(3.0)])];
+    let array = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(rows, 3);
+    assert_eq!(*points::<[f32; 3]>(&array, Nulls::Skip).unwrap(), [[1.0, 2.0, 3.0]]);
+    assert!(matches!(points::<[f32; 3]>(&array, Nulls::Refuse), Err(Error::NullRow { row: 0 })));
+}
+
+#[test]
+fn other_arrays_are_refused() {
+    fn refused<P: ArrowPoint + std::fmt::Debug>(array: &dyn Array) -> bool {
+        matches!(points::<P>(array, Nulls::Skip), Err(Error::NotPoints { .. }))
+    }
+    let (list, columns) = (interleaved(), separated());
+    assert!(refused::<[f32; 2]>(&list) && refused::<[f64; 3]>(&list) && refused::<[f32; 2]>(&columns));
+    assert!(refused::<[f64; 1]>(&columns) && refused::<[f64; 2]>(&Float64Array::from(vec![1.0])));
+    let (short, long) = (Float32Array::from(vec![1.0]), Float32Array::from(vec![1.0, 2.0]));
+    let error = points_of_columns::<[f32; 2]>(&[&short, &long], Nulls::Skip).unwrap_err();
+    assert!(error.to_string().contains("[1, 2]"), "{error}");
+}
+
+/// By the C data interface, as another language would pass them.
+#[test]
+fn arrays_of_other_languages() {
+    let (array, schema) = ffi::to_ffi(&separated().slice(1, 3).to_data()).unwrap();
+    // SAFETY: both are as `to_ffi` made them.
+    let array = make_array(unsafe { ffi::from_ffi(array, &schema) }.unwrap());
+    let found = points::<[f64; 2]>(&array, Nulls::Skip).unwrap();
+    assert_eq!((&*found, found.row(1)), ([[2.0, 3.0], [4.0, 5.0]].as_slice(), 2));
+}
+
+#[test]
+fn results_become_record_batches() {
+    let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
+    let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
+    let schema = |batch: &RecordBatch| batch.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+
+    let near = tree.nearest(&[[0.0, 0.0], [9.0, 9.0]], 4).unwrap().into_record_batch();
+    assert_eq!((schema(&near), near.num_rows()), (vec!["ids".to_owned(), "dist2".to_owned()], 2));
+    let ids = near.column(0).as_fixed_size_list().value(0);
+    assert_eq!(ids.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>(), [Some(0), Some(2), Some(1), None]);
+    let dist2 = near.column(1).as_fixed_size_list().value(0);
+    assert_eq!(dist2.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(), [Some(0.0), Some(1.0), Some(25.0), None]);
+    let none = tree.nearest(&[[0.0, 0.0]], 0).unwrap().into_record_batch();
+    assert_eq!((none.num_rows(), none.column(0).as_fixed_size_list().value_length()), (1, 0));
+
+    let sorted = QueryOptions::default().sorted();
+    let within = tree.within(&[[9.0, 9.0], [0.0, 0.0]], 2.0, &sorted).unwrap().into_record_batch();
+    let rows = within.column(0).as_list::<i64>();
+    assert_eq!((rows.value_length(0), rows.value_length(1)), (0, 2));
+    assert_eq!(rows.value(1).as_struct().column(0).as_primitive::<UInt32Type>().values().as_ref(), [0, 2]);
+
+    let join = kauri::DistanceJoin::new(1.0f32);
+    let pairs = join.rows(&Device::cpu(), &points, &points).unwrap().into_record_batch();
+    assert_eq!(pairs.column(0).as_list::<i64>().value(1).as_primitive::<UInt32Type>().values().as_ref(), [1]);
+
+    let scored = Scored::new(&points, &[7u32, 1, 2]).unwrap();
+    let best = TopKDistanceJoin::new(1.0, 2).run(&Device::cpu(), scored, scored).unwrap().into_record_batch();
+    assert_eq!(best.column(2).as_primitive::<Int64Type>().values().as_ref(), [14, 9]);
+    let scored = Scored::new(&points, &[7.5f32, 1.0, 2.0]).unwrap();
+    let best = TopKDistanceJoin::new(1.0, 1).run(&Device::cpu(), scored, scored).unwrap().into_record_batch();
+    assert_eq!(best.column(2).as_primitive::<Float64Type>().values().as_ref(), [15.0]);
+    assert_eq!(best.column(0).as_primitive::<UInt32Type>().values().as_ref(), [0]);
+}
