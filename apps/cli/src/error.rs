@@ -28,6 +28,8 @@ pub(super) enum CliError {
     #[cfg(feature = "terrain")]
     #[error("{0}")]
     Points(String),
+    #[error("the program kauri-sql is not installed: in a clone, cargo install --path apps/sql")]
+    NoSqlProgram,
     #[error("standard output: {0}")]
     Output(#[from] io::Error),
 }

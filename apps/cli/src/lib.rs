@@ -21,6 +21,7 @@ mod picture;
 mod progress;
 mod render;
 mod score;
+mod sql;
 mod step;
 mod tables;
 mod text;
@@ -75,6 +76,11 @@ enum Command {
             kauri dem scan.laz --model chm --resolution 0.5 --out chm.tif"
     )]
     Dem(Box<dem::Dem>),
+    /// Answer an SQL query with spatial joins, by the program kauri-sql
+    #[command(
+        after_help = "Example: kauri sql \"SELECT count(*) FROM knn_join('airports.csv', 'cities.csv', 3)\""
+    )]
+    Sql(sql::Sql),
     /// Run a demo: nearest cities, best pairs, a quadtree or a terrain model of a laser scan, or a ray-traced picture
     Demo(Box<demo::Demo>),
     /// Show what kauri finds on this machine: driver, devices, kernels
@@ -132,6 +138,10 @@ fn run(args: impl IntoIterator<Item = impl Into<OsString> + Clone>, mut streams:
         Command::Render(render) => render.run(&mut streams),
         #[cfg(feature = "terrain")]
         Command::Dem(dem) => dem.run(&mut streams),
+        Command::Sql(sql) => match sql.run() {
+            Ok(false) => return FAILURE,
+            result => result.map(drop),
+        },
         Command::Demo(demo) => demo.run(&mut streams),
         Command::Doctor(doctor) => doctor.run(streams.out),
     };

@@ -3,7 +3,8 @@
 use kauri::arrow::arrow_array::cast::AsArray;
 use kauri::arrow::arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt32Type};
 use kauri::arrow::arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, Float32Array, Float64Array, RecordBatch, StructArray, ffi, make_array,
+    Array, ArrayRef, FixedSizeListArray, Float32Array, Float64Array, RecordBatch, StructArray, ffi,
+    make_array,
 };
 use kauri::arrow::{ArrowPoint, IntoRecordBatch, Nulls, points, points_of_columns};
 use kauri::join::{Scored, TopKDistanceJoin};
@@ -14,7 +15,10 @@ use std::sync::Arc;
 /// Returns interleaved points, of which the third is null.
 fn interleaved() -> FixedSizeListArray {
     let rows = [Some([0.0, 1.0]), Some([2.0, 3.0]), None, Some([4.0, 5.0])];
-    FixedSizeListArray::from_iter_primitive::<Float64Type, _, _>(rows.map(|row| row.map(|axes| axes.map(Some))), 2)
+    FixedSizeListArray::from_iter_primitive::<Float64Type, _, _>(
+        rows.map(|row| row.map(|axes| axes.map(Some))),
+        2,
+    )
 }
 
 /// Returns separated points, of which the third has no `y`.
@@ -33,7 +37,10 @@ fn points_of_all_layouts() {
         assert_eq!(*found, expected);
         assert_eq!([0, 1, 2].map(|id| found.row(id)), [0, 1, 3]);
         assert!(!found.is_borrowed());
-        assert_eq!(*points::<LonLat>(array, Nulls::Skip).unwrap(), expected.map(|[lon, lat]| LonLat::new(lon, lat)));
+        assert_eq!(
+            *points::<LonLat>(array, Nulls::Skip).unwrap(),
+            expected.map(|[lon, lat]| LonLat::new(lon, lat))
+        );
         let refused = points::<[f64; 2]>(array, Nulls::Refuse).unwrap_err();
         assert!(matches!(refused, Error::NullRow { row: 2 }), "{refused}");
     }
@@ -89,14 +96,22 @@ fn arrays_of_other_languages() {
 fn results_become_record_batches() {
     let points = [[0.0f32, 0.0], [3.0, 4.0], [1.0, 0.0]];
     let tree = KdTree::build(&Device::cpu(), &points, &KdTreeOptions::default()).unwrap();
-    let schema = |batch: &RecordBatch| batch.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>();
+    let schema = |batch: &RecordBatch| {
+        batch.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
+    };
 
     let near = tree.nearest(&[[0.0, 0.0], [9.0, 9.0]], 4).unwrap().into_record_batch();
     assert_eq!((schema(&near), near.num_rows()), (vec!["ids".to_owned(), "dist2".to_owned()], 2));
     let ids = near.column(0).as_fixed_size_list().value(0);
-    assert_eq!(ids.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>(), [Some(0), Some(2), Some(1), None]);
+    assert_eq!(
+        ids.as_primitive::<UInt32Type>().iter().collect::<Vec<_>>(),
+        [Some(0), Some(2), Some(1), None]
+    );
     let dist2 = near.column(1).as_fixed_size_list().value(0);
-    assert_eq!(dist2.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(), [Some(0.0), Some(1.0), Some(25.0), None]);
+    assert_eq!(
+        dist2.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(),
+        [Some(0.0), Some(1.0), Some(25.0), None]
+    );
     let none = tree.nearest(&[[0.0, 0.0]], 0).unwrap().into_record_batch();
     assert_eq!((none.num_rows(), none.column(0).as_fixed_size_list().value_length()), (1, 0));
 
