@@ -1,0 +1,254 @@
+//! The physical operator of spatial joins.
+//!
+//! | step | file |
+//! |---|---|
+//! | collect the right side, or write it to disk if it does not fit into memory | `build` |
+//! | gather left batches | `gather` |
+//! | join them on a thread for blocking work | `probe` |
+//! | call kauri | `joiner`, `nearest` |
+//! | merge the nearest rows of several parts of the right side | `merge` |
+//! | copy the columns of pairs | `output` |
+
+mod build;
+mod device;
+mod gather;
+mod joiner;
+mod merge;
+mod nearest;
+mod output;
+mod part;
+mod probe;
+mod side;
+
+use crate::options::KauriOptions;
+use crate::predicate::SpatialPredicate;
+use build::{Build, SharedBuild};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{
+    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
+};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, Distribution, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, Partitioning, PlanProperties, SendableRecordBatchStream,
+    apply_expression_roots,
+};
+use gather::{Gather, GatherRows};
+use joiner::Joiner;
+use output::Output;
+use probe::Probe;
+use side::SideReader;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+/// A column of the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputIndex {
+    /// A column of the left input.
+    Left(usize),
+    /// A column of the right input.
+    Right(usize),
+    /// The distance of the two points.
+    Distance,
+    /// The sum of the scores of the two points.
+    Score,
+}
+
+/// Joins two inputs by their points or boxes.
+///
+/// The right input is collected once and indexed. The left input is streamed: each of its partitions is joined with all of the right
+/// input. A join of the best pairs collects both inputs. The results are equal on every device and for any partitioning, except for the
+/// choice among pairs of equal scores.
+///
+/// If the right input does not fit into memory, it is written to disk, and the left rows are joined with one part of it after another.
+#[derive(Debug)]
+pub struct SpatialJoinExec {
+    inputs: [Arc<dyn ExecutionPlan>; 2],
+    predicate: SpatialPredicate,
+    geometry: [Arc<dyn PhysicalExpr>; 2],
+    scores: Option<[Arc<dyn PhysicalExpr>; 2]>,
+    output: Vec<OutputIndex>,
+    /// The right side, which the first partition that runs begins to collect.
+    build: OnceLock<SharedBuild>,
+    metrics: ExecutionPlanMetricsSet,
+    properties: Arc<PlanProperties>,
+}
+
+impl SpatialJoinExec {
+    /// Creates a join of the left and the right input. The expressions are about the inputs of the same index.
+    ///
+    /// # Errors
+    /// Errors of the engine for a column that an input does not have.
+    pub fn try_new(
+        inputs: [Arc<dyn ExecutionPlan>; 2],
+        predicate: SpatialPredicate,
+        geometry: [Arc<dyn PhysicalExpr>; 2],
+        scores: Option<[Arc<dyn PhysicalExpr>; 2]>,
+        output: Vec<OutputIndex>,
+    ) -> Result<Self> {
+        let properties = Arc::new(properties(&inputs, &predicate, &output)?);
+        let (build, metrics) = (OnceLock::new(), ExecutionPlanMetricsSet::new());
+        Ok(Self { inputs, predicate, geometry, scores, output, build, metrics, properties })
+    }
+
+    /// Returns the pairs that it finds.
+    pub fn predicate(&self) -> &SpatialPredicate {
+        &self.predicate
+    }
+
+    /// Returns the geometries of the left and the right input.
+    pub fn geometry(&self) -> &[Arc<dyn PhysicalExpr>; 2] {
+        &self.geometry
+    }
+
+    /// Returns the scores of the left and the right input.
+    pub fn scores(&self) -> Option<&[Arc<dyn PhysicalExpr>; 2]> {
+        self.scores.as_ref()
+    }
+
+    /// Returns the columns of the result.
+    pub fn output(&self) -> &[OutputIndex] {
+        &self.output
+    }
+
+    /// Returns the join of other inputs with equal schemas.
+    fn with_inputs(&self, inputs: Vec<Arc<dyn ExecutionPlan>>) -> Result<Self> {
+        let Ok(inputs) = <[_; 2]>::try_from(inputs) else {
+            return internal_err!("a spatial join has two inputs");
+        };
+        Self::try_new(inputs, self.predicate, self.geometry.clone(), self.scores.clone(), self.output.clone())
+    }
+
+    fn reader(&self, side: usize, options: &KauriOptions) -> SideReader {
+        let score = self.scores.as_ref().map(|scores| Arc::clone(&scores[side]));
+        SideReader::new(Arc::clone(&self.geometry[side]), score, self.predicate.measure(), options.nulls)
+    }
+
+    /// Returns the right side, which is collected once for all partitions.
+    fn shared_build(&self, options: &KauriOptions, context: &Arc<TaskContext>) -> SharedBuild {
+        let build = || {
+            let input = Arc::clone(&self.inputs[1]);
+            let reader = self.reader(1, options);
+            Build::new(input, reader, self.predicate, options, context, &self.metrics).shared()
+        };
+        self.build.get_or_init(build).clone()
+    }
+}
+
+fn properties(
+    inputs: &[Arc<dyn ExecutionPlan>; 2],
+    predicate: &SpatialPredicate,
+    output: &[OutputIndex],
+) -> Result<PlanProperties> {
+    let schemas = [inputs[0].schema(), inputs[1].schema()];
+    let field = |schema: &Schema, index: usize| match schema.fields().get(index) {
+        Some(field) => Ok(Arc::clone(field)),
+        None => internal_err!("a spatial join has no input column {index}"),
+    };
+    let fields = output.iter().map(|output| match *output {
+        OutputIndex::Left(index) => field(&schemas[0], index),
+        OutputIndex::Right(index) => field(&schemas[1], index),
+        OutputIndex::Distance => Ok(Arc::new(Field::new("distance", DataType::Float64, false))),
+        OutputIndex::Score => Ok(Arc::new(Field::new("score", DataType::Float64, false))),
+    });
+    let fields: Vec<FieldRef> = fields.collect::<Result<_>>()?;
+    let partitions = match predicate {
+        SpatialPredicate::TopK { .. } => 1,
+        _ => inputs[0].output_partitioning().partition_count(),
+    };
+    Ok(PlanProperties::new(
+        EquivalenceProperties::new(Arc::new(Schema::new(fields))),
+        Partitioning::UnknownPartitioning(partitions),
+        EmissionType::Incremental,
+        Boundedness::Bounded,
+    ))
+}
+
+impl DisplayAs for SpatialJoinExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [left, right] = &self.geometry;
+        match format {
+            DisplayFormatType::TreeRender => write!(f, "{}", self.predicate),
+            _ => write!(f, "SpatialJoinExec: {}, left={left}, right={right}", self.predicate),
+        }
+    }
+}
+
+impl ExecutionPlan for SpatialJoinExec {
+    fn name(&self) -> &str {
+        "SpatialJoinExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        self.inputs.iter().collect()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        let left = match self.predicate {
+            SpatialPredicate::TopK { .. } => Distribution::SinglePartition,
+            _ => Distribution::UnspecifiedDistribution,
+        };
+        InputDistributionRequirements::new(vec![left, Distribution::SinglePartition])
+    }
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        apply_expression_roots(self.geometry.iter().chain(self.scores.iter().flatten()), f)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.with_inputs(children)?))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(self.with_inputs(self.inputs.to_vec())?))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let config: &ConfigOptions = context.session_config().options();
+        let options = KauriOptions::of(config);
+        let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
+        let output =
+            Output::new(self.schema(), self.output.clone(), builder.tx(), &context, &self.metrics, partition);
+        let gather_rows = match self.predicate {
+            SpatialPredicate::TopK { .. } => GatherRows::All,
+            _ => GatherRows::Some(options.probe_rows.max(1)),
+        };
+        let input = self.inputs[0].execute(partition, Arc::clone(&context))?;
+        let input_rows = MetricBuilder::new(&self.metrics).counter("input_rows", partition);
+        let left = Gather::new(input, self.reader(0, &options), gather_rows, &context, input_rows);
+        let build = self.shared_build(&options, &context);
+        let joiner = Joiner::new(self.predicate, &options, &self.output);
+        let time = MetricBuilder::new(&self.metrics).subset_time("join_time", partition);
+        builder.spawn(Probe { joiner, output, context, time }.run(left, build));
+        Ok(builder.build())
+    }
+}

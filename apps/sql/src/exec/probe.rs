@@ -1,0 +1,84 @@
+//! Joins a partition of the left side with the right side.
+
+use super::build::{BuildSide, SharedBuild, SpilledBuild, in_background};
+use super::gather::Gather;
+use super::joiner::Joiner;
+use super::output::Output;
+use super::side::Side;
+use datafusion::common::DataFusionError;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::Time;
+use std::sync::Arc;
+
+/// The join of a partition of the left side.
+pub(super) struct Probe {
+    pub(super) joiner: Joiner,
+    pub(super) output: Output,
+    pub(super) context: Arc<TaskContext>,
+    pub(super) time: Time,
+}
+
+impl Probe {
+    /// Joins the left rows with the right side once it is there, and sends the result.
+    pub(super) async fn run(self, mut left: Gather, build: SharedBuild) -> Result<()> {
+        let build = build.await.map_err(DataFusionError::Shared)?;
+        match &*build {
+            BuildSide::InMemory { part, .. } if part.side.len() == 0 => return Ok(()),
+            BuildSide::InMemory { .. } => {}
+            BuildSide::Spilled(_) => left.limit_memory(&self.context),
+        }
+        while let Some(side) = left.next().await? {
+            match &*build {
+                BuildSide::InMemory { .. } => self.join_in_memory(side, Arc::clone(&build)).await?,
+                BuildSide::Spilled(spilled) => self.join_parts(Arc::new(side), spilled).await?,
+            }
+            if self.output.is_closed() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn join_in_memory(&self, left: Side, build: Arc<BuildSide>) -> Result<()> {
+        let (joiner, output, time) = (self.joiner.clone(), self.output.clone(), self.time.clone());
+        in_background(move || {
+            let _timer = time.timer();
+            match &*build {
+                BuildSide::InMemory { part, .. } => joiner.join(&left, part, &output),
+                BuildSide::Spilled(_) => unreachable!("the right side is in memory"),
+            }
+        })
+        .await
+    }
+
+    /// Joins left rows with one part of the right side after another.
+    async fn join_parts(&self, left: Arc<Side>, spilled: &SpilledBuild) -> Result<()> {
+        let _turn = spilled.turn().await;
+        let mut parts = spilled.parts(&self.context)?;
+        let mut merge = None;
+        while let Some(part) = parts.next().await? {
+            let (joiner, output, time) = (self.joiner.clone(), self.output.clone(), self.time.clone());
+            let left = Arc::clone(&left);
+            merge = in_background(move || {
+                let _timer = time.timer();
+                if joiner.merges() {
+                    return joiner.merge(&left, &part, merge).map(Some);
+                }
+                joiner.join(&left, &part, &output)?;
+                Ok(None)
+            })
+            .await?;
+            if self.output.is_closed() {
+                return Ok(());
+            }
+        }
+        let Some(merge) = merge else { return Ok(()) };
+        let (joiner, output) = (self.joiner.clone(), self.output.clone());
+        in_background(move || {
+            merge.send(&left, |dist2| joiner.distances(dist2), &output);
+            Ok(())
+        })
+        .await
+    }
+}

@@ -1,0 +1,3 @@
+//! The program `kauri-sql`.
+
+fn main() {}
