@@ -25,6 +25,7 @@
 //! # }
 //! ```
 
+pub mod cli;
 pub mod error;
 pub mod exec;
 pub mod functions;

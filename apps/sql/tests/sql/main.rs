@@ -1,1 +1,12 @@
+//! Tests of spatial joins in SQL: each result is compared with the result of the engine's own operators.
 
+mod boxes;
+mod command_line;
+mod data;
+mod distance;
+mod errors;
+mod files;
+mod functions;
+mod knn;
+mod resources;
+mod top_k;
