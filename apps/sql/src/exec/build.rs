@@ -10,7 +10,7 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::{DataFusionError, internal_err};
+use datafusion::common::{DataFusionError, internal_err, resources_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
 use datafusion::execution::spill_file::SpillFile;
@@ -164,12 +164,12 @@ pub(super) struct SpilledBuild {
     reader: SideReader,
     device: Device,
     time: Time,
-    /// Partitions take turns, so that each has the memory for its part.
+    /// Partitions take turns, so that each has the memory for its left rows and its part.
     turn: Mutex<()>,
 }
 
 impl SpilledBuild {
-    /// Waits until no other partition reads parts.
+    /// Waits until no other partition gathers left rows or reads parts.
     pub(super) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await
     }
@@ -183,6 +183,7 @@ impl SpilledBuild {
             reader: self.reader.clone(),
             device: self.device.clone(),
             time: self.time.clone(),
+            headroom: probe_bytes(context.memory_pool()),
             memory: MemoryConsumer::new("SpatialJoinPart").register(context.memory_pool()),
         })
     }
@@ -197,14 +198,33 @@ pub(super) struct SpilledParts {
     reader: SideReader,
     device: Device,
     time: Time,
+    /// The memory that is left to others.
+    headroom: usize,
     /// The memory of the current part.
     memory: MemoryReservation,
 }
 
 impl SpilledParts {
-    /// Reads as many rows as fit into memory. The previous part must have been dropped.
-    pub(super) async fn next(&mut self) -> Result<Option<Part>> {
+    /// Gives the memory of the current part back, which must have been dropped.
+    pub(super) fn release(&self) {
         self.memory.free();
+    }
+
+    /// Takes memory for more rows of a part. The first rows may take the memory that is otherwise left to others.
+    fn grow(&self, bytes: usize, is_first: bool) -> Result<()> {
+        if self.memory.try_grow(bytes + self.headroom).is_ok() {
+            self.memory.shrink(self.headroom);
+            return Ok(());
+        }
+        if is_first {
+            self.memory.try_grow(bytes)
+        } else {
+            resources_err!("a part of the right side is complete")
+        }
+    }
+
+    /// Reads as many rows as fit into memory. The previous part must have been released.
+    pub(super) async fn next(&mut self) -> Result<Option<Part>> {
         let mut rows = PartRows::new(self.reader.clone(), self.device.clone(), self.stream.schema());
         loop {
             let batch = match self.pending.take() {
@@ -214,7 +234,7 @@ impl SpilledParts {
                     None => break,
                 },
             };
-            match self.memory.try_grow(rows.cost(&batch)) {
+            match self.grow(rows.cost(&batch), rows.batches.is_empty()) {
                 Ok(()) => rows.push(batch),
                 Err(error) if rows.batches.is_empty() => return Err(error),
                 Err(_) => {

@@ -51,9 +51,13 @@ impl Gather {
         self.max_bytes = probe_bytes(context.memory_pool()) / 2;
     }
 
-    /// Gathers left rows, and reads their geometries. The rows before them must have been dropped.
-    pub(super) async fn next(&mut self) -> Result<Option<Side>> {
+    /// Gives the memory of the rows that have been gathered last back; they must have been dropped.
+    pub(super) fn release(&self) {
         self.memory.free();
+    }
+
+    /// Gathers left rows, and reads their geometries. The rows before them must have been released.
+    pub(super) async fn next(&mut self) -> Result<Option<Side>> {
         let (mut batches, mut num_rows) = (Vec::new(), 0);
         while self.rows == GatherRows::All || matches!(self.rows, GatherRows::Some(rows) if num_rows < rows) {
             let Some(batch) = self.next_batch().await? else { break };

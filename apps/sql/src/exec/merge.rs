@@ -1,5 +1,6 @@
 //! Merges the nearest rows of several parts of the right side.
 
+use super::build::batch_bytes;
 use super::nearest::NearRows;
 use super::output::{Output, Pairs};
 use super::part::Part;
@@ -34,6 +35,11 @@ pub(super) struct NearestMerge {
 impl NearestMerge {
     pub(super) fn new(k: usize, include_ties: bool, num_left: usize, schema: SchemaRef) -> Self {
         Self { k, include_ties, near: vec![Vec::new(); num_left], pool: RecordBatch::new_empty(schema) }
+    }
+
+    /// Returns the bytes of the rows.
+    pub(super) fn bytes(&self) -> usize {
+        batch_bytes(&self.pool) + self.pool.num_rows() * size_of::<Near>()
     }
 
     /// Merges the nearest rows of a part. `chunks` has all left rows, in order.

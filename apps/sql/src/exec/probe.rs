@@ -3,11 +3,13 @@
 use super::build::{BuildSide, SharedBuild, SpilledBuild, in_background};
 use super::gather::Gather;
 use super::joiner::Joiner;
+use super::merge::NearestMerge;
 use super::output::Output;
 use super::side::Side;
 use datafusion::common::DataFusionError;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::metrics::Time;
 use std::sync::Arc;
 
@@ -28,16 +30,27 @@ impl Probe {
             BuildSide::InMemory { .. } => {}
             BuildSide::Spilled(_) => left.limit_memory(&self.context),
         }
-        while let Some(side) = left.next().await? {
-            match &*build {
-                BuildSide::InMemory { .. } => self.join_in_memory(side, Arc::clone(&build)).await?,
-                BuildSide::Spilled(spilled) => self.join_parts(Arc::new(side), spilled).await?,
-            }
-            if self.output.is_closed() {
-                break;
-            }
+        while !self.output.is_closed() && self.join_next(&mut left, &build).await? {
+            left.release();
         }
         Ok(())
+    }
+
+    /// Gathers left rows and joins them; returns false if there are no more.
+    async fn join_next(&self, left: &mut Gather, build: &Arc<BuildSide>) -> Result<bool> {
+        match &**build {
+            BuildSide::InMemory { .. } => {
+                let Some(side) = left.next().await? else { return Ok(false) };
+                self.join_in_memory(side, Arc::clone(build)).await?;
+            }
+            BuildSide::Spilled(spilled) => {
+                let _turn = spilled.turn().await;
+                let Some(side) = left.next().await? else { return Ok(false) };
+                self.join_parts(Arc::new(side), spilled).await?;
+                left.release();
+            }
+        }
+        Ok(true)
     }
 
     async fn join_in_memory(&self, left: Side, build: Arc<BuildSide>) -> Result<()> {
@@ -54,9 +67,9 @@ impl Probe {
 
     /// Joins left rows with one part of the right side after another.
     async fn join_parts(&self, left: Arc<Side>, spilled: &SpilledBuild) -> Result<()> {
-        let _turn = spilled.turn().await;
         let mut parts = spilled.parts(&self.context)?;
-        let mut merge = None;
+        let memory = MemoryConsumer::new("SpatialJoinMerge").register(self.context.memory_pool());
+        let mut merge: Option<NearestMerge> = None;
         while let Some(part) = parts.next().await? {
             let (joiner, output, time) = (self.joiner.clone(), self.output.clone(), self.time.clone());
             let left = Arc::clone(&left);
@@ -69,6 +82,8 @@ impl Probe {
                 Ok(None)
             })
             .await?;
+            parts.release();
+            memory.try_resize(merge.as_ref().map_or(0, NearestMerge::bytes))?;
             if self.output.is_closed() {
                 return Ok(());
             }

@@ -125,3 +125,23 @@ fn of_list(array: &FixedSizeListArray) -> Option<Geometries<[f64; 2]>> {
         present: NullBuffer::union(array.nulls(), children.as_ref()),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use datafusion::arrow::array::{Float64Array, StringArray};
+    use std::sync::Arc;
+
+    #[test]
+    fn interleaved_points() {
+        let item = Arc::new(Field::new("xy", DataType::Float64, false));
+        let values = Arc::new(Float64Array::from(vec![9.0, 9.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+        let nulls = NullBuffer::from(vec![true, true, false, true]);
+        let points = FixedSizeListArray::new(item, 2, values, Some(nulls)).slice(1, 3);
+        let points = decode_points(&points, "p", 0).unwrap();
+        assert_eq!((points.values[0], points.values[2]), ([1.0, 2.0], [5.0, 6.0]));
+        assert_eq!([0, 1, 2].map(|row| points.has(row)), [true, false, true]);
+        let text = StringArray::from(vec!["POINT(1 2)"]);
+        assert!(matches!(decode_points(&text, "p", 0), Err(Error::NotPoints { .. })));
+    }
+}

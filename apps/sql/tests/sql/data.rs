@@ -37,14 +37,25 @@ pub(crate) fn session(target_partitions: usize, batch_size: usize) -> SessionCon
 }
 
 /// Creates a session as [`session`], with the memory and the disk of `runtime`.
-pub(crate) fn session_with(target_partitions: usize, batch_size: usize, runtime: RuntimeEnv) -> SessionContext {
+pub(crate) fn session_with(
+    target_partitions: usize,
+    batch_size: usize,
+    runtime: RuntimeEnv,
+) -> SessionContext {
     let config = SessionConfig::new().with_target_partitions(target_partitions).with_batch_size(batch_size);
     kauri_sql::session_with(config, Arc::new(runtime)).unwrap()
 }
 
 /// Adds a table of `rows` points with integer coordinates below `extent`, so that there are duplicates and ties. About one in ten points
 /// is null if `nulls` is set. Columns: id, geom, x, y, score.
-pub(crate) fn add_points(session: &SessionContext, name: &str, seed: u64, rows: usize, extent: u64, nulls: bool) {
+pub(crate) fn add_points(
+    session: &SessionContext,
+    name: &str,
+    seed: u64,
+    rows: usize,
+    extent: u64,
+    nulls: bool,
+) {
     let mut random = Random::new(seed);
     let mut coordinates = || (0..rows).map(|_| random.below(extent) as f64).collect::<Vec<f64>>();
     let (x, y) = (coordinates(), coordinates());

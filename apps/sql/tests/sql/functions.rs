@@ -17,7 +17,6 @@ async fn values() {
             "round(ST_Distance(ST_Point(18.07, 59.33, 'OGC:CRS84'), ST_Point(24.94, 60.17, 'EPSG:4326')) / 1000)",
             "396.0",
         ),
-        ("ST_X(arrow_cast([1.0, 2.0], 'FixedSizeList(2, Float64)'))", "1.0"),
         ("ST_Y(X'0101000000000000000000F03F0000000000000040')", "2.0"),
         ("ST_Intersects(ST_MakeBox(0, 0, 2, 2), ST_MakeBox(2, 2, 3, 3))", "true"),
         ("ST_Contains(ST_MakeBox(0, 0, 2, 2), ST_MakeBox(1, 1, 3, 3))", "false"),
