@@ -110,7 +110,7 @@ impl PairArrays {
 
     fn slice(&self, begin: usize, len: usize) -> Self {
         let optional =
-            |values: &Float64Array| if values.len() == 0 { values.clone() } else { values.slice(begin, len) };
+            |values: &Float64Array| if values.is_empty() { values.clone() } else { values.slice(begin, len) };
         Self {
             left: self.left.slice(begin, len),
             right: self.right.slice(begin, len),

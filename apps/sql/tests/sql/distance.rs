@@ -141,3 +141,33 @@ async fn other_joins_are_left_to_the_engine() {
     );
     assert_one_join(&session, "SELECT a.id FROM a JOIN a b ON ST_DWithin(a.geom, b.geom, 2)").await;
 }
+
+#[tokio::test]
+async fn points_in_well_known_binary_are_joined() {
+    let session = session(1, 8192);
+    // The points (1, 2) and (1, 5).
+    let wkb = "(VALUES (1, X'0101000000000000000000F03F0000000000000040'), (2, X'0101000000000000000000F03F0000000000001440'), (3, NULL))";
+    let points = format!("(SELECT column1 AS id, column2 AS geom FROM {wkb})");
+    let sql = format!("SELECT id, id_right, distance FROM distance_join({points}, {points}, 3)");
+    assert_eq!(
+        rows(&session, &sql).await.unwrap(),
+        ["1 | 1 | 0.0", "1 | 2 | 3.0", "2 | 1 | 3.0", "2 | 2 | 0.0"]
+    );
+    let sql = format!("SELECT a.id FROM {points} a JOIN {points} b ON ST_DWithin(a.geom, b.geom, 2)");
+    assert_one_join(&session, &sql).await;
+    assert_eq!(rows(&session, &sql).await.unwrap(), ["1", "2"]);
+}
+
+#[tokio::test]
+async fn metrics_of_the_operator() {
+    let session = session(3, 8192);
+    add_points(&session, "a", 9, 60, 20, false);
+    let sql = "EXPLAIN ANALYZE SELECT count(*) FROM a l JOIN a r ON ST_DWithin(l.geom, r.geom, 2)";
+    let text = rows(&session, sql).await.unwrap().join("\n");
+    let line = text.lines().find(|line| line.contains("SpatialJoinExec")).expect("the operator is shown");
+    for metric in
+        ["output_rows=", "build_rows=60", "input_rows=60", "build_time=", "join_time=", "spilled_bytes="]
+    {
+        assert!(line.contains(metric), "{metric}: {line}");
+    }
+}
