@@ -1,6 +1,6 @@
 //! Gathers the batches of the left side.
 
-use super::build::{batch_bytes, probe_bytes};
+use super::memory::{batch_bytes, probe_bytes};
 use super::side::{Side, SideReader};
 use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::record_batch::RecordBatch;

@@ -1,6 +1,6 @@
 //! Merges the nearest rows of several parts of the right side.
 
-use super::build::batch_bytes;
+use super::memory::batch_bytes;
 use super::nearest::NearRows;
 use super::output::{Output, Pairs};
 use super::part::Part;

@@ -2,7 +2,7 @@
 //!
 //! | step | file |
 //! |---|---|
-//! | collect the right side, or write it to disk if it does not fit into memory | `build` |
+//! | collect the right side, or write it to disk if it does not fit into memory | `build`, `spilled` |
 //! | gather left batches | `gather` |
 //! | join them on a thread for blocking work | `probe` |
 //! | call kauri | `joiner`, `nearest` |
@@ -13,12 +13,14 @@ mod build;
 mod device;
 mod gather;
 mod joiner;
+mod memory;
 mod merge;
 mod nearest;
 mod output;
 mod part;
 mod probe;
 mod side;
+mod spilled;
 
 use crate::options::KauriOptions;
 use crate::predicate::SpatialPredicate;

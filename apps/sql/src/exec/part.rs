@@ -1,10 +1,14 @@
 //! A part of the right side in memory, and its index.
 
-use super::side::{Shapes, Side};
+use super::memory::batch_bytes;
+use super::side::{Shapes, Side, SideReader};
 use crate::error::from_kauri;
+use datafusion::arrow::compute::concat_batches;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use kauri::{Device, KdTree, KdTreeOptions, LonLat, Point};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// A point of a join, whose index has `f64` coordinates.
 pub(super) trait JoinPoint: Point<Coord = f64> {
@@ -37,19 +41,21 @@ pub(super) struct Part {
     pub(super) side: Side,
     pub(super) device: Device,
     tree: OnceLock<Option<Tree>>,
+    /// Held while the tree is built.
+    building: Mutex<()>,
 }
 
 impl Part {
     pub(super) fn new(side: Side, device: Device) -> Self {
-        Self { side, device, tree: OnceLock::new() }
+        Self { side, device, tree: OnceLock::new(), building: Mutex::new(()) }
     }
 
     /// Returns the tree over the points, which the first call builds; `None` for boxes.
     pub(super) fn tree(&self) -> Result<Option<&Tree>> {
+        let _building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tree) = self.tree.get() {
             return Ok(tree.as_ref());
         }
-        // Threads that come at the same time build it twice; one tree is kept.
         let options = KdTreeOptions::default();
         let tree = match &self.side.shapes {
             Shapes::Planar(points) => {
@@ -70,8 +76,43 @@ impl Part {
     }
 }
 
+/// Right rows that become a part.
+pub(super) struct PartRows {
+    reader: SideReader,
+    pub(super) device: Device,
+    pub(super) schema: SchemaRef,
+    pub(super) batches: Vec<RecordBatch>,
+    pub(super) num_rows: usize,
+}
+
+impl PartRows {
+    pub(super) fn new(reader: SideReader, device: Device, schema: SchemaRef) -> Self {
+        Self { reader, device, schema, batches: Vec::new(), num_rows: 0 }
+    }
+
+    /// Returns the bytes that a part grows by with a batch: its rows before and after they are concatenated, their geometries and their
+    /// index.
+    pub(super) fn cost(&self, batch: &RecordBatch) -> usize {
+        let num_rows = self.num_rows + batch.num_rows();
+        let index = |rows| index_bytes(&self.device, rows, !self.reader.has_points());
+        let index = index(num_rows).saturating_sub(index(self.num_rows));
+        2 * batch_bytes(batch) + batch.num_rows() * self.reader.row_bytes() + index
+    }
+
+    pub(super) fn push(&mut self, batch: RecordBatch) {
+        self.num_rows += batch.num_rows();
+        self.batches.push(batch);
+    }
+
+    pub(super) fn into_part(self, first_row: u64) -> Result<Part> {
+        let batch = concat_batches(&self.schema, &self.batches)?;
+        drop(self.batches);
+        Ok(Part::new(self.reader.read(batch, first_row)?, self.device))
+    }
+}
+
 /// Returns the bytes of the index over this many geometries, and of the memory that its build takes.
-pub(super) fn index_bytes(device: &Device, rows: usize, is_boxes: bool) -> usize {
+fn index_bytes(device: &Device, rows: usize, is_boxes: bool) -> usize {
     if is_boxes {
         return 64 * rows;
     }

@@ -1,11 +1,12 @@
 //! Joins a partition of the left side with the right side.
 
-use super::build::{BuildSide, SharedBuild, SpilledBuild, in_background};
+use super::build::{BuildSide, SharedBuild, in_background};
 use super::gather::Gather;
 use super::joiner::Joiner;
 use super::merge::NearestMerge;
 use super::output::Output;
 use super::side::Side;
+use super::spilled::SpilledBuild;
 use datafusion::common::DataFusionError;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
