@@ -70,7 +70,7 @@ enum CliError {
     File {
         /// The file.
         path: PathBuf,
-        /// What failed.
+        /// The cause.
         error: io::Error,
     },
     /// A table is neither a CSV nor a Parquet file.

@@ -76,7 +76,7 @@ pub enum Error {
         column: String,
         /// The row, from 0.
         row: u64,
-        /// What is wrong.
+        /// The cause.
         reason: String,
     },
     /// A row has no geometry, and `kauri.nulls` is 'error'.
@@ -122,7 +122,7 @@ pub enum Error {
         column: String,
         /// The key of the metadata.
         name: &'static str,
-        /// What is wrong.
+        /// The cause.
         reason: String,
     },
     /// A distance is negative or NaN.

@@ -70,7 +70,7 @@ extensions_options! {
         pub device: String, default = "best".to_string()
         /// How distances are measured: auto, planar or lonlat.
         pub crs: CrsOption, default = CrsOption::Auto
-        /// What a join does with rows without a geometry: skip or error.
+        /// The use of rows without a geometry in a join: skip or error.
         pub nulls: NullsOption, default = NullsOption::Skip
         /// True if a kNN join returns all right rows at the k-th distance.
         pub include_ties: bool, default = false

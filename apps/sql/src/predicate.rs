@@ -1,4 +1,4 @@
-//! What a spatial join finds.
+//! The pairs that a spatial join finds.
 
 use crate::error::Error;
 use crate::geometry::Measure;

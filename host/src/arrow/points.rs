@@ -14,7 +14,7 @@ use std::ops::Deref;
 /// The points that a task puts together.
 const TASK_POINTS: usize = 1 << 14;
 
-/// What becomes of a row without a point: one that is null, or has a null coordinate.
+/// The use of a row without a point: one that is null, or has a null coordinate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Nulls {
     /// It is an error.

@@ -25,6 +25,7 @@ const MODULES: &[&str] = &[
     "rtree",
     "quadtree",
     "join",
+    "arrow",
     "mesh",
     "rays",
     "bvh",

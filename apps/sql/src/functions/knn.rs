@@ -11,7 +11,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDFImpl,
 #[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct StKnn(Checked);
 
-/// What to do about a call elsewhere.
+/// Advice for a call elsewhere.
 pub const ADVICE: &str = "ST_KNN(a, b, k) is a condition of an inner join of the tables of a and b, alone or combined by AND: \
                           SELECT … FROM a JOIN b ON ST_KNN(a.geom, b.geom, 5), or the table function knn_join(a, b, 5)";
 
