@@ -1,6 +1,7 @@
 //! Calls of kauri: joins left rows with a part of the right side.
 
 use super::OutputIndex;
+use super::distances::PairDistances;
 use super::merge::NearestMerge;
 use super::nearest::{NearRows, NearestParams, nearest};
 use super::output::{Output, Pairs};
@@ -129,7 +130,7 @@ impl Joiner {
     fn within(&self, left: &Side, right: &Part, radius: f64, output: &Output) -> Result<()> {
         // A tree is built once, while a join without one sorts the right side for each call.
         let is_tree_faster = right.has_tree() || left.len() < right.side.len() / 4;
-        if self.has_distance || is_tree_faster {
+        if is_tree_faster {
             return match (&left.shapes, right.tree()?) {
                 (Shapes::Planar(queries), Some(Tree::Planar(tree))) => {
                     self.within_of(tree, queries, radius, left, right, output)
@@ -142,7 +143,14 @@ impl Joiner {
         }
         let (join, mut batches) = (DistanceJoin::new(radius), batches());
         let device = &right.device;
-        let visit = |batch: RowsBatch<'_>| output.send(left, &right.side, pairs_of_ids(batch));
+        let distances = self.has_distance.then(|| PairDistances::new(left, &right.side)).transpose()?;
+        let visit = |batch: RowsBatch<'_>| {
+            let mut pairs = pairs_of_ids(batch);
+            if let Some(distances) = &distances {
+                pairs.distances = distances.of(&pairs.left, &pairs.right);
+            }
+            output.send(left, &right.side, pairs)
+        };
         match (&left.shapes, &right.side.shapes) {
             (Shapes::Planar(a), Shapes::Planar(b)) => join.rows_batches(device, a, b, &mut batches, visit),
             (Shapes::LonLat(a), Shapes::LonLat(b)) => join.rows_batches(device, a, b, &mut batches, visit),

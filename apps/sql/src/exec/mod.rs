@@ -5,12 +5,13 @@
 //! | collect the right side, or write it to disk if it does not fit into memory | `build`, `spilled` |
 //! | gather left batches | `gather` |
 //! | join them on a thread for blocking work | `probe` |
-//! | call kauri | `joiner`, `nearest` |
+//! | call kauri | `joiner`, `nearest`, `distances` |
 //! | merge the nearest rows of several parts of the right side | `merge` |
 //! | copy the columns of pairs | `output` |
 
 mod build;
 mod device;
+mod distances;
 mod gather;
 mod joiner;
 mod memory;

@@ -140,7 +140,7 @@ impl Pairs {
 }
 
 /// Returns a squared distance, added in axis order as kauri does.
-fn squared<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
+pub(crate) fn squared<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).reduce(|sum, square| sum + square).unwrap_or(0.0)
 }
 

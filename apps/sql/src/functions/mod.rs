@@ -19,6 +19,7 @@ mod knn;
 mod point;
 
 pub use boxes::{StContains, StIntersects, StMakeBox};
+pub(crate) use distance::squared;
 pub use distance::{StDWithin, StDistance, point_distance};
 pub use knn::{ADVICE as KNN_ADVICE, StKnn};
 pub use point::{StPoint, StSetCrs, StX, StY};
