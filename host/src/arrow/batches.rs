@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// A result that becomes a record batch, of the columns that the documentation of [`arrow`](crate::arrow) names.
 pub trait IntoRecordBatch {
     /// Makes a record batch.
+    ///
+    /// # Panics
+    /// For [`Neighbors`] with 2^31 or more neighbors of a query, which a list of Arrow cannot have.
     fn into_record_batch(self) -> RecordBatch;
 }
 

@@ -108,8 +108,8 @@ impl<P: ArrowPoint> Deref for ArrowPoints<'_, P> {
     }
 }
 
-/// Returns the points of an array whose type is `FixedSizeList` of as many floats as a point has, or `Struct` of that many, in the order of their
-/// axes: GeoArrow's interleaved and separated points.
+/// Returns the points of an array: a `FixedSizeList` of as many floats as a point has, or a `Struct` with a field of floats for each axis (GeoArrow's
+/// interleaved and separated points).
 ///
 /// Memory: none for a list whose rows are all there; a copy of the points otherwise, and 4 bytes for each if rows are left out.
 ///
@@ -141,7 +141,7 @@ pub fn points<P: ArrowPoint>(array: &dyn Array, nulls: Nulls) -> Result<ArrowPoi
 /// Memory: the points, and 4 bytes for each if rows are left out.
 ///
 /// # Errors
-/// As [`points`]; [`Error::NotPoints`] also if there are not as many arrays as a point has numbers, or they have different lengths.
+/// As [`points`]; [`Error::NotPoints`] also for another number of arrays than a point has axes, and for arrays of different lengths.
 pub fn points_of_columns<P: ArrowPoint>(
     columns: &[&dyn Array],
     nulls: Nulls,

@@ -72,7 +72,7 @@ impl<C: Scene<Leaf = LeafTriangle>, K: Stack> Traversal for BvhTraversal<C, K> {
     unsafe fn visit(&mut self, ray: &Ray, visitor: &mut impl HitVisitor) {
         let (first, num) = (self.at.index(), self.at.num_few().unwrap_or(0));
         self.at = Subtree::NONE;
-        // The loads of a triangle are those of the axes in the ray's order.
+        // Loads coordinates in the order of the ray's axes, so that none has to be permuted.
         let axes = self.sheared_ray.axes();
         let (mut may_hit, mut i) = (0u32, 0);
         while i < num {

@@ -68,7 +68,7 @@ impl Hit {
 /// have 48 bits, and are computed in `f64` wherever `f32` does not rule the triangle out ([`may_hit`](Self::may_hit)). The barycentric weights are
 /// computed in `f64` too, hence `t` is accurate even in slivers.
 ///
-/// Triangles come by [`rows`](Self::rows) of coordinates: those of all corners across the ray's axis, twice, and along it.
+/// A triangle is given by its [`rows`](Self::rows): for each of the ray's [`axes`](Self::axes), the coordinates of its three corners.
 #[derive(Clone, Copy)]
 pub struct ShearedRay {
     /// The dominant axis of the direction.

@@ -1,14 +1,13 @@
 //! Distances of pairs that a join without distances has found.
 
 use super::side::{Shapes, Side};
-use crate::error::from_kauri;
-use crate::functions::squared;
+use crate::functions::{squared, unit_vectors};
 use datafusion::common::internal_err;
 use datafusion::error::Result;
-use kauri::{LonLat, Point};
+use kauri::LonLat;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 
-/// Computes the distances of pairs, equal to the bit to those of an index.
+/// The points of both sides of a join, for distances of pairs with the bits that an index gives.
 pub(super) enum PairDistances<'a> {
     /// The points of both sides.
     Planar([&'a [[f64; 2]]; 2]),
@@ -18,9 +17,6 @@ pub(super) enum PairDistances<'a> {
 
 impl<'a> PairDistances<'a> {
     pub(super) fn new(left: &'a Side, right: &'a Side) -> Result<Self> {
-        let unit_vectors = |points: &[LonLat]| {
-            LonLat::coordinates(points, "point").map(|vectors| vectors.into_owned()).map_err(from_kauri)
-        };
         match (&left.shapes, &right.shapes) {
             (Shapes::Planar(a), Shapes::Planar(b)) => Ok(Self::Planar([a, b])),
             (Shapes::LonLat(a), Shapes::LonLat(b)) => Ok(Self::LonLat([unit_vectors(a)?, unit_vectors(b)?])),

@@ -13,7 +13,7 @@ use futures::StreamExt;
 /// The left rows that are joined at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GatherRows {
-    /// At least this many, or as many as fit into memory.
+    /// At least this many rows; fewer if they do not fit into memory.
     Some(usize),
     /// All, or none if they do not fit into memory.
     All,

@@ -1,7 +1,7 @@
 //! Bytes of batches, and the memory that the sides of a join leave to each other.
 
-use datafusion::arrow::array::{Array, AsArray, BinaryViewArray, StringViewArray};
-use datafusion::arrow::datatypes::DataType;
+use datafusion::arrow::array::{Array, AsArray, GenericByteViewArray};
+use datafusion::arrow::datatypes::{ByteViewType, DataType};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 use std::sync::Arc;
@@ -22,16 +22,13 @@ pub(super) fn batch_bytes(batch: &RecordBatch) -> usize {
 fn array_bytes(array: &dyn Array) -> usize {
     let data = match array.data_type() {
         DataType::Utf8View => view_bytes(array.as_string_view()),
-        DataType::BinaryView => view_bytes_of_binary(array.as_binary_view()),
+        DataType::BinaryView => view_bytes(array.as_binary_view()),
         _ => 0,
     };
     array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()) + data
 }
 
-fn view_bytes(array: &StringViewArray) -> usize {
-    array.iter().flatten().map(str::len).sum()
-}
-
-fn view_bytes_of_binary(array: &BinaryViewArray) -> usize {
-    array.iter().flatten().map(<[u8]>::len).sum()
+fn view_bytes<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
+    let len = |value: &T::Native| AsRef::<[u8]>::as_ref(value).len();
+    array.iter().flatten().map(len).sum()
 }

@@ -4,12 +4,12 @@ use super::memory::batch_bytes;
 use super::nearest::NearRows;
 use super::output::{Output, Pairs};
 use super::part::Part;
-use super::side::Side;
+use super::side::{Side, keys};
 use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::arrow::row::{RowConverter, Rows, SortField};
+use datafusion::arrow::row::Rows;
 use datafusion::error::Result;
 use std::cmp::Ordering;
 
@@ -85,16 +85,6 @@ impl NearestMerge {
         // A receiver that is gone needs no pairs.
         let _ = output.send_rows(&left.batch, &self.pool, pairs);
     }
-}
-
-/// Returns keys in the order of all columns; `None` if a column's type has no order.
-fn keys(batch: &RecordBatch) -> Result<Option<Rows>> {
-    let fields: Vec<SortField> =
-        batch.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
-    if fields.is_empty() || !RowConverter::supports_fields(&fields) {
-        return Ok(None);
-    }
-    Ok(Some(RowConverter::new(fields)?.convert_columns(batch.columns())?))
 }
 
 /// Compares as the ids of a right side in memory are ordered.

@@ -7,7 +7,7 @@ use datafusion::arrow::array::{Array, AsArray, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;
 use datafusion::arrow::datatypes::Float64Type;
 use datafusion::arrow::record_batch::RecordBatch;
-use datafusion::arrow::row::{RowConverter, SortField};
+use datafusion::arrow::row::{RowConverter, Rows, SortField};
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
@@ -206,16 +206,22 @@ fn canonical_order(points: &[[f64; 2]], rows: Option<Vec<u32>>, batch: &RecordBa
 
 /// Sorts rows by all columns. Columns of types that have no order leave the rows as they are.
 fn sort_by_columns(rows: &mut [u32], batch: &RecordBatch) -> Result<()> {
-    let fields: Vec<SortField> =
-        batch.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
-    if fields.is_empty() || !RowConverter::supports_fields(&fields) {
+    let Some(keys) = keys(&take_record_batch(batch, &UInt32Array::from(rows.to_vec()))?)? else {
         return Ok(());
-    }
-    let group = take_record_batch(batch, &UInt32Array::from(rows.to_vec()))?;
-    let keys = RowConverter::new(fields)?.convert_columns(group.columns())?;
+    };
     let mut order: Vec<usize> = (0..rows.len()).collect();
     order.sort_by(|&a, &b| keys.row(a).cmp(&keys.row(b)));
     let sorted: Vec<u32> = order.into_iter().map(|index| rows[index]).collect();
     rows.copy_from_slice(&sorted);
     Ok(())
+}
+
+/// Returns keys in the order of all columns; `None` if a column's type has no order.
+pub(super) fn keys(batch: &RecordBatch) -> Result<Option<Rows>> {
+    let fields: Vec<SortField> =
+        batch.schema().fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
+    if fields.is_empty() || !RowConverter::supports_fields(&fields) {
+        return Ok(None);
+    }
+    Ok(Some(RowConverter::new(fields)?.convert_columns(batch.columns())?))
 }

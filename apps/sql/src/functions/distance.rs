@@ -123,7 +123,10 @@ impl Pairs {
                 Ok(self.a.values.iter().zip(&self.b.values).map(|(&a, &b)| squared(a, b)).collect())
             }
             Measure::LonLat => {
-                let (a, b) = (unit_vectors(&self.a)?, unit_vectors(&self.b)?);
+                let places = |points: &Geometries<[f64; 2]>| -> Vec<LonLat> {
+                    points.values.iter().map(|&[lon, lat]| LonLat::new(lon, lat)).collect()
+                };
+                let (a, b) = (unit_vectors(&places(&self.a))?, unit_vectors(&places(&self.b))?);
                 let (a, b) = (a.as_chunks::<3>().0, b.as_chunks::<3>().0);
                 Ok(a.iter().zip(b).map(|(&a, &b)| squared(a, b)).collect())
             }
@@ -144,7 +147,7 @@ pub(crate) fn squared<const D: usize>(a: [f64; D], b: [f64; D]) -> f64 {
     a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).reduce(|sum, square| sum + square).unwrap_or(0.0)
 }
 
-fn unit_vectors(points: &Geometries<[f64; 2]>) -> Result<Vec<f64>> {
-    let places = points.values.iter().map(|&[lon, lat]| LonLat::new(lon, lat)).collect::<Vec<_>>();
-    LonLat::coordinates(&places, "point").map(|vectors| vectors.into_owned()).map_err(from_kauri)
+/// Returns the unit vectors of places, three numbers each, which kauri's joins compare.
+pub(crate) fn unit_vectors(places: &[LonLat]) -> Result<Vec<f64>> {
+    LonLat::coordinates(places, "point").map(|vectors| vectors.into_owned()).map_err(from_kauri)
 }

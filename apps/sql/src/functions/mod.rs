@@ -19,8 +19,8 @@ mod knn;
 mod point;
 
 pub use boxes::{StContains, StIntersects, StMakeBox};
-pub(crate) use distance::squared;
 pub use distance::{StDWithin, StDistance, point_distance};
+pub(crate) use distance::{squared, unit_vectors};
 pub use knn::{ADVICE as KNN_ADVICE, StKnn};
 pub use point::{StPoint, StSetCrs, StX, StY};
 

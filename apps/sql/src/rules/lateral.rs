@@ -114,7 +114,7 @@ fn share_no_column(join: &Join, input: &LogicalPlan) -> bool {
     !input.schema().columns().iter().any(|column| join.left.schema().has_column(column))
 }
 
-/// Returns true if an expression has no columns but those of the row outside.
+/// Returns true if all columns of an expression are those of the row outside.
 fn is_only_outer(expr: &Expr) -> bool {
     expr.column_refs().is_empty()
 }

@@ -314,7 +314,6 @@ pub fn approximate_inverse(x: f32) -> f32 {
     1.0 / x
 }
 
-#[inline(always)]
 pub fn multiply_add(a: f32, b: f32, c: f32) -> f32 {
     a * b + c
 }
