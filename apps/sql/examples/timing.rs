@@ -10,8 +10,9 @@ use datafusion::datasource::MemTable;
 use datafusion::error::Result;
 use datafusion::prelude::SessionContext;
 use futures::StreamExt;
+use kauri::join::Scored;
 use kauri::query::QueryOptions;
-use kauri::{Device, DistanceJoin, KdTree, KdTreeOptions, SpatialIndex};
+use kauri::{Device, DistanceJoin, KdTree, KdTreeOptions, SpatialIndex, TopKDistanceJoin};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -23,13 +24,14 @@ async fn main() -> Result<()> {
     let device = Device::from_name(&name).expect("a device");
     println!("{rows} x {rows} points, {device}");
     let [a, b] = [1, 2].map(|seed| points(seed, rows));
+    let scores = [3, 4].map(|seed| scores(seed, rows));
     // Three neighbors for each point on average.
     let radius = (3.0 / (std::f64::consts::PI * rows as f64)).sqrt();
 
     let session = kauri_sql::session()?;
     session.sql(&format!("SET kauri.device = '{name}'")).await?;
-    add_table(&session, "a", &a)?;
-    add_table(&session, "b", &b)?;
+    add_table(&session, "a", &a, &scores[0])?;
+    add_table(&session, "b", &b, &scores[1])?;
 
     let knn = time(|| {
         let tree = KdTree::build(&device, &b, &KdTreeOptions::default()).expect("a tree");
@@ -57,6 +59,16 @@ async fn main() -> Result<()> {
     report("library, pairs and their distances", within, within);
     let sql = format!("SELECT id, id_right, distance FROM distance_join(a, b, {radius})");
     report(&sql, query(&session, &sql).await?, within);
+
+    let best = time(|| {
+        let [left, right] =
+            [Scored::new(&a, &scores[0]), Scored::new(&b, &scores[1])].map(|side| side.expect("scores"));
+        TopKDistanceJoin::new(radius, 100).run(&device, left, right).expect("pairs").pairs().len()
+    });
+    report("library, 100 best pairs", best, best);
+    let sql =
+        format!("SELECT id, id_right, distance FROM top_k_distance_join(a, b, {radius}, 100, score, score)");
+    report(&sql, query(&session, &sql).await?, best);
     Ok(())
 }
 
@@ -90,20 +102,30 @@ async fn query(session: &SessionContext, sql: &str) -> Result<(f64, usize)> {
     Ok(best)
 }
 
-/// Returns uniform points of the unit square.
-fn points(seed: u64, rows: usize) -> Vec<[f64; 2]> {
+/// Returns uniform numbers from 0 to 1.
+fn numbers(seed: u64) -> impl Iterator<Item = f64> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut number = || {
+    std::iter::repeat_with(move || {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
         (state >> 11) as f64 / (1u64 << 53) as f64
-    };
+    })
+}
+
+/// Returns uniform points of the unit square.
+fn points(seed: u64, rows: usize) -> Vec<[f64; 2]> {
+    let mut numbers = numbers(seed);
+    let mut number = || numbers.next().unwrap_or_default();
     (0..rows).map(|_| [number(), number()]).collect()
 }
 
-/// Adds a table of points with the columns id and geom.
-fn add_table(session: &SessionContext, name: &str, points: &[[f64; 2]]) -> Result<()> {
+fn scores(seed: u64, rows: usize) -> Vec<f64> {
+    numbers(seed).take(rows).collect()
+}
+
+/// Adds a table of points with the columns id, geom and score.
+fn add_table(session: &SessionContext, name: &str, points: &[[f64; 2]], scores: &[f64]) -> Result<()> {
     let axis = |name: &str| Arc::new(Field::new(name, DataType::Float64, false));
     let fields = Fields::from(vec![axis("x"), axis("y")]);
     let column =
@@ -112,9 +134,12 @@ fn add_table(session: &SessionContext, name: &str, points: &[[f64; 2]]) -> Resul
     let schema = Arc::new(Schema::new(vec![
         Field::new("id", DataType::Int64, false),
         Field::new("geom", DataType::Struct(fields), false),
+        Field::new("score", DataType::Float64, false),
     ]));
     let ids = (0..points.len() as i64).collect::<Int64Array>();
-    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids), Arc::new(geom)])?;
+    let scores = scores.iter().copied().collect::<Float64Array>();
+    let batch =
+        RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids), Arc::new(geom), Arc::new(scores)])?;
     session.register_table(name, Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))?;
     Ok(())
 }

@@ -26,12 +26,15 @@
 //! ```
 
 pub mod cli;
+pub mod cluster;
+pub mod codec;
 pub mod error;
 pub mod exec;
 pub mod functions;
 pub mod geometry;
 pub mod node;
 pub mod options;
+pub mod partition;
 pub mod planner;
 pub mod predicate;
 pub mod relation;

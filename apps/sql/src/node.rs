@@ -54,11 +54,13 @@ pub struct SpatialJoinNode {
     pub scores: Option<[Expr; 2]>,
     /// The columns of the result.
     pub output: Vec<OutputColumn>,
+    /// The part of each left and each right row; `None` if all rows are joined together.
+    pub parts: Option<[Expr; 2]>,
     schema: DFSchemaRef,
 }
 
 impl SpatialJoinNode {
-    /// Creates a join.
+    /// Creates a join of all rows.
     ///
     /// # Errors
     /// The engine's errors of a column that no input has, or that both have.
@@ -70,7 +72,7 @@ impl SpatialJoinNode {
         output: Vec<OutputColumn>,
     ) -> Result<Self> {
         let schema = Arc::new(schema_of([left.schema(), right.schema()], &output)?);
-        Ok(Self { left, right, predicate, geometry, scores, output, schema })
+        Ok(Self { left, right, predicate, geometry, scores, output, parts: None, schema })
     }
 
     /// Returns the join with other columns of its result.
@@ -78,8 +80,21 @@ impl SpatialJoinNode {
     /// # Errors
     /// The errors of [`try_new`](Self::try_new).
     pub fn with_output(&self, output: Vec<OutputColumn>) -> Result<Self> {
-        let inputs = [Arc::clone(&self.left), Arc::clone(&self.right)];
-        Self::try_new(inputs, self.predicate, self.geometry.clone(), self.scores.clone(), output)
+        self.with_inputs([Arc::clone(&self.left), Arc::clone(&self.right)], self.parts.clone(), output)
+    }
+
+    /// Returns the join of other inputs, part by part if the parts of their rows are given.
+    ///
+    /// # Errors
+    /// The errors of [`try_new`](Self::try_new).
+    pub fn with_inputs(
+        &self,
+        inputs: [Arc<LogicalPlan>; 2],
+        parts: Option<[Expr; 2]>,
+        output: Vec<OutputColumn>,
+    ) -> Result<Self> {
+        let join = Self::try_new(inputs, self.predicate, self.geometry.clone(), self.scores.clone(), output)?;
+        Ok(Self { parts, ..join })
     }
 
     /// Returns the join as a plan.
@@ -117,7 +132,8 @@ fn schema_of(inputs: [&DFSchemaRef; 2], output: &[OutputColumn]) -> Result<DFSch
 
 impl Hash for SpatialJoinNode {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        (&self.left, &self.right, &self.predicate, &self.geometry, &self.scores, &self.output).hash(state);
+        (&self.left, &self.right, &self.predicate, &self.geometry, &self.scores, &self.output, &self.parts)
+            .hash(state);
     }
 }
 
@@ -142,7 +158,8 @@ impl UserDefinedLogicalNodeCore for SpatialJoinNode {
     }
 
     fn expressions(&self) -> Vec<Expr> {
-        self.geometry.iter().chain(self.scores.iter().flatten()).cloned().collect()
+        let optional = [&self.scores, &self.parts].into_iter().flatten().flatten();
+        self.geometry.iter().chain(optional).cloned().collect()
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -153,10 +170,12 @@ impl UserDefinedLogicalNodeCore for SpatialJoinNode {
         let mut exprs = exprs.into_iter();
         let mut pair = || exprs.next().zip(exprs.next()).map(|(left, right)| [left, right]);
         let geometry = pair().expect("a join has two geometries");
-        let scores = pair();
+        let scores = self.scores.as_ref().and_then(|_| pair());
+        let parts = self.parts.as_ref().and_then(|_| pair());
         let mut inputs = inputs.into_iter().map(Arc::new);
         let (left, right) = inputs.next().zip(inputs.next()).expect("a join has two inputs");
-        Self::try_new([left, right], self.predicate, geometry, scores, self.output.clone())
+        let join = Self::try_new([left, right], self.predicate, geometry, scores, self.output.clone())?;
+        Ok(Self { parts, ..join })
     }
 
     fn necessary_children_exprs(&self, _: &[usize]) -> Option<Vec<Vec<usize>>> {

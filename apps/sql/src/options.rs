@@ -66,7 +66,7 @@ named_option! {
 extensions_options! {
     /// The options `kauri.*` of a session, which `SET kauri.device = 'cpu'` changes.
     pub struct KauriOptions {
-        /// The device that joins: best, cpu, cuda:N or sim.
+        /// The device that joins: best, cpu, cuda:N or sim; of several with commas between them, the one that fewest joins use.
         pub device: String, default = "best".to_string()
         /// How distances are measured: auto, planar or lonlat.
         pub crs: CrsOption, default = CrsOption::Auto
@@ -76,6 +76,10 @@ extensions_options! {
         pub include_ties: bool, default = false
         /// The left rows that are joined at a time.
         pub probe_rows: usize, default = 1 << 20
+        /// The most right rows that each partition of a join gets all of; larger right sides are cut into parts. Unlimited by default.
+        pub shared_rows: Option<usize>, default = None
+        /// The right rows that are sampled to cut a right side into parts.
+        pub sample_rows: usize, default = 1 << 17
         /// False if conditions such as ST_DWithin are evaluated for each pair of rows.
         pub enabled: bool, default = true
     }

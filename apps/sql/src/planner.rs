@@ -2,6 +2,7 @@
 
 use crate::exec::{OutputIndex, SpatialJoinExec};
 use crate::node::{OutputColumn, SpatialJoinNode};
+use crate::partition::partitioned;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::error::Result;
@@ -25,7 +26,11 @@ impl QueryPlanner for SpatialQueryPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(SpatialJoinPlanner)]);
-        planner.create_physical_plan(plan, session).await
+        // An explanation runs no query.
+        if matches!(plan, LogicalPlan::Explain(_)) {
+            return planner.create_physical_plan(plan, session).await;
+        }
+        planner.create_physical_plan(&partitioned(plan, session).await?, session).await
     }
 }
 
@@ -54,7 +59,9 @@ impl ExtensionPlanner for SpatialJoinPlanner {
         let scores = node.scores.as_ref().map(pair).transpose()?;
         let inputs = [Arc::clone(&inputs[0]), Arc::clone(&inputs[1])];
         let output = node.output.iter().map(|output| index_of(output, node)).collect::<Result<_>>()?;
-        let exec = SpatialJoinExec::try_new(inputs, node.predicate, pair(&node.geometry)?, scores, output)?;
+        let parts = node.parts.as_ref().map(pair).transpose()?;
+        let exec =
+            SpatialJoinExec::try_new(inputs, node.predicate, pair(&node.geometry)?, scores, parts, output)?;
         Ok(Some(Arc::new(exec)))
     }
 }

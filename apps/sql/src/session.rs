@@ -2,6 +2,7 @@
 
 use crate::functions;
 use crate::options::KauriOptions;
+use crate::partition;
 use crate::planner::SpatialQueryPlanner;
 use crate::relation::SpatialRelations;
 use crate::rules::{JoinConditions, KnnConditions, LateralNearest, PruneOutput};
@@ -50,7 +51,7 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     // Metadata of Parquet files have the geometry columns and their reference systems.
     config.options_mut().execution.parquet.skip_metadata = false;
     let mut functions = builder.scalar_functions().take().unwrap_or_default();
-    functions.extend(functions::all().into_iter().map(Arc::new));
+    functions.extend(functions::all().into_iter().chain(partition::functions()).map(Arc::new));
     builder
         .with_config(config)
         .with_scalar_functions(functions)

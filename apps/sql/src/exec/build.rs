@@ -1,6 +1,6 @@
 //! The right side of a join: collected in memory, or on disk if it does not fit.
 
-use super::device::device;
+use super::device::Lease;
 use super::memory::probe_bytes;
 use super::part::{Part, PartRows};
 use super::side::SideReader;
@@ -16,6 +16,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use datafusion::physical_plan::{ExecutionPlan, SpillManager};
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, Shared};
+use kauri::Device;
 use std::sync::Arc;
 
 /// The right side, for which all partitions wait.
@@ -28,6 +29,7 @@ pub(super) enum BuildSide {
         part: Part,
         /// The memory of the rows and of their index.
         _memory: MemoryReservation,
+        _device: Lease,
     },
     /// All rows on disk.
     Spilled(SpilledBuild),
@@ -36,6 +38,8 @@ pub(super) enum BuildSide {
 /// Collects the right side.
 pub(super) struct Build {
     input: Arc<dyn ExecutionPlan>,
+    /// The partition of the input.
+    partition: usize,
     reader: SideReader,
     predicate: SpatialPredicate,
     device: String,
@@ -48,6 +52,7 @@ pub(super) struct Build {
 impl Build {
     pub(super) fn new(
         input: Arc<dyn ExecutionPlan>,
+        partition: usize,
         reader: SideReader,
         predicate: SpatialPredicate,
         options: &KauriOptions,
@@ -58,13 +63,14 @@ impl Build {
         let reader = if matches!(predicate, SpatialPredicate::Knn { .. }) { reader.sorted() } else { reader };
         Self {
             input,
+            partition,
             reader,
             predicate,
             device: options.device.clone(),
             context: Arc::clone(context),
-            time: MetricBuilder::new(metrics).subset_time("build_time", 0),
-            rows: MetricBuilder::new(metrics).counter("build_rows", 0),
-            spills: SpillMetrics::new(metrics, 0),
+            time: MetricBuilder::new(metrics).subset_time("build_time", partition),
+            rows: MetricBuilder::new(metrics).counter("build_rows", partition),
+            spills: SpillMetrics::new(metrics, partition),
         }
     }
 
@@ -73,24 +79,24 @@ impl Build {
     }
 
     async fn run(self) -> Result<BuildSide> {
-        let device = device(&self.device)?;
-        let mut input = self.input.execute(0, Arc::clone(&self.context))?;
+        let device = Lease::new(&self.device)?;
+        let mut input = self.input.execute(self.partition, Arc::clone(&self.context))?;
         let memory =
             MemoryConsumer::new("SpatialJoinBuild").with_can_spill(true).register(self.context.memory_pool());
-        let mut rows = PartRows::new(self.reader.clone(), device.clone(), input.schema());
+        let mut rows = PartRows::new(self.reader.clone(), Device::clone(&device), input.schema());
         while let Some(batch) = input.next().await {
             let batch = batch?;
             self.rows.add(batch.num_rows());
             if let Err(error) = memory.try_grow(rows.cost(&batch)) {
                 rows.batches.push(batch);
-                return self.spill(rows, input, memory, error).await;
+                return self.spill(rows, input, device, memory, error).await;
             }
             rows.push(batch);
         }
         // The left side needs memory, too.
         let headroom = probe_bytes(self.context.memory_pool());
         if let Err(error) = memory.try_grow(headroom) {
-            return self.spill(rows, input, memory, error).await;
+            return self.spill(rows, input, device, memory, error).await;
         }
         memory.shrink(headroom);
         let timer = self.time.clone();
@@ -104,7 +110,7 @@ impl Build {
             Ok(part)
         })
         .await?;
-        Ok(BuildSide::InMemory { part, _memory: memory })
+        Ok(BuildSide::InMemory { part, _memory: memory, _device: device })
     }
 
     /// Writes rows that do not fit into memory, for which `error` says why, and the rest of the input to disk.
@@ -112,6 +118,7 @@ impl Build {
         self,
         rows: PartRows,
         mut input: SendableRecordBatchStream,
+        device: Lease,
         memory: MemoryReservation,
         error: DataFusionError,
     ) -> Result<BuildSide> {
@@ -133,7 +140,7 @@ impl Build {
             file.append_batch(&batch)?;
         }
         let Some(file) = file.finish()? else { return internal_err!("a join has written no rows to disk") };
-        Ok(BuildSide::Spilled(SpilledBuild::new(file, manager, self.reader, rows.device, self.time)))
+        Ok(BuildSide::Spilled(SpilledBuild::new(file, manager, self.reader, device, self.time)))
     }
 }
 

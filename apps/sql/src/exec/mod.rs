@@ -23,6 +23,8 @@ mod probe;
 mod side;
 mod spilled;
 
+pub use device::set_devices;
+
 use crate::options::KauriOptions;
 use crate::predicate::SpatialPredicate;
 use build::{Build, SharedBuild};
@@ -70,6 +72,9 @@ pub enum OutputIndex {
 /// input. A join of the best pairs collects both inputs. The results are equal on every device and for any partitioning, except for the
 /// choice among pairs of equal scores.
 ///
+/// With the parts of rows, both inputs are partitioned by them, and each partition of the left input is joined with that of the right one.
+/// A join of the best pairs then finds those of each partition.
+///
 /// If the right input does not fit into memory, it is written to disk, and the left rows are joined with one part of it after another.
 #[derive(Debug)]
 pub struct SpatialJoinExec {
@@ -77,8 +82,9 @@ pub struct SpatialJoinExec {
     predicate: SpatialPredicate,
     geometry: [Arc<dyn PhysicalExpr>; 2],
     scores: Option<[Arc<dyn PhysicalExpr>; 2]>,
+    parts: Option<[Arc<dyn PhysicalExpr>; 2]>,
     output: Vec<OutputIndex>,
-    /// The right side, which the first partition that runs begins to collect.
+    /// The right side of a join of all rows, which the first partition that runs begins to collect.
     build: OnceLock<SharedBuild>,
     metrics: ExecutionPlanMetricsSet,
     properties: Arc<PlanProperties>,
@@ -94,11 +100,14 @@ impl SpatialJoinExec {
         predicate: SpatialPredicate,
         geometry: [Arc<dyn PhysicalExpr>; 2],
         scores: Option<[Arc<dyn PhysicalExpr>; 2]>,
+        parts: Option<[Arc<dyn PhysicalExpr>; 2]>,
         output: Vec<OutputIndex>,
     ) -> Result<Self> {
-        let properties = Arc::new(properties(&inputs, &predicate, &output)?);
+        let is_single = parts.is_none() && matches!(predicate, SpatialPredicate::TopK { .. });
+        let partitions = if is_single { 1 } else { inputs[0].output_partitioning().partition_count() };
+        let properties = Arc::new(properties(&inputs, partitions, &output)?);
         let (build, metrics) = (OnceLock::new(), ExecutionPlanMetricsSet::new());
-        Ok(Self { inputs, predicate, geometry, scores, output, build, metrics, properties })
+        Ok(Self { inputs, predicate, geometry, scores, parts, output, build, metrics, properties })
     }
 
     /// Returns the pairs that it finds.
@@ -116,6 +125,11 @@ impl SpatialJoinExec {
         self.scores.as_ref()
     }
 
+    /// Returns the parts of the rows of the left and the right input.
+    pub fn parts(&self) -> Option<&[Arc<dyn PhysicalExpr>; 2]> {
+        self.parts.as_ref()
+    }
+
     /// Returns the columns of the result.
     pub fn output(&self) -> &[OutputIndex] {
         &self.output
@@ -126,7 +140,8 @@ impl SpatialJoinExec {
         let Ok(inputs) = <[_; 2]>::try_from(inputs) else {
             return internal_err!("a spatial join has two inputs");
         };
-        Self::try_new(inputs, self.predicate, self.geometry.clone(), self.scores.clone(), self.output.clone())
+        let (geometry, scores, parts) = (self.geometry.clone(), self.scores.clone(), self.parts.clone());
+        Self::try_new(inputs, self.predicate, geometry, scores, parts, self.output.clone())
     }
 
     fn reader(&self, side: usize, options: &KauriOptions) -> SideReader {
@@ -134,20 +149,23 @@ impl SpatialJoinExec {
         SideReader::new(Arc::clone(&self.geometry[side]), score, self.predicate.measure(), options.nulls)
     }
 
-    /// Returns the right side, which is collected once for all partitions.
-    fn shared_build(&self, options: &KauriOptions, context: &Arc<TaskContext>) -> SharedBuild {
-        let build = || {
+    /// Returns the right side of a partition, which is collected once if it is that of all partitions.
+    fn build(&self, partition: usize, options: &KauriOptions, context: &Arc<TaskContext>) -> SharedBuild {
+        let build = |partition| {
             let input = Arc::clone(&self.inputs[1]);
             let reader = self.reader(1, options);
-            Build::new(input, reader, self.predicate, options, context, &self.metrics).shared()
+            Build::new(input, partition, reader, self.predicate, options, context, &self.metrics).shared()
         };
-        self.build.get_or_init(build).clone()
+        match self.parts {
+            Some(_) => build(partition),
+            None => self.build.get_or_init(|| build(0)).clone(),
+        }
     }
 }
 
 fn properties(
     inputs: &[Arc<dyn ExecutionPlan>; 2],
-    predicate: &SpatialPredicate,
+    partitions: usize,
     output: &[OutputIndex],
 ) -> Result<PlanProperties> {
     let schemas = [inputs[0].schema(), inputs[1].schema()];
@@ -162,10 +180,6 @@ fn properties(
         OutputIndex::Score => Ok(Arc::new(Field::new("score", DataType::Float64, false))),
     });
     let fields: Vec<FieldRef> = fields.collect::<Result<_>>()?;
-    let partitions = match predicate {
-        SpatialPredicate::TopK { .. } => 1,
-        _ => inputs[0].output_partitioning().partition_count(),
-    };
     Ok(PlanProperties::new(
         EquivalenceProperties::new(Arc::new(Schema::new(fields))),
         Partitioning::UnknownPartitioning(partitions),
@@ -178,9 +192,10 @@ impl DisplayAs for SpatialJoinExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [left, right] = &self.geometry;
         match format {
-            DisplayFormatType::TreeRender => write!(f, "{}", self.predicate),
-            _ => write!(f, "SpatialJoinExec: {}, left={left}, right={right}", self.predicate),
+            DisplayFormatType::TreeRender => write!(f, "{}", self.predicate)?,
+            _ => write!(f, "SpatialJoinExec: {}, left={left}, right={right}", self.predicate)?,
         }
+        if self.parts.is_some() { f.write_str(", part by part") } else { Ok(()) }
     }
 }
 
@@ -198,6 +213,10 @@ impl ExecutionPlan for SpatialJoinExec {
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        if let Some(parts) = &self.parts {
+            let by_part = parts.iter().map(|part| Distribution::KeyPartitioned(vec![Arc::clone(part)]));
+            return InputDistributionRequirements::co_partitioned(by_part.collect());
+        }
         let left = match self.predicate {
             SpatialPredicate::TopK { .. } => Distribution::SinglePartition,
             _ => Distribution::UnspecifiedDistribution,
@@ -209,7 +228,8 @@ impl ExecutionPlan for SpatialJoinExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        apply_expression_roots(self.geometry.iter().chain(self.scores.iter().flatten()), f)
+        let optional = [&self.scores, &self.parts].into_iter().flatten().flatten();
+        apply_expression_roots(self.geometry.iter().chain(optional), f)
     }
 
     fn replace_children(
@@ -248,7 +268,7 @@ impl ExecutionPlan for SpatialJoinExec {
         let input = self.inputs[0].execute(partition, Arc::clone(&context))?;
         let input_rows = MetricBuilder::new(&self.metrics).counter("input_rows", partition);
         let left = Gather::new(input, self.reader(0, &options), gather_rows, &context, input_rows);
-        let build = self.shared_build(&options, &context);
+        let build = self.build(partition, &options, &context);
         let joiner = Joiner::new(self.predicate, &options, &self.output);
         let time = MetricBuilder::new(&self.metrics).subset_time("join_time", partition);
         builder.spawn(Probe { joiner, output, context, time }.run(left, build));

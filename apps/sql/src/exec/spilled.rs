@@ -1,6 +1,7 @@
 //! A right side on disk, which is read in parts that fit into memory.
 
 use super::build::in_background;
+use super::device::Lease;
 use super::memory::probe_bytes;
 use super::part::{Part, PartRows};
 use super::side::SideReader;
@@ -22,7 +23,7 @@ pub(super) struct SpilledBuild {
     file: Arc<dyn SpillFile>,
     manager: SpillManager,
     reader: SideReader,
-    device: Device,
+    device: Lease,
     time: Time,
     /// Partitions take turns, so that each has the memory for its left rows and its part.
     turn: Mutex<()>,
@@ -33,7 +34,7 @@ impl SpilledBuild {
         file: Arc<dyn SpillFile>,
         manager: SpillManager,
         reader: SideReader,
-        device: Device,
+        device: Lease,
         time: Time,
     ) -> Self {
         Self { file, manager, reader, device, time, turn: Mutex::new(()) }
@@ -51,7 +52,7 @@ impl SpilledBuild {
             pending: None,
             first_row: 0,
             reader: self.reader.clone(),
-            device: self.device.clone(),
+            device: Device::clone(&self.device),
             time: self.time.clone(),
             headroom: probe_bytes(context.memory_pool()),
             memory: MemoryConsumer::new("SpatialJoinPart").register(context.memory_pool()),

@@ -1,6 +1,7 @@
 //! Tests of spatial joins in SQL: each result is compared with the result of the engine's own operators.
 
 mod boxes;
+mod cluster;
 mod command_line;
 mod data;
 mod distance;
@@ -8,5 +9,6 @@ mod errors;
 mod files;
 mod functions;
 mod knn;
+mod parts;
 mod resources;
 mod top_k;

@@ -1,5 +1,8 @@
 //! The command line of `kauri-sql`.
 
+mod progress;
+mod serve;
+
 use crate::session;
 use clap::{Parser, ValueEnum};
 use datafusion::arrow::csv::WriterBuilder;
@@ -11,6 +14,7 @@ use datafusion::error::DataFusionError;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionContext};
 use std::ffi::OsString;
 use std::io::{self, Write};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -22,6 +26,8 @@ const FAILURE: u8 = 2;
 #[command(
     name = "kauri-sql",
     version,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "Example: kauri-sql \"SELECT * FROM knn_join('airports.csv', 'cities.csv', 3) LIMIT 10\""
 )]
 struct Cli {
@@ -31,9 +37,15 @@ struct Cli {
     /// Read the query from a file
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The device that joins: best, cpu, cuda:N or sim
+    /// The device that joins: best, cpu, cuda:N or sim; of several with commas between them, the one that fewest joins use
     #[arg(long, default_value = "best")]
     device: String,
+    /// Run the query in a cluster: ballista://HOST:PORT of a scheduler, or http://HOST:PORT of workers with commas between them
+    #[arg(long, value_name = "URL")]
+    cluster: Option<String>,
+    /// The partitions of the query; by default one for each thread, or 16 in a cluster
+    #[arg(long, value_name = "N")]
+    partitions: Option<NonZeroUsize>,
     /// The form of the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
@@ -43,6 +55,8 @@ struct Cli {
     /// Print the time of planning and of the query on standard error
     #[arg(long)]
     timing: bool,
+    #[command(subcommand)]
+    serve: Option<serve::Serve>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -115,6 +129,10 @@ pub fn main_with(
 }
 
 fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<(), CliError> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    if let Some(serve) = &cli.serve {
+        return Ok(runtime.block_on(serve.run())?);
+    }
     let sql = match (&cli.query, &cli.file) {
         (Some(query), _) => query.clone(),
         (None, Some(path)) => {
@@ -122,7 +140,6 @@ fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<(), CliErr
         }
         (None, None) => unreachable!("clap requires a query or a file"),
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let begin = Instant::now();
     let (schema, batches, planned) = runtime.block_on(query(cli, &sql))?;
     if cli.timing {
@@ -140,15 +157,21 @@ fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<(), CliErr
 
 /// Returns the schema and the rows of a query, and the time when it was planned.
 async fn query(cli: &Cli, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>, Instant), CliError> {
-    let session = session()?;
+    let session = match &cli.cluster {
+        None => session()?,
+        Some(url) => serve::cluster_session(url)?,
+    };
     session.sql(&format!("SET kauri.device = '{}'", cli.device.replace('\'', "''"))).await?;
+    if let Some(partitions) = cli.partitions {
+        session.sql(&format!("SET datafusion.execution.target_partitions = {partitions}")).await?;
+    }
     for (name, file) in &cli.tables {
         add_table(&session, name, file).await?;
     }
-    let plan = session.sql(sql).await?;
+    let plan = session.sql(sql).await?.create_physical_plan().await?;
     let planned = Instant::now();
-    let schema = std::sync::Arc::clone(plan.schema().inner());
-    Ok((schema, plan.collect().await?, planned))
+    let rows = progress::collect(std::sync::Arc::clone(&plan), session.task_ctx()).await?;
+    Ok((plan.schema(), rows, planned))
 }
 
 async fn add_table(session: &SessionContext, name: &str, file: &str) -> Result<(), CliError> {

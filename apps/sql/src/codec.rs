@@ -1,0 +1,215 @@
+//! Spatial joins as bytes, in which machines exchange plans.
+
+use crate::exec::{OutputIndex, SpatialJoinExec};
+use crate::functions;
+use crate::geometry::Measure;
+use crate::partition;
+use crate::predicate::{BoxRelation, Radius, SpatialPredicate, check_k};
+use datafusion::arrow::datatypes::Schema;
+use datafusion::common::internal_datafusion_err;
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::ScalarUDF;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::physical_plan::{
+    DefaultPhysicalExtensionCodec, PhysicalExtensionCodec, PhysicalPlanDecodeContext,
+    PhysicalProtoConverterExtension,
+};
+use datafusion_proto::protobuf::PhysicalExprNode;
+use prost::Message;
+use std::sync::Arc;
+
+/// The first bytes of a join.
+const PREFIX: &[u8] = b"kauri spatial join\0";
+
+/// Encodes spatial joins and their functions, and leaves all else to another codec.
+#[derive(Debug)]
+pub struct SpatialCodec {
+    others: Arc<dyn PhysicalExtensionCodec>,
+}
+
+impl Default for SpatialCodec {
+    fn default() -> Self {
+        Self::new(Arc::new(DefaultPhysicalExtensionCodec {}))
+    }
+}
+
+impl SpatialCodec {
+    /// Creates a codec that leaves all but spatial joins to `others`.
+    pub fn new(others: Arc<dyn PhysicalExtensionCodec>) -> Self {
+        Self { others }
+    }
+}
+
+impl PhysicalExtensionCodec for SpatialCodec {
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        buf: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<()> {
+        let Some(join) = node.downcast_ref::<SpatialJoinExec>() else {
+            return self.others.try_encode(node, buf, converter);
+        };
+        let exprs = |exprs: &[Arc<dyn PhysicalExpr>]| {
+            exprs.iter().map(|expr| converter.physical_expr_to_proto(expr, self)).collect::<Result<Vec<_>>>()
+        };
+        let message = JoinMessage {
+            predicate: PredicateMessage::new(join.predicate()),
+            geometry: exprs(join.geometry())?,
+            scores: exprs(join.scores().map_or(&[], |scores| scores))?,
+            parts: exprs(join.parts().map_or(&[], |parts| parts))?,
+            output: join.output().iter().map(OutputMessage::new).collect(),
+        };
+        buf.extend_from_slice(PREFIX);
+        buf.extend(message.encode_to_vec());
+        Ok(())
+    }
+
+    fn try_decode(
+        &self,
+        buf: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let Some(message) = buf.strip_prefix(PREFIX) else {
+            return self.others.try_decode(buf, inputs, context, converter);
+        };
+        let message =
+            JoinMessage::decode(message).map_err(|error| internal_datafusion_err!("{INVALID}: {error}"))?;
+        let [left, right] = inputs else { return Err(invalid()) };
+        let schemas = [left.schema(), right.schema()];
+        let decode = PhysicalPlanDecodeContext::new(context, self);
+        let expr = |expr: &PhysicalExprNode, schema: &Schema| {
+            converter.proto_to_physical_expr(expr, schema, &decode)
+        };
+        let pair = |exprs: &[PhysicalExprNode]| match exprs {
+            [] => Ok(None),
+            [left, right] => Ok(Some([expr(left, &schemas[0])?, expr(right, &schemas[1])?])),
+            _ => Err(invalid()),
+        };
+        let join = SpatialJoinExec::try_new(
+            [Arc::clone(left), Arc::clone(right)],
+            message.predicate.predicate()?,
+            pair(&message.geometry)?.ok_or_else(invalid)?,
+            pair(&message.scores)?,
+            pair(&message.parts)?,
+            message.output.iter().map(OutputMessage::index).collect::<Result<_>>()?,
+        )?;
+        Ok(Arc::new(join))
+    }
+
+    fn try_encode_udf(&self, node: &ScalarUDF, buf: &mut Vec<u8>) -> Result<()> {
+        self.others.try_encode_udf(node, buf)
+    }
+
+    fn try_decode_udf(&self, name: &str, buf: &[u8]) -> Result<Arc<ScalarUDF>> {
+        match functions::all()
+            .into_iter()
+            .chain(partition::functions())
+            .find(|function| function.name() == name)
+        {
+            Some(function) => Ok(Arc::new(function)),
+            None => self.others.try_decode_udf(name, buf),
+        }
+    }
+}
+
+const INVALID: &str = "the plan of a spatial join cannot be decoded";
+
+fn invalid() -> datafusion::error::DataFusionError {
+    internal_datafusion_err!("{INVALID}")
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct JoinMessage {
+    #[prost(message, required, tag = "1")]
+    predicate: PredicateMessage,
+    #[prost(message, repeated, tag = "2")]
+    geometry: Vec<PhysicalExprNode>,
+    #[prost(message, repeated, tag = "3")]
+    scores: Vec<PhysicalExprNode>,
+    #[prost(message, repeated, tag = "4")]
+    parts: Vec<PhysicalExprNode>,
+    #[prost(message, repeated, tag = "5")]
+    output: Vec<OutputMessage>,
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct OutputMessage {
+    /// 0 left, 1 right, 2 distance, 3 score.
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(uint64, tag = "2")]
+    column: u64,
+}
+
+impl OutputMessage {
+    fn new(index: &OutputIndex) -> Self {
+        let (kind, column) = match *index {
+            OutputIndex::Left(column) => (0, column),
+            OutputIndex::Right(column) => (1, column),
+            OutputIndex::Distance => (2, 0),
+            OutputIndex::Score => (3, 0),
+        };
+        Self { kind, column: column as u64 }
+    }
+
+    fn index(&self) -> Result<OutputIndex> {
+        let column = self.column as usize;
+        Ok(match self.kind {
+            0 => OutputIndex::Left(column),
+            1 => OutputIndex::Right(column),
+            2 => OutputIndex::Distance,
+            3 => OutputIndex::Score,
+            _ => return Err(invalid()),
+        })
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Message)]
+struct PredicateMessage {
+    /// 0 within, 1 kNN, 2 top-k; boxes: 3 intersects, 4 contains, 5 within.
+    #[prost(uint32, tag = "1")]
+    kind: u32,
+    #[prost(int64, tag = "2")]
+    k: i64,
+    #[prost(double, optional, tag = "3")]
+    radius: Option<f64>,
+    #[prost(bool, tag = "4")]
+    is_lon_lat: bool,
+}
+
+impl PredicateMessage {
+    fn new(predicate: &SpatialPredicate) -> Self {
+        let (kind, k, radius) = match *predicate {
+            SpatialPredicate::Within { radius, .. } => (0, 0, Some(radius)),
+            SpatialPredicate::Knn { k, within, .. } => (1, k, within),
+            SpatialPredicate::TopK { k, radius, .. } => (2, k, Some(radius)),
+            SpatialPredicate::Boxes(BoxRelation::Intersects) => (3, 0, None),
+            SpatialPredicate::Boxes(BoxRelation::Contains) => (4, 0, None),
+            SpatialPredicate::Boxes(BoxRelation::Within(radius)) => (5, 0, Some(radius)),
+        };
+        let is_lon_lat = predicate.measure() == Some(Measure::LonLat);
+        Self { kind, k: k as i64, radius: radius.map(Radius::get), is_lon_lat }
+    }
+
+    fn predicate(&self) -> Result<SpatialPredicate> {
+        let measure = if self.is_lon_lat { Measure::LonLat } else { Measure::Planar };
+        let within = self.radius.map(|radius| Radius::new(radius, "a join")).transpose();
+        let within = within.map_err(|error| error.in_plan())?;
+        let radius = || within.ok_or_else(invalid);
+        let k = || check_k(self.k, "a join").map_err(|error| error.in_plan());
+        Ok(match self.kind {
+            0 => SpatialPredicate::Within { radius: radius()?, measure },
+            1 => SpatialPredicate::Knn { k: k()?, within, measure },
+            2 => SpatialPredicate::TopK { k: k()?, radius: radius()?, measure },
+            3 => SpatialPredicate::Boxes(BoxRelation::Intersects),
+            4 => SpatialPredicate::Boxes(BoxRelation::Contains),
+            5 => SpatialPredicate::Boxes(BoxRelation::Within(radius()?)),
+            _ => return Err(invalid()),
+        })
+    }
+}
