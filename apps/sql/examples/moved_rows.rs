@@ -98,15 +98,27 @@ async fn measure(program: &str, folder: &Path, executors: usize, rows: u64) -> R
         })
         .map(|line| serde_json::from_str(&line).unwrap_or_default())
         .collect();
-    let sum = |name: &str| tasks.iter().filter_map(|task| task[name].as_u64()).sum::<u64>();
+    // The last job is the join; those before it cut the sides into parts.
+    let number = |task: &Value, name: &str| task[name].as_u64().unwrap_or(0);
+    let stages =
+        |job: &Value| tasks.iter().filter(|task| task["job"] == *job).map(|task| number(task, "stage")).max();
+    let join = tasks.iter().map(|task| task["job"].clone()).max_by_key(|job| stages(job)).unwrap_or_default();
+    let sum = |name: &str, is_join: bool| {
+        tasks
+            .iter()
+            .filter(|task| (task["job"] == join) == is_join)
+            .map(|task| number(task, name))
+            .sum::<u64>()
+    };
     Ok(json!({
         "rows_of_each_side": rows,
         "executors": executors,
         "partitions": partitions,
-        "tasks": tasks.len(),
-        "rows_written": sum("rows_written"),
-        "bytes_written": sum("bytes_written"),
-        "bytes_from_others": sum("bytes_from_others"),
+        "rows_written": sum("rows_written", true),
+        "bytes_written": sum("bytes_written", true),
+        "bytes_from_others": sum("bytes_from_others", true),
+        "rows_written_before": sum("rows_written", false),
+        "bytes_from_others_before": sum("bytes_from_others", false),
         "seconds": seconds,
     }))
 }

@@ -23,7 +23,7 @@ use futures::future::{BoxFuture, FutureExt};
 use std::sync::Arc;
 
 /// The rows of the sample in a cell.
-const CELL_ROWS: usize = 64;
+const CELL_ROWS: usize = 16;
 
 /// Returns the plan with all of its spatial joins made part by part that have more right rows than `kauri.shared_rows`. It runs queries for
 /// the number of right rows, for a sample of them and for the regions of left rows.
