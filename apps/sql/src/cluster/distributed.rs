@@ -19,7 +19,7 @@ use tonic::transport::Server;
 use tonic::transport::server::TcpIncoming;
 use url::Url;
 
-/// Creates a session whose queries the workers at these URLs run, such as `http://localhost:8080`.
+/// Creates a session whose queries the workers at these URLs run, such as `http://127.0.0.1:8080`.
 ///
 /// # Errors
 /// A plan error for an invalid URL. A worker that cannot be reached is an error of the first query.

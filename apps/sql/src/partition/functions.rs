@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use prost::Message;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What a function returns for a geometry.
+/// The result of a function for a geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Output {
     /// Its cell and its region.

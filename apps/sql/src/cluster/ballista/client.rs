@@ -24,7 +24,7 @@ use futures::{StreamExt, TryStreamExt};
 use std::fmt;
 use std::sync::Arc;
 
-/// Creates a session of the cluster whose scheduler is at a URL, such as `ballista://localhost:50050`.
+/// Creates a session of the cluster whose scheduler is at a URL, such as `ballista://127.0.0.1:50050`.
 ///
 /// # Errors
 /// A plan error for another URL. A scheduler that cannot be reached is an error of the first query.
