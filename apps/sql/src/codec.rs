@@ -213,3 +213,49 @@ impl PredicateMessage {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn predicates_are_decoded_as_they_were() {
+        let radius = Radius::new(2.5, "a test").unwrap();
+        let (k, measure) = (3, Measure::LonLat);
+        let predicates = [
+            SpatialPredicate::Within { radius, measure },
+            SpatialPredicate::Knn { k, within: None, measure: Measure::Planar },
+            SpatialPredicate::Knn { k, within: Some(radius), measure },
+            SpatialPredicate::TopK { k, radius: Radius::new(f64::INFINITY, "a test").unwrap(), measure },
+            SpatialPredicate::Boxes(BoxRelation::Intersects),
+            SpatialPredicate::Boxes(BoxRelation::Contains),
+            SpatialPredicate::Boxes(BoxRelation::Within(radius)),
+        ];
+        for predicate in predicates {
+            let bytes = PredicateMessage::new(&predicate).encode_to_vec();
+            let decoded = PredicateMessage::decode(&bytes[..]).unwrap().predicate().unwrap();
+            assert_eq!(decoded, predicate);
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_errors() {
+        let valid = PredicateMessage { kind: 1, k: 2, radius: None, is_lon_lat: false };
+        for message in [
+            PredicateMessage { kind: 9, ..valid },
+            PredicateMessage { k: 0, ..valid },
+            PredicateMessage { kind: 0, ..valid },
+            PredicateMessage { radius: Some(-1.0), ..valid },
+        ] {
+            assert!(message.predicate().is_err(), "{message:?}");
+        }
+        assert!(OutputMessage { kind: 4, column: 0 }.index().is_err());
+        let decode = |bytes: &[u8]| {
+            let converter = datafusion_proto::physical_plan::DefaultPhysicalProtoConverter {};
+            SpatialCodec::default().try_decode(bytes, &[], &TaskContext::default(), &converter)
+        };
+        assert!(decode(b"another plan").is_err());
+        assert!(decode(&[PREFIX, &[255; 9]].concat()).is_err());
+        assert!(decode(PREFIX).is_err());
+    }
+}

@@ -27,6 +27,7 @@
 
 pub mod cli;
 pub mod cluster;
+#[cfg(any(feature = "ballista", feature = "distributed"))]
 pub mod codec;
 pub mod error;
 pub mod exec;

@@ -97,6 +97,9 @@ impl ScalarUDFImpl for PartFunction {
             return exec_err!("{}: the second argument is not the bytes of parts", self.name());
         };
         let parts = &*decode(bytes)?;
+        if self.output != Output::Region && !parts.has_keys() {
+            return exec_err!("{}: the second argument has cells and no parts", self.name());
+        }
         let found = regions(&array, parts.measure(), args.arg_fields[0].name(), 0)?;
         let rows = 0..found.values.len();
         let array: ArrayRef = match self.output {
@@ -147,4 +150,21 @@ fn changed(region: &[[f64; 3]; 2]) -> DataFusionError {
 fn region_fields() -> Fields {
     let corners = CORNERS.map(|name| Field::new(name, DataType::Float64, false));
     [Field::new("cell", DataType::Int64, false)].into_iter().chain(corners).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_no_parts_are_errors() {
+        assert!(decode(&[255; 5]).is_err());
+        // No message at all has no keys.
+        assert!(decode(&[]).is_ok_and(|parts| parts.measure().is_some()));
+        // Cells without parts of their own.
+        let cut = Partitioner::of_cut(super::super::cut::Cut::new(&mut [[0.0; 3]; 9], 4), None);
+        assert!(decode(&cut.encode_to_vec()).is_ok());
+        // An axis that does not exist.
+        assert!(decode(&[0x12, 5, 0x0a, 1, 7, 0x12, 0]).is_err());
+    }
 }

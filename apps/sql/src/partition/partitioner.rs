@@ -112,6 +112,11 @@ impl Partitioner {
         internal_err!("the parts of a spatial join are not valid")
     }
 
+    /// Returns true if it has parts, and false if it only knows the cells.
+    pub(super) fn has_keys(&self) -> bool {
+        !self.keys.is_empty() && !self.parts.is_empty()
+    }
+
     /// Returns the measure of the geometries; `None` for boxes.
     pub(super) fn measure(&self) -> Option<Measure> {
         [Some(Measure::Planar), Some(Measure::LonLat), None][self.measure as usize]

@@ -1,6 +1,7 @@
 //! Tests of spatial joins in SQL: each result is compared with the result of the engine's own operators.
 
 mod boxes;
+#[cfg(all(feature = "ballista", feature = "distributed"))]
 mod cluster;
 mod command_line;
 mod data;
