@@ -29,7 +29,7 @@
 //! let tree = KdTree::build(&Device::cpu(), &wells, &KdTreeOptions::default())?;
 //! let nearest = tree.nearest_one(&[3.0, 3.0])?.unwrap();
 //! assert_eq!(wells.row(nearest.id), 2);
-//! let batch = tree.nearest(&wells, 1)?.into_record_batch();
+//! let batch = tree.nearest(&wells, 1)?.into_record_batch()?;
 //! assert_eq!((batch.num_rows(), batch.schema().field(1).name().as_str()), (2, "dist2"));
 //! # Ok::<(), kauri::Error>(())
 //! ```

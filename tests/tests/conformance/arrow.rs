@@ -155,7 +155,7 @@ fn results_become_record_batches() {
         batch.schema().fields().iter().map(|field| field.name().clone()).collect::<Vec<_>>()
     };
 
-    let near = tree.nearest(&[[0.0, 0.0], [9.0, 9.0]], 4).unwrap().into_record_batch();
+    let near = tree.nearest(&[[0.0, 0.0], [9.0, 9.0]], 4).unwrap().into_record_batch().unwrap();
     assert_eq!((schema(&near), near.num_rows()), (vec!["ids".to_owned(), "dist2".to_owned()], 2));
     let ids = near.column(0).as_fixed_size_list().value(0);
     assert_eq!(
@@ -167,17 +167,22 @@ fn results_become_record_batches() {
         dist2.as_primitive::<Float32Type>().iter().collect::<Vec<_>>(),
         [Some(0.0), Some(1.0), Some(25.0), None]
     );
-    let none = tree.nearest(&[[0.0, 0.0]], 0).unwrap().into_record_batch();
+    let none = tree.nearest(&[[0.0, 0.0]], 0).unwrap().into_record_batch().unwrap();
     assert_eq!((none.num_rows(), none.column(0).as_fixed_size_list().value_length()), (1, 0));
+    let no_queries: [[f32; 2]; 0] = [];
+    let most = tree.nearest(&no_queries, i32::MAX as usize).unwrap().into_record_batch().unwrap();
+    assert_eq!((most.num_rows(), most.column(1).as_fixed_size_list().value_length()), (0, i32::MAX));
+    let refused = tree.nearest(&no_queries, 1 << 31).unwrap().into_record_batch().unwrap_err();
+    assert!(matches!(refused, Error::OutOfRange { value: 0x8000_0000, .. }), "{refused}");
 
     let sorted = QueryOptions::default().sorted();
-    let within = tree.within(&[[9.0, 9.0], [0.0, 0.0]], 2.0, &sorted).unwrap().into_record_batch();
+    let within = tree.within(&[[9.0, 9.0], [0.0, 0.0]], 2.0, &sorted).unwrap().into_record_batch().unwrap();
     let rows = within.column(0).as_list::<i64>();
     assert_eq!((rows.value_length(0), rows.value_length(1)), (0, 2));
     assert_eq!(rows.value(1).as_struct().column(0).as_primitive::<UInt32Type>().values().as_ref(), [0, 2]);
 
     let join = kauri::DistanceJoin::new(1.0f32);
-    let pairs = join.rows(&Device::cpu(), &points, &points).unwrap().into_record_batch();
+    let pairs = join.rows(&Device::cpu(), &points, &points).unwrap().into_record_batch().unwrap();
     assert_eq!(pairs.column(0).as_list::<i64>().value(1).as_primitive::<UInt32Type>().values().as_ref(), [1]);
 
     let scored = Scored::new(&points, &[7u32, 1, 2]).unwrap();
