@@ -12,7 +12,6 @@
 mod boxes;
 mod crs;
 mod points;
-mod wkb;
 
 pub use boxes::{CORNERS, box_type, decode_boxes, is_box_type};
 pub use crs::{CRS84, Measure, crs_of, crs_of_geoparquet, extension_metadata, measure_of};
