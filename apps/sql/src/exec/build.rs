@@ -16,6 +16,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use datafusion::physical_plan::{ExecutionPlan, SpillManager};
 use futures::StreamExt;
 use futures::future::{BoxFuture, FutureExt, Shared};
+use kauri::Device;
 use std::sync::Arc;
 
 /// The right side, for which all partitions wait.
@@ -31,6 +32,16 @@ pub(super) enum BuildSide {
     },
     /// All rows on disk.
     Spilled(SpilledBuild),
+}
+
+impl BuildSide {
+    /// Returns the device that joins.
+    pub(super) fn device(&self) -> &Device {
+        match self {
+            Self::InMemory { part, .. } => &part.device,
+            Self::Spilled(build) => build.device(),
+        }
+    }
 }
 
 /// Collects the right side.

@@ -178,8 +178,13 @@ impl DisplayAs for SpatialJoinExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [left, right] = &self.geometry;
         match format {
-            DisplayFormatType::TreeRender => write!(f, "{}", self.predicate),
-            _ => write!(f, "SpatialJoinExec: {}, left={left}, right={right}", self.predicate),
+            DisplayFormatType::TreeRender => return write!(f, "{}", self.predicate),
+            _ => write!(f, "SpatialJoinExec: {}, left={left}, right={right}", self.predicate)?,
+        }
+        // The device is known once the right side has been collected: EXPLAIN ANALYZE shows it.
+        match self.build.get().and_then(SharedBuild::peek) {
+            Some(Ok(build)) => write!(f, ", device={}", build.device()),
+            _ => Ok(()),
         }
     }
 }
