@@ -8,5 +8,7 @@ mod errors;
 mod files;
 mod functions;
 mod knn;
+#[cfg(feature = "las")]
+mod las;
 mod resources;
 mod top_k;
