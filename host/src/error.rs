@@ -80,10 +80,18 @@ pub enum Error {
         of: String,
     },
     /// A row of an Arrow array has no point.
-    #[error("row {row} is null, or has a null coordinate: fill it, or skip such rows")]
+    #[error("row {row} is null, has a null coordinate, or is an empty point: fill it, or skip such rows")]
     NullRow {
         /// The row.
         row: u64,
+    },
+    /// Bytes of an Arrow array are not a point in well-known binary.
+    #[error("row {row}: {what}")]
+    InvalidWkb {
+        /// The row.
+        row: u64,
+        /// The reason.
+        what: String,
     },
     /// A score, or a weight of scores, is NaN or infinite.
     #[error("score or weight {index} is {value}: scores must be finite")]

@@ -49,6 +49,8 @@ mod stored;
 #[cfg(feature = "terrain")]
 pub mod terrain;
 mod threads;
+#[cfg(any(feature = "arrow", feature = "parquet"))]
+mod wkb;
 
 pub use balanced::{BalancedKdTree, BalancedOptions};
 pub use batches::{Batches, Delivered};

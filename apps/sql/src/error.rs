@@ -70,7 +70,7 @@ pub enum Error {
         high: f64,
     },
     /// Bytes are not a point in well-known binary.
-    #[error("column '{column}', row {row}: {reason}; expected a point in well-known binary (WKB)")]
+    #[error("column '{column}', row {row}: {reason}")]
     InvalidWkb {
         /// The column or expression.
         column: String,
@@ -79,6 +79,9 @@ pub enum Error {
         /// The cause.
         reason: String,
     },
+    /// kauri has no memory for points, or cannot number so many.
+    #[error(transparent)]
+    Library(Box<kauri::Error>),
     /// A row has no geometry, and `kauri.nulls` is 'error'.
     #[error(
         "column '{column}', row {row}: the value is missing; SET kauri.nulls = 'skip' to leave such rows out"
@@ -163,7 +166,10 @@ impl Error {
 
     /// Returns the error of a query whose data are not valid.
     pub fn in_execution(self) -> DataFusionError {
-        DataFusionError::Execution(self.to_string())
+        match self {
+            Self::Library(error) => from_kauri(*error),
+            error => DataFusionError::Execution(error.to_string()),
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub mod error;
 pub mod exec;
 pub mod functions;
 pub mod geometry;
+#[cfg(feature = "las")]
+pub mod las;
 pub mod node;
 pub mod options;
 pub mod partition;

@@ -12,7 +12,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use std::sync::Arc;
 
-/// Creates a session with spatial functions and joins, in which the names of CSV and Parquet files in quotes are tables.
+/// Creates a session with spatial functions and joins, in which the names of CSV, Parquet and LAS files in quotes are tables.
 ///
 /// ```
 /// # #[tokio::main]
@@ -42,7 +42,7 @@ pub fn session_with(config: SessionConfig, runtime: Arc<RuntimeEnv>) -> Result<S
     Ok(session)
 }
 
-/// Adds options, functions, rules and the query planner to the state of a session; [`register_tables`] adds the table functions.
+/// Adds options, functions, rules, file formats and the query planner to the state of a session; [`register_tables`] adds the table functions.
 pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     let mut config = builder.config().take().unwrap_or_default();
     if config.options().extensions.get::<KauriOptions>().is_none() {
@@ -50,6 +50,10 @@ pub fn register(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     // Metadata of Parquet files have the geometry columns and their reference systems.
     config.options_mut().execution.parquet.skip_metadata = false;
+    #[cfg(feature = "las")]
+    {
+        builder = crate::las::register(builder);
+    }
     let mut functions = builder.scalar_functions().take().unwrap_or_default();
     functions.extend(functions::all().into_iter().chain(partition::functions()).map(Arc::new));
     builder

@@ -1,5 +1,6 @@
 //! Results as record batches.
 
+use crate::error::{Error, Result};
 use crate::join::{PairScore, TopPairs};
 use crate::point::{DistanceOf, Point};
 use crate::query::{Neighbor, Neighbors};
@@ -17,9 +18,9 @@ use std::sync::Arc;
 pub trait IntoRecordBatch {
     /// Makes a record batch.
     ///
-    /// # Panics
-    /// For [`Neighbors`] with 2^31 or more neighbors of a query, which a list of Arrow cannot have.
-    fn into_record_batch(self) -> RecordBatch;
+    /// # Errors
+    /// [`Error::OutOfRange`] for [`Neighbors`] with 2^31 or more neighbors of a query, which a `FixedSizeList` cannot have.
+    fn into_record_batch(self) -> Result<RecordBatch>;
 }
 
 mod sealed {
@@ -47,44 +48,49 @@ impl<P: Point> IntoRecordBatch for Neighbors<P>
 where
     DistanceOf<P>: Distance,
 {
-    fn into_record_batch(self) -> RecordBatch {
+    fn into_record_batch(self) -> Result<RecordBatch> {
         let (len, k) = (self.len(), self.k());
+        let out_of_range = |_| {
+            let (what, value) = ("neighbors of each query in a record batch", k as u64);
+            Error::OutOfRange { what, value, least: 0, most: i32::MAX as u64 }
+        };
+        let list_len = i32::try_from(k).map_err(out_of_range)?;
         let (ids, dist2) = self.into_parts();
         let is_padded = ids.contains(&u32::MAX);
         let found = is_padded.then(|| ids.iter().map(|&id| id != u32::MAX).collect::<NullBuffer>());
         let rows = |name: &'static str, values: ArrayRef| {
             let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
-            let rows = FixedSizeListArray::try_new_with_length(item, k as i32, values, None, len);
+            let rows = FixedSizeListArray::try_new_with_length(item, list_len, values, None, len);
             (name, Arc::new(rows.expect("there are k values for each query")) as ArrayRef)
         };
-        batch([
+        Ok(batch([
             rows("ids", Arc::new(UInt32Array::new(ids.into(), found.clone()))),
             rows("dist2", Arc::new(distances(dist2, found))),
-        ])
+        ]))
     }
 }
 
 impl IntoRecordBatch for Rows<u32> {
-    fn into_record_batch(self) -> RecordBatch {
+    fn into_record_batch(self) -> Result<RecordBatch> {
         let (offsets, ids) = self.into_parts();
-        batch([("ids", lists(offsets, Arc::new(UInt32Array::from(ids))))])
+        Ok(batch([("ids", lists(offsets, Arc::new(UInt32Array::from(ids))))]))
     }
 }
 
 impl<C: Distance> IntoRecordBatch for Rows<Neighbor<C>> {
-    fn into_record_batch(self) -> RecordBatch {
+    fn into_record_batch(self) -> Result<RecordBatch> {
         let (offsets, (ids, dist2)) = self.into_parts();
         let fields: Fields = [("id", DataType::UInt32), ("dist2", C::Type::DATA_TYPE)]
             .map(|(name, of)| Field::new(name, of, false))
             .into_iter()
             .collect();
         let columns: Vec<ArrayRef> = vec![Arc::new(UInt32Array::from(ids)), Arc::new(distances(dist2, None))];
-        batch([("neighbors", lists(offsets, Arc::new(StructArray::new(fields, columns, None))))])
+        Ok(batch([("neighbors", lists(offsets, Arc::new(StructArray::new(fields, columns, None))))]))
     }
 }
 
 impl IntoRecordBatch for TopPairs {
-    fn into_record_batch(self) -> RecordBatch {
+    fn into_record_batch(self) -> Result<RecordBatch> {
         let pairs = self.pairs();
         let is_integer = |score: PairScore| matches!(score, PairScore::Integer(_));
         let scores: ArrayRef = if pairs.iter().all(|pair| is_integer(pair.score)) {
@@ -93,11 +99,11 @@ impl IntoRecordBatch for TopPairs {
         } else {
             Arc::new(Float64Array::from_iter_values(pairs.iter().map(|pair| pair.score.to_f64())))
         };
-        batch([
+        Ok(batch([
             ("left", Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.left)))),
             ("right", Arc::new(UInt32Array::from_iter_values(pairs.iter().map(|pair| pair.right)))),
             ("score", scores),
-        ])
+        ]))
     }
 }
 

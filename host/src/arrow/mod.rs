@@ -2,8 +2,9 @@
 //!
 //! | points from | GeoArrow's name | copied |
 //! |---|---|---|
-//! | [`points`]: `FixedSizeList` of `D` floats | interleaved points | if a row is null and left out |
-//! | [`points`]: `Struct` of `D` floats | separated points | always: their coordinates are put together |
+//! | [`points`]: `FixedSizeList` of floats | interleaved points | if a row is null and left out, or has a height that is ignored |
+//! | [`points`]: `Struct` of floats | separated points | always: their coordinates are put together |
+//! | [`points`]: `Binary`, `LargeBinary`, `BinaryView` | well-known binary | always |
 //! | [`points_of_columns`]: an array for each axis | | always |
 //!
 //! | record batch of | columns |
@@ -28,7 +29,7 @@
 //! let tree = KdTree::build(&Device::cpu(), &wells, &KdTreeOptions::default())?;
 //! let nearest = tree.nearest_one(&[3.0, 3.0])?.unwrap();
 //! assert_eq!(wells.row(nearest.id), 2);
-//! let batch = tree.nearest(&wells, 1)?.into_record_batch();
+//! let batch = tree.nearest(&wells, 1)?.into_record_batch()?;
 //! assert_eq!((batch.num_rows(), batch.schema().field(1).name().as_str()), (2, "dist2"));
 //! # Ok::<(), kauri::Error>(())
 //! ```
@@ -51,5 +52,6 @@ mod batches;
 mod points;
 
 pub use arrow_array;
+pub use arrow_buffer;
 pub use batches::IntoRecordBatch;
 pub use points::{ArrowPoint, ArrowPoints, Nulls, points, points_of_columns};

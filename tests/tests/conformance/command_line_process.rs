@@ -229,6 +229,38 @@ fn tables_on_standard_input() {
     assert_eq!((code(status), String::from_utf8(stderr).unwrap().as_str()), (Some(2), error));
 }
 
+/// Runs a script of the shell in the folder. No file is open for writing in this process, which would keep others from running it.
+fn shell(case: &Case, script: &str) {
+    let status = Command::new("sh").args(["-ec", script]).current_dir(case.folder.path()).status();
+    assert!(status.unwrap().success(), "{script}");
+}
+
+/// `kauri sql` runs the program `kauri-sql` that lies beside it, or else the first one of the search path.
+#[test]
+fn sql_is_answered_by_another_program() {
+    let case = Case::new(1);
+    shell(&case, &format!("mkdir bin path; cp '{}' bin/kauri", program().display()));
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(case.path("bin/kauri"));
+        command.arg("sql").args(arguments).env("PATH", case.path("path"));
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        (code(status), String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap())
+    };
+    let missing =
+        "error: the program kauri-sql is not installed: in a clone, cargo install --path apps/sql\n";
+    assert_eq!(run(&["SELECT 1"]), (Some(2), String::new(), missing.to_owned()));
+    let script = r##"printf '#!/bin/sh\nprintf "<%%s>" "$@"\n' > path/kauri-sql; chmod +x path/kauri-sql"##;
+    shell(&case, script);
+    let arguments = ["SELECT 'a b'", "--format", "csv", "--help", "--table=p=p.csv"];
+    let passed = "<SELECT 'a b'><--format><csv><--help><--table=p=p.csv>";
+    assert_eq!(run(&arguments), (Some(0), passed.to_owned(), String::new()));
+    // A failure is 2, whatever the other program returns, and that program has reported it.
+    let script =
+        r##"printf '#!/bin/sh\necho "error: beside" >&2\nexit 7\n' > bin/kauri-sql; chmod +x bin/kauri-sql"##;
+    shell(&case, script);
+    assert_eq!(run(&["SELECT 1"]), (Some(2), String::new(), "error: beside\n".to_owned()));
+}
+
 /// Runs the program with an address space of `kib` KiB.
 fn limited(case: &Case, kib: u64, arguments: &str) -> Output {
     // Few threads and one arena, because their stacks and heaps need address space.

@@ -12,6 +12,7 @@ const MODULES: &[&str] = &[
     "parallel",
     "rows",
     "point",
+    "wkb",
     "device",
     "stats",
     "stored",

@@ -10,6 +10,8 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::json::ArrayWriter;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
+#[cfg(feature = "las")]
+use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::{CsvReadOptions, ParquetReadOptions, SessionContext};
 use std::ffi::OsString;
@@ -21,7 +23,7 @@ use std::time::Instant;
 /// Exit code of every failure.
 const FAILURE: u8 = 2;
 
-/// Runs SQL with spatial joins over CSV and Parquet files.
+/// Runs SQL with spatial joins over CSV, Parquet, LAS and LAZ files.
 #[derive(Parser)]
 #[command(
     name = "kauri-sql",
@@ -49,7 +51,7 @@ struct Cli {
     /// The form of the result
     #[arg(long, value_enum, default_value_t = Format::Table)]
     format: Format,
-    /// Name a CSV or Parquet file as a table; may be repeated
+    /// Name a CSV, Parquet, LAS or LAZ file as a table; may be repeated
     #[arg(long = "table", value_name = "NAME=FILE", value_parser = named_file)]
     tables: Vec<(String, String)>,
     /// Print the time of planning and of the query on standard error
@@ -87,8 +89,8 @@ enum CliError {
         /// The cause.
         error: io::Error,
     },
-    /// A table is neither a CSV nor a Parquet file.
-    #[error("table '{name}': {file} is not a file with the ending .csv or .parquet")]
+    /// A table is not a file of a known format.
+    #[error("table '{name}': {file} is not a file with the ending .csv, .parquet, .las or .laz")]
     NotATable {
         /// The name of the table.
         name: String,
@@ -179,6 +181,11 @@ async fn add_table(session: &SessionContext, name: &str, file: &str) -> Result<(
         Some("csv") => Ok(session.register_csv(name, file, CsvReadOptions::new()).await?),
         Some("parquet") => {
             Ok(session.register_parquet(name, file, ParquetReadOptions::new().skip_metadata(false)).await?)
+        }
+        #[cfg(feature = "las")]
+        Some("las" | "laz") => {
+            session.register_table(name, session.table_provider(TableReference::bare(file)).await?)?;
+            Ok(())
         }
         _ => Err(CliError::NotATable { name: name.into(), file: file.into() }),
     }

@@ -35,6 +35,16 @@ pub(super) enum BuildSide {
     Spilled(SpilledBuild),
 }
 
+impl BuildSide {
+    /// Returns the device that joins.
+    pub(super) fn device(&self) -> &Device {
+        match self {
+            Self::InMemory { part, .. } => &part.device,
+            Self::Spilled(build) => build.device(),
+        }
+    }
+}
+
 /// Collects the right side.
 pub(super) struct Build {
     input: Arc<dyn ExecutionPlan>,

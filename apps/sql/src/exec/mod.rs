@@ -195,7 +195,14 @@ impl DisplayAs for SpatialJoinExec {
             DisplayFormatType::TreeRender => write!(f, "{}", self.predicate)?,
             _ => write!(f, "SpatialJoinExec: {}, left={left}, right={right}", self.predicate)?,
         }
-        if self.parts.is_some() { f.write_str(", part by part") } else { Ok(()) }
+        if self.parts.is_some() {
+            return f.write_str(", part by part");
+        }
+        // The device is known once the right side has been collected: EXPLAIN ANALYZE shows it.
+        match self.build.get().and_then(SharedBuild::peek) {
+            Some(Ok(build)) => write!(f, ", device={}", build.device()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -133,7 +133,10 @@ impl SideReader {
                     ids = Some(canonical_order(&points.values, ids, &batch)?);
                 }
                 let shapes = match measure {
-                    Measure::Planar => Shapes::Planar(selected(&points.values, &ids, |&point| point)),
+                    Measure::Planar => Shapes::Planar(match ids {
+                        None => points.values.into_owned(),
+                        Some(_) => selected(&points.values, &ids, |&point| point),
+                    }),
                     Measure::LonLat => {
                         Shapes::LonLat(selected(&points.values, &ids, |&[lon, lat]| LonLat::new(lon, lat)))
                     }
@@ -145,17 +148,17 @@ impl SideReader {
         }
     }
 
-    fn scores(&self, batch: &RecordBatch) -> Result<Option<Geometries<f64>>> {
+    fn scores(&self, batch: &RecordBatch) -> Result<Option<Geometries<'static, f64>>> {
         let Some(score) = &self.score else { return Ok(None) };
         let array = score.evaluate(batch)?.into_array(batch.num_rows())?;
         let array = array.as_primitive::<Float64Type>();
-        Ok(Some(Geometries { values: array.values().to_vec(), present: array.nulls().cloned() }))
+        Ok(Some(Geometries { values: array.values().to_vec().into(), present: array.nulls().cloned() }))
     }
 
     /// Returns the rows that have a geometry and a score; `None` if all have.
-    fn present<T>(
+    fn present<T: Clone>(
         &self,
-        geometries: &Geometries<T>,
+        geometries: &Geometries<'_, T>,
         has_score: impl Fn(usize) -> bool,
         column: &str,
         first_row: u64,

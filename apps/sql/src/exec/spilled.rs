@@ -40,6 +40,10 @@ impl SpilledBuild {
         Self { file, manager, reader, device, time, turn: Mutex::new(()) }
     }
 
+    pub(super) fn device(&self) -> &Device {
+        &self.device
+    }
+
     /// Waits until no other partition gathers left rows or reads parts.
     pub(super) async fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await

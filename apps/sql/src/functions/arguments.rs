@@ -107,11 +107,11 @@ impl Values {
         self.args.arg_fields[index].name()
     }
 
-    pub(super) fn points(&self, index: usize) -> Result<Geometries<[f64; 2]>> {
+    pub(super) fn points(&self, index: usize) -> Result<Geometries<'_, [f64; 2]>> {
         decode_points(self.array(index), self.name(index), 0).map_err(|error| error.in_execution())
     }
 
-    pub(super) fn boxes(&self, index: usize) -> Result<Geometries<[f64; 4]>> {
+    pub(super) fn boxes(&self, index: usize) -> Result<Geometries<'static, [f64; 4]>> {
         decode_boxes(self.array(index), self.name(index), 0).map_err(|error| error.in_execution())
     }
 

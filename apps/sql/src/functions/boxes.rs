@@ -93,7 +93,7 @@ predicate! {
 
 fn compare(values: &Values, holds: fn(&[f64; 4], &[f64; 4]) -> bool) -> Result<ColumnarValue> {
     let (a, b) = (values.boxes(0)?, values.boxes(1)?);
-    let results = a.values.iter().zip(&b.values).map(|(a, b)| holds(a, b)).collect::<Vec<bool>>();
+    let results = a.values.iter().zip(&*b.values).map(|(a, b)| holds(a, b)).collect::<Vec<bool>>();
     let present = NullBuffer::union(a.present.as_ref(), b.present.as_ref());
     Ok(ColumnarValue::Array(Arc::new(BooleanArray::new(results.into(), present))))
 }

@@ -37,9 +37,10 @@ impl ScalarUDFImpl for StDistance {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let pairs = Pairs::new(&Values::new(args)?)?;
+        let values = Values::new(args)?;
+        let pairs = Pairs::new(&values)?;
         let distance = |(&a, &b)| point_distance(pairs.measure, a, b);
-        let distances = pairs.a.values.iter().zip(&pairs.b.values).map(distance).collect::<Vec<f64>>();
+        let distances = pairs.a.values.iter().zip(&*pairs.b.values).map(distance).collect::<Vec<f64>>();
         let present = pairs.present();
         Ok(ColumnarValue::Array(Arc::new(Float64Array::new(distances.into(), present))))
     }
@@ -92,14 +93,14 @@ pub fn point_distance(measure: Measure, [x0, y0]: [f64; 2], [x1, y1]: [f64; 2]) 
 }
 
 /// The points of the first two arguments of a call.
-struct Pairs {
-    a: Geometries<[f64; 2]>,
-    b: Geometries<[f64; 2]>,
+struct Pairs<'a> {
+    a: Geometries<'a, [f64; 2]>,
+    b: Geometries<'a, [f64; 2]>,
     measure: Measure,
 }
 
-impl Pairs {
-    fn new(values: &Values) -> Result<Self> {
+impl<'a> Pairs<'a> {
+    fn new(values: &'a Values) -> Result<Self> {
         let option = KauriOptions::of(&values.args.config_options).crs;
         let fields = &values.args.arg_fields;
         let measure = measure_of(&fields[0], &fields[1], option).map_err(|error| error.in_execution())?;
@@ -120,10 +121,10 @@ impl Pairs {
     fn squared(&self) -> Result<Vec<f64>> {
         match self.measure {
             Measure::Planar => {
-                Ok(self.a.values.iter().zip(&self.b.values).map(|(&a, &b)| squared(a, b)).collect())
+                Ok(self.a.values.iter().zip(&*self.b.values).map(|(&a, &b)| squared(a, b)).collect())
             }
             Measure::LonLat => {
-                let places = |points: &Geometries<[f64; 2]>| -> Vec<LonLat> {
+                let places = |points: &Geometries<'_, [f64; 2]>| -> Vec<LonLat> {
                     points.values.iter().map(|&[lon, lat]| LonLat::new(lon, lat)).collect()
                 };
                 let (a, b) = (unit_vectors(&places(&self.a))?, unit_vectors(&places(&self.b))?);

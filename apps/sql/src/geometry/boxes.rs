@@ -30,12 +30,16 @@ pub fn is_box_type(data_type: &DataType) -> bool {
 ///
 /// # Errors
 /// [`Error::NotBoxes`], [`Error::NotFinite`], [`Error::InvertedBox`].
-pub fn decode_boxes(array: &dyn Array, column: &str, first_row: u64) -> Result<Geometries<[f64; 4]>, Error> {
+pub fn decode_boxes(
+    array: &dyn Array,
+    column: &str,
+    first_row: u64,
+) -> Result<Geometries<'static, [f64; 4]>, Error> {
     let not_boxes = || Error::NotBoxes { column: column.into(), found: array.data_type().clone() };
     let boxes = match array.data_type() {
         DataType::Struct(_) => of_struct(array.as_struct()).ok_or_else(not_boxes)?,
         DataType::Null => Geometries {
-            values: vec![[0.0; 4]; array.len()],
+            values: vec![[0.0; 4]; array.len()].into(),
             present: Some(NullBuffer::new_null(array.len())),
         },
         _ => return Err(not_boxes()),
@@ -45,7 +49,7 @@ pub fn decode_boxes(array: &dyn Array, column: &str, first_row: u64) -> Result<G
     Ok(boxes)
 }
 
-fn check_order(boxes: &Geometries<[f64; 4]>, column: &str, first_row: u64) -> Result<(), Error> {
+fn check_order(boxes: &Geometries<'_, [f64; 4]>, column: &str, first_row: u64) -> Result<(), Error> {
     for (row, &[x0, y0, x1, y1]) in boxes.values.iter().enumerate() {
         let inverted = [(x0, x1), (y0, y1)].into_iter().find(|(low, high)| low > high);
         if let Some((low, high)) = inverted.filter(|_| boxes.has(row)) {
@@ -55,7 +59,7 @@ fn check_order(boxes: &Geometries<[f64; 4]>, column: &str, first_row: u64) -> Re
     Ok(())
 }
 
-fn of_struct(array: &StructArray) -> Option<Geometries<[f64; 4]>> {
+fn of_struct(array: &StructArray) -> Option<Geometries<'static, [f64; 4]>> {
     let corners = CORNERS.iter().map(|name| axis_values(array, name)).collect::<Option<Vec<_>>>()?;
     let present = corners
         .iter()

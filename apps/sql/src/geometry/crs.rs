@@ -10,6 +10,9 @@ use std::fmt;
 /// The reference system of longitudes and latitudes in degrees.
 pub const CRS84: &str = "OGC:CRS84";
 
+/// The key of the metadata of a column of coordinates, such as `x` of a LAS file, with the name of their reference system.
+pub const CRS_KEY: &str = "crs";
+
 const EXTENSION_NAME: &str = "ARROW:extension:name";
 const EXTENSION_METADATA: &str = "ARROW:extension:metadata";
 

@@ -12,8 +12,7 @@
 mod boxes;
 mod crs;
 mod points;
-mod wkb;
 
 pub use boxes::{CORNERS, box_type, decode_boxes, is_box_type};
-pub use crs::{CRS84, Measure, crs_of, crs_of_geoparquet, extension_metadata, measure_of};
+pub use crs::{CRS_KEY, CRS84, Measure, crs_of, crs_of_geoparquet, extension_metadata, measure_of};
 pub use points::{Geometries, check_lon_lat, decode_points, is_point_type, point_type};

@@ -11,7 +11,7 @@
 
 use super::arguments::names;
 use crate::functions::{StMakeBox, StPoint, StSetCrs};
-use crate::geometry::{CORNERS, CRS84, crs_of_geoparquet, is_box_type, is_point_type};
+use crate::geometry::{CORNERS, CRS_KEY, CRS84, crs_of_geoparquet, is_box_type, is_point_type};
 use datafusion::arrow::datatypes::{DataType, Field};
 use datafusion::common::{Column, DFSchema, plan_err};
 use datafusion::error::Result;
@@ -108,7 +108,8 @@ pub fn box_column(schema: &DFSchema, name: Option<&str>, side: &str) -> Result<E
 fn coordinates(schema: &DFSchema) -> Vec<(String, Expr)> {
     let point = |([x, y], is_degrees): ([&str; 2], bool)| {
         let mut args = vec![number(schema, x)?, number(schema, y)?];
-        args.extend(is_degrees.then(|| lit(CRS84)));
+        let crs = if is_degrees { Some(CRS84) } else { crs_of_number(schema, x) };
+        args.extend(crs.map(lit));
         Some((format!("{x} and {y}"), ScalarUDF::from(StPoint::default()).call(args)))
     };
     COORDINATES.into_iter().filter_map(point).collect()
@@ -152,6 +153,15 @@ fn named<'a>(schema: &'a DFSchema, name: &str, side: &str) -> Result<(&'a Field,
 
 /// Returns the numeric column of a name.
 fn number(schema: &DFSchema, name: &str) -> Option<Expr> {
+    number_field(schema, name).map(|(_, column)| Expr::Column(column))
+}
+
+/// Returns the reference system in the metadata of a numeric column, as LAS files have it.
+fn crs_of_number<'a>(schema: &'a DFSchema, name: &str) -> Option<&'a str> {
+    number_field(schema, name)?.0.metadata().get(CRS_KEY).map(String::as_str)
+}
+
+fn number_field<'a>(schema: &'a DFSchema, name: &str) -> Option<(&'a Field, Column)> {
     let is_number = |field: &Field| field.name().eq_ignore_ascii_case(name) && field.data_type().is_numeric();
-    fields(schema).find(|(field, _)| is_number(field)).map(|(_, column)| Expr::Column(column))
+    fields(schema).find(|(field, _)| is_number(field))
 }

@@ -9,8 +9,8 @@
 //! | `box_join(left, right, 'contains')` | the pairs of which the left box contains the right one |
 //! | `box_join(left, right, 'within', d)` | the pairs of boxes within a distance |
 //!
-//! `left` and `right` are names of tables or of subqueries in `WITH`, subqueries in parentheses, or names of CSV and Parquet files in
-//! quotes. A score is a column. The geometries are found by the types and names of columns ([`geometry`]), or named:
+//! `left` and `right` are names of tables or of subqueries in `WITH`, subqueries in parentheses, or names of CSV, Parquet and LAS files
+//! in quotes. A score is a column. The geometries are found by the types and names of columns ([`geometry`]), or named:
 //! `left_geometry => 'start', right_geometry => 'position'`.
 //!
 //! The result has all columns of the left and of the right side, then `distance`, and `score` for `top_k_distance_join`. A column of the

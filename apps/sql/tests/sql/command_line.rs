@@ -39,7 +39,10 @@ fn failures_exit_with_2() {
         (&[], "required"),
         (&["SELECT 1", "--file", "q.sql"], "cannot be used with"),
         (&["SELECT 1", "--table", "cities"], "expected NAME=FILE"),
-        (&["SELECT 1", "--table", "cities=cities.txt"], "is not a file with the ending .csv or .parquet"),
+        (
+            &["SELECT 1", "--table", "cities=cities.txt"],
+            "is not a file with the ending .csv, .parquet, .las or .laz",
+        ),
         (&["--file", "missing.sql"], "missing.sql: "),
         (&["SELECT FROM FROM"], "error: "),
         (

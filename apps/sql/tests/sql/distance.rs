@@ -162,9 +162,11 @@ async fn points_in_well_known_binary_are_joined() {
 async fn metrics_of_the_operator() {
     let session = session(3, 8192);
     add_points(&session, "a", 9, 60, 20, false);
+    set(&session, "device", "cpu").await;
     let sql = "EXPLAIN ANALYZE SELECT count(*) FROM a l JOIN a r ON ST_DWithin(l.geom, r.geom, 2)";
     let text = rows(&session, sql).await.unwrap().join("\n");
     let line = text.lines().find(|line| line.contains("SpatialJoinExec")).expect("the operator is shown");
+    assert!(line.contains(", device=cpu ("), "{line}");
     for metric in
         ["output_rows=", "build_rows=60", "input_rows=60", "build_time=", "join_time=", "spilled_bytes="]
     {

@@ -10,6 +10,8 @@ mod errors;
 mod files;
 mod functions;
 mod knn;
+#[cfg(feature = "las")]
+mod las;
 mod parts;
 mod resources;
 mod top_k;

@@ -3,7 +3,7 @@
 use super::chunks::{Buffers, Chunk, Chunks};
 use super::errors::FileOf;
 use super::octree::{self, Node};
-use super::records::Layout;
+use super::records::{Attributes, Layout};
 use super::system::system_of;
 use crate::error::{Error, Result};
 use crate::io::guarded::guarded;
@@ -91,6 +91,11 @@ impl CloudFile {
     /// Returns the point format, from 0 to 10.
     pub fn point_format(&self) -> u8 {
         self.layout.format
+    }
+
+    /// Returns the attributes that its points have.
+    pub fn attributes(&self) -> Attributes {
+        Attributes::of(self.layout)
     }
 
     /// Returns true if the points are compressed.

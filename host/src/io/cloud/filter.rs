@@ -86,7 +86,7 @@ impl CloudFilter {
         };
         is_chosen
             && self.classes.as_ref().is_none_or(|classes| classes.contains(&record.class()))
-            && !(self.skips_withheld && record.is_withheld())
+            && !(self.skips_withheld && record.withheld())
             && self.bounds.is_none_or(|[least, greatest]| {
                 let position = lattice.position(record.point());
                 (0..3).all(|axis| least[axis] <= position[axis] && position[axis] <= greatest[axis])

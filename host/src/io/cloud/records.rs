@@ -97,7 +97,7 @@ impl<'a> Record<'a> {
         if self.layout.is_extended() { self.bytes[16] } else { self.bytes[15] & 0x1F }
     }
 
-    pub(super) fn is_withheld(self) -> bool {
+    pub(super) fn withheld(self) -> bool {
         self.bytes[15] & if self.layout.is_extended() { 1 << 2 } else { 1 << 7 } != 0
     }
 
@@ -145,6 +145,16 @@ macro_rules! attributes {
         }
 
         impl Attributes {
+            /// Returns the attributes that this or the other choice has.
+            pub fn or(self, other: Self) -> Self {
+                Self { $( $name: self.$name || other.$name, )* }
+            }
+
+            /// Returns all attributes that a layout has.
+            pub(super) fn of(layout: Layout) -> Self {
+                Self { $( $name: $exists(layout), )* }
+            }
+
             /// Returns the name of an attribute that is chosen and that a layout does not have.
             pub(super) fn missing(&self, layout: Layout) -> Option<&'static str> {
                 let mut missing = None;
@@ -198,6 +208,8 @@ attributes! {
     number_of_returns: u8, |_| true;
     /// The class: 2 is ground, 6 buildings, 9 water.
     class: u8, |_| true;
+    /// True for points that should not be processed.
+    withheld: bool, |_| true;
     /// The angle of the pulse to the vertical, in degrees.
     scan_angle: f32, |_| true;
     /// A byte for the user.

@@ -81,6 +81,7 @@ fn everything(format: u8) -> Attributes {
         return_number: true,
         number_of_returns: true,
         class: true,
+        withheld: true,
         scan_angle: true,
         user_data: true,
         source_id: true,
@@ -98,6 +99,7 @@ fn check(cloud: &PointCloud, points: &[Point], format: u8) {
         assert_eq!(values.return_number[i], point.return_number);
         assert_eq!(values.number_of_returns[i], point.number_of_returns);
         assert_eq!(values.class[i], u8::from(point.classification));
+        assert_eq!(values.withheld[i], point.is_withheld);
         assert!(
             (values.scan_angle[i] - point.scan_angle).abs() < 0.01,
             "{} {}",
@@ -125,6 +127,7 @@ fn every_format_comes_back() {
             let files = CloudFiles::open(&[&path]).unwrap();
             assert_eq!((files.files()[0].point_format(), files.num_points()), (format, 3000));
             assert_eq!(files.lattice(), LATTICE);
+            assert_eq!(files.files()[0].attributes(), everything(format));
             check(&files.read(&everything(format)).unwrap(), &points, format);
         }
     }

@@ -228,7 +228,7 @@ impl Parquet {
         checks: [Check; 2],
         may_be_missing: bool,
     ) -> Result<Vec<[f64; 2]>> {
-        self.geometries(source, column, "points", |bytes| match bytes.map(wkb::point).transpose()? {
+        self.geometries(source, column, "points", |bytes| match bytes.map(crate::wkb::point).transpose()? {
             Some(Some([x, y])) => Ok([checks[0](x)?, checks[1](y)?]),
             _ if may_be_missing => Ok([f64::NAN; 2]),
             Some(None) => Err("an empty point".to_owned()),

@@ -1,15 +1,12 @@
-//! Geometries in well-known binary (OGC 06-103r4), ISO or EWKB: points, and the bounding boxes of all geometries.
+//! Geometries in well-known binary (OGC 06-103r4), ISO or EWKB: encoding, and bounding boxes.
 
 use geozero::GeomProcessor;
 use geozero::error::{GeozeroError, Result as Processed};
 use geozero::wkb::{process_ewkb_geom, process_wkb_geom};
 
 use super::finite;
+use crate::wkb::{EWKB_BITS, broken, header};
 
-/// The byte order of big-endian numbers; the other one is 1.
-const BIG_ENDIAN: u8 = 0;
-/// The bits of a geometry type that only EWKB has: height, measure, reference system.
-const EWKB_BITS: u32 = 0xE000_0000;
 /// The most collections within each other. The decoder recurses into them.
 const MAX_DEPTH: u32 = 64;
 
@@ -19,47 +16,6 @@ pub(super) fn to_wkb([x, y]: [f64; 2]) -> Vec<u8> {
     bytes.extend(x.to_le_bytes());
     bytes.extend(y.to_le_bytes());
     bytes
-}
-
-/// Decodes x and y of a point in well-known binary, ISO or EWKB; `None` for an empty point. Heights and measures are ignored. The error is
-/// the reason why the bytes are not a point.
-pub(super) fn point(bytes: &[u8]) -> Result<Option<[f64; 2]>, String> {
-    let broken = || broken(bytes);
-    let ((order, geometry_type), rest) = header(bytes).ok_or_else(broken)?;
-    // Dimensions are in thousands (ISO), or in the highest bits (EWKB).
-    let dims = 2 + match geometry_type & 0xC000_0000 {
-        0 => [0, 1, 1, 2].get((geometry_type / 1000) as usize).copied().ok_or_else(broken)?,
-        0xC000_0000 => 2,
-        _ => 1,
-    };
-    let geometry_type = (geometry_type & 0x3FFF_FFFF) % 1000;
-    if geometry_type != 1 {
-        const NAMES: [&str; 6] = [
-            "a line",
-            "a polygon",
-            "several points",
-            "several lines",
-            "several polygons",
-            "a collection of geometries",
-        ];
-        let name = NAMES
-            .get((geometry_type as usize).wrapping_sub(2))
-            .copied()
-            .unwrap_or("a geometry of an unknown type");
-        return Err(format!("{name}; expected a point"));
-    }
-    let coords = rest.as_chunks::<8>();
-    if coords.0.len() != dims || !coords.1.is_empty() {
-        return Err(broken());
-    }
-    let number = |at: usize| {
-        let bytes = coords.0[at];
-        if order == BIG_ENDIAN { f64::from_be_bytes(bytes) } else { f64::from_le_bytes(bytes) }
-    };
-    match [number(0), number(1)] {
-        [x, y] if x.is_nan() && y.is_nan() => Ok(None),
-        found => Ok(Some(found)),
-    }
 }
 
 /// Encodes a box as a polygon in well-known binary.
@@ -157,58 +113,9 @@ impl GeomProcessor for Bounds {
     }
 }
 
-/// Returns byte order and geometry type of a geometry, and the bytes that follow.
-fn header(bytes: &[u8]) -> Option<((u8, u32), &[u8])> {
-    let (&order, rest) = bytes.split_first()?;
-    let (geometry_type, rest) = rest.split_first_chunk::<4>()?;
-    let geometry_type = match order {
-        BIG_ENDIAN => u32::from_be_bytes(*geometry_type),
-        1 => u32::from_le_bytes(*geometry_type),
-        _ => return None,
-    };
-    Some(((order, geometry_type), rest))
-}
-
-fn broken(bytes: &[u8]) -> String {
-    format!("{} bytes that are not well-known binary", bytes.len())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn points_in_well_known_binary() {
-        let bytes = to_wkb([18.5, -59.25]);
-        assert_eq!(bytes.len(), 21);
-        assert_eq!(point(&bytes), Ok(Some([18.5, -59.25])));
-        let mut big = vec![0, 0, 0, 0, 1];
-        big.extend([1.5_f64.to_be_bytes(), 2.5_f64.to_be_bytes()].concat());
-        assert_eq!(point(&big), Ok(Some([1.5, 2.5])));
-        // With a height, a measure, and both.
-        for (of, more) in [(1001_u32, 1), (2001, 1), (3001, 2), (0x8000_0001, 1), (0xC000_0001, 2)] {
-            let mut high = bytes.clone();
-            high[1..5].copy_from_slice(&of.to_le_bytes());
-            assert!(point(&high).unwrap_err().contains("not well-known binary"), "{of}");
-            high.extend(vec![0; 8 * more]);
-            assert_eq!(point(&high), Ok(Some([18.5, -59.25])), "{of}");
-        }
-    }
-
-    #[test]
-    fn invalid_points() {
-        let bytes = to_wkb([1.0, 2.0]);
-        for len in 0..bytes.len() {
-            assert!(point(&bytes[..len]).is_err(), "{len}");
-        }
-        let of = |of: u32| point(&[&[1], &of.to_le_bytes()[..], &bytes[5..]].concat()).unwrap_err();
-        assert_eq!(of(3), "a polygon; expected a point");
-        assert_eq!(of(1006), "several polygons; expected a point");
-        assert_eq!(of(17), "a geometry of an unknown type; expected a point");
-        assert!(of(u32::MAX).contains("expected a point") && of(0).contains("expected a point"));
-        assert_eq!(point(&to_wkb([f64::NAN; 2])), Ok(None));
-        assert!(point(&[7; 21]).is_err());
-    }
 
     /// Encodes a geometry of a type, in little endian.
     fn geometry(geometry_type: u32, parts: &[&[u8]]) -> Vec<u8> {
