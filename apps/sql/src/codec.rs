@@ -1,4 +1,4 @@
-//! Spatial joins as bytes, in which machines exchange plans.
+//! Spatial joins and scans of LAS files as bytes, in which machines exchange plans.
 
 use crate::exec::{OutputIndex, SpatialJoinExec};
 use crate::functions;
@@ -19,11 +19,25 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf::PhysicalExprNode;
 use prost::Message;
 use std::sync::Arc;
+#[cfg(feature = "las")]
+use {
+    crate::las::LasSource,
+    datafusion::datasource::physical_plan::FileScanConfig,
+    datafusion::datasource::source::DataSourceExec,
+    datafusion_proto::physical_plan::from_proto::{
+        parse_protobuf_file_scan_config, parse_table_schema_from_proto,
+    },
+    datafusion_proto::physical_plan::to_proto::serialize_file_scan_config,
+    datafusion_proto::protobuf::FileScanExecConf,
+};
 
 /// The first bytes of a join.
-const PREFIX: &[u8] = b"kauri spatial join\0";
+const JOIN: &[u8] = b"kauri spatial join\0";
+/// The first bytes of a scan of LAS files.
+#[cfg(feature = "las")]
+const LAS: &[u8] = b"kauri las\0";
 
-/// Encodes spatial joins and their functions, and leaves all else to another codec.
+/// Encodes spatial joins and scans of LAS files, and leaves all else to another codec.
 #[derive(Debug)]
 pub struct SpatialCodec {
     others: Arc<dyn PhysicalExtensionCodec>,
@@ -49,6 +63,12 @@ impl PhysicalExtensionCodec for SpatialCodec {
         buf: &mut Vec<u8>,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
+        #[cfg(feature = "las")]
+        if let Some((config, _)) = las_scan(&node) {
+            buf.extend_from_slice(LAS);
+            buf.extend(serialize_file_scan_config(config, self, converter)?.encode_to_vec());
+            return Ok(());
+        }
         let Some(join) = node.downcast_ref::<SpatialJoinExec>() else {
             return self.others.try_encode(node, buf, converter);
         };
@@ -62,7 +82,7 @@ impl PhysicalExtensionCodec for SpatialCodec {
             parts: exprs(join.parts().map_or(&[], |parts| parts))?,
             output: join.output().iter().map(OutputMessage::new).collect(),
         };
-        buf.extend_from_slice(PREFIX);
+        buf.extend_from_slice(JOIN);
         buf.extend(message.encode_to_vec());
         Ok(())
     }
@@ -74,14 +94,21 @@ impl PhysicalExtensionCodec for SpatialCodec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let Some(message) = buf.strip_prefix(PREFIX) else {
+        let decode = PhysicalPlanDecodeContext::new(context, self);
+        #[cfg(feature = "las")]
+        if let Some(config) = buf.strip_prefix(LAS) {
+            let config = FileScanExecConf::decode(config).map_err(|_| invalid())?;
+            let source = LasSource::new(parse_table_schema_from_proto(&config)?);
+            let config = parse_protobuf_file_scan_config(&config, &decode, converter, Arc::new(source))?;
+            return Ok(DataSourceExec::from_data_source(config));
+        }
+        let Some(message) = buf.strip_prefix(JOIN) else {
             return self.others.try_decode(buf, inputs, context, converter);
         };
         let message =
             JoinMessage::decode(message).map_err(|error| internal_datafusion_err!("{INVALID}: {error}"))?;
         let [left, right] = inputs else { return Err(invalid()) };
         let schemas = [left.schema(), right.schema()];
-        let decode = PhysicalPlanDecodeContext::new(context, self);
         let expr = |expr: &PhysicalExprNode, schema: &Schema| {
             converter.proto_to_physical_expr(expr, schema, &decode)
         };
@@ -115,6 +142,12 @@ impl PhysicalExtensionCodec for SpatialCodec {
             None => self.others.try_decode_udf(name, buf),
         }
     }
+}
+
+/// Returns the scan if a node is one of LAS files.
+#[cfg(feature = "las")]
+fn las_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &LasSource)> {
+    node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<LasSource>()
 }
 
 const INVALID: &str = "the plan of a spatial join cannot be decoded";
@@ -255,7 +288,7 @@ mod tests {
             SpatialCodec::default().try_decode(bytes, &[], &TaskContext::default(), &converter)
         };
         assert!(decode(b"another plan").is_err());
-        assert!(decode(&[PREFIX, &[255; 9]].concat()).is_err());
-        assert!(decode(PREFIX).is_err());
+        assert!(decode(&[JOIN, &[255; 9]].concat()).is_err());
+        assert!(decode(JOIN).is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! One side of a join: rows and their geometries.
 
 use crate::error::Error;
-use crate::geometry::{Geometries, Measure, check_lon_lat, decode_boxes, decode_points};
+use crate::geometry::{Geometries, Measure, TASK_ROWS, check_lon_lat, decode_boxes, decode_points};
 use crate::options::NullsOption;
 use datafusion::arrow::array::{Array, AsArray, UInt32Array};
 use datafusion::arrow::compute::take_record_batch;
@@ -13,6 +13,7 @@ use datafusion::error::Result;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use kauri::LonLat;
+use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use rayon::slice::ParallelSliceMut;
 use std::sync::Arc;
 
@@ -181,21 +182,29 @@ fn name_of(expr: &Arc<dyn PhysicalExpr>) -> String {
     expr.downcast_ref::<Column>().map_or_else(|| expr.to_string(), |column| column.name().into())
 }
 
-fn selected<T, U>(values: &[T], rows: &Option<Vec<u32>>, convert: impl Fn(&T) -> U) -> Vec<U> {
+fn selected<T: Sync, U: Send>(
+    values: &[T],
+    rows: &Option<Vec<u32>>,
+    convert: impl Fn(&T) -> U + Sync,
+) -> Vec<U> {
     match rows {
-        None => values.iter().map(convert).collect(),
-        Some(rows) => rows.iter().map(|&row| convert(&values[row as usize])).collect(),
+        None => values.par_iter().with_min_len(TASK_ROWS).map(convert).collect(),
+        Some(rows) => {
+            let value = |&row: &u32| convert(&values[row as usize]);
+            rows.par_iter().with_min_len(TASK_ROWS).map(value).collect()
+        }
     }
 }
 
 /// Returns the rows in the order of their points, and rows of equal points in the order of their columns.
 fn canonical_order(points: &[[f64; 2]], rows: Option<Vec<u32>>, batch: &RecordBatch) -> Result<Vec<u32>> {
     let rows = rows.unwrap_or_else(|| (0..points.len() as u32).collect());
-    let mut order: Vec<([f64; 2], u32)> = rows.into_iter().map(|row| (points[row as usize], row)).collect();
+    let keyed = |row: u32| (points[row as usize], row);
+    let mut order: Vec<([f64; 2], u32)> = rows.into_par_iter().with_min_len(TASK_ROWS).map(keyed).collect();
     order.par_sort_unstable_by(|(a, row), (b, other)| {
         a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1])).then(row.cmp(other))
     });
-    let mut sorted: Vec<u32> = order.iter().map(|&(_, row)| row).collect();
+    let mut sorted: Vec<u32> = order.par_iter().with_min_len(TASK_ROWS).map(|&(_, row)| row).collect();
     let is_equal = |a: &([f64; 2], u32), b: &([f64; 2], u32)| a.0.map(f64::to_bits) == b.0.map(f64::to_bits);
     let mut begin = 0;
     for group in order.chunk_by(is_equal) {

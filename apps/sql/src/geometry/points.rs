@@ -1,5 +1,6 @@
 //! Points of Arrow arrays.
 
+use super::TASK_ROWS;
 use crate::error::Error;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
@@ -7,6 +8,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Fields};
 use kauri::LonLat;
 use kauri::arrow::{ArrowPoints, Nulls, points, points_of_columns};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -99,8 +101,8 @@ pub(super) fn check_finite<const D: usize>(
     first_row: u64,
 ) -> Result<(), Error> {
     let is_finite = |values: &[f64; D]| values.iter().all(|value| value.is_finite());
-    let invalid =
-        geometries.values.iter().enumerate().find(|&(row, values)| !is_finite(values) && geometries.has(row));
+    let is_invalid = |&(row, values): &(usize, &[f64; D])| !is_finite(values) && geometries.has(row);
+    let invalid = geometries.values.par_iter().with_min_len(TASK_ROWS).enumerate().find_first(is_invalid);
     invalid.map_or(Ok(()), |(row, values)| {
         let value = *values.iter().find(|value| !value.is_finite()).expect("one is not finite");
         Err(Error::NotFinite { column: column.into(), row: first_row + row as u64, value })

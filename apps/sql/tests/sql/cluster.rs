@@ -71,6 +71,13 @@ async fn ballista_in_this_process() {
     assert!(error.unwrap_err().to_string().contains("is not finite"));
     add_points(&session, "c", 73, 300, 40, true);
     assert_eq!(rows(&session, "SELECT count(*) FROM knn_join(c, c, 2)").await.unwrap().len(), 1);
+    #[cfg(feature = "las")]
+    {
+        let file = crate::las::file(&folder, "scan.laz", 3, 2000);
+        let sql = format!("SELECT count(*), max(z_right) FROM knn_join('{file}', '{file}', 3)");
+        let here = rows(&crate::data::session(2, 8192), &sql).await.unwrap();
+        assert_eq!(rows(&session, &sql).await.unwrap(), here);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -53,7 +53,7 @@ fn write(path: &Path, format: u8, num: usize, crs: Option<u16>) {
 }
 
 /// Writes a file in a folder, and returns its path.
-fn file(folder: &TempDir, name: &str, format: u8, num: usize) -> String {
+pub(crate) fn file(folder: &TempDir, name: &str, format: u8, num: usize) -> String {
     let path = folder.path().join(name);
     write(&path, format, num, None);
     path.to_str().unwrap().into()
