@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release --example spatialbench -- --data DIR` reads `trip.parquet` and `building.parquet` of SpatialBench's generator,
 //! `spatialbench-cli --scale-factor 1 --tables trip,building --output-dir DIR`. `--generated SF` makes both tables in memory, with
-//! points of the generator's distributions. `--check` compares the answers of all engines on a few trips.
+//! points of the generator's distributions. `--check` compares the answers of kauri in SQL, of kauri's library and of a plan without kauri:
+//! for Q8 a hash join of cells with all trips, for Q12 all pairs of a few trips and the buildings.
 //!
 //! kauri-sql has points and boxes, so a building is the center of its polygon's bounding box: answers differ from SpatialBench's own, in
 //! which distances are to polygons. The centers are computed before the queries. Trips are read in the measured time.
@@ -22,11 +23,11 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use kauri::Device;
 use library::Points;
-use queries::Query;
+use queries::{Plan, Query};
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The trips that `--check` compares without `--trips`.
+/// The trips for which `--check` compares all pairs.
 const CHECKED_TRIPS: u64 = 2000;
 
 /// Times SpatialBench's queries Q8 and Q12.
@@ -56,7 +57,7 @@ struct Args {
     /// Leave out the ORDER BY of Q12
     #[arg(long)]
     unordered: bool,
-    /// Fail if the engines' answers differ
+    /// Compare the answers of engines, and fail if they differ
     #[arg(long)]
     check: bool,
 }
@@ -68,35 +69,45 @@ enum Engine {
     Kauri,
     /// The SQL engine without kauri: all pairs of rows, for Q12 with `row_number()`.
     Datafusion,
+    /// The SQL engine without kauri: for Q8 a hash join of cells.
+    Cells,
     /// Calls of kauri with points in host memory, without SQL.
     Library,
 }
 
+impl Args {
+    /// Returns the engines and the number of trips of a query.
+    fn plan(&self, query: Query) -> (Vec<Engine>, Option<u64>) {
+        match query {
+            _ if !self.check => (self.engine.clone(), self.trips),
+            Query::Q8 => (vec![Engine::Kauri, Engine::Cells, Engine::Library], self.trips),
+            Query::Q12 => {
+                (vec![Engine::Kauri, Engine::Datafusion, Engine::Library], self.trips.or(Some(CHECKED_TRIPS)))
+            }
+        }
+    }
+}
+
 #[tokio::main]
 async fn main() -> Result<()> {
-    let mut args = Args::parse();
-    if args.check {
-        args.engine = Engine::value_variants().to_vec();
-        args.trips = args.trips.or(Some(CHECKED_TRIPS));
-        args.runs = 1;
-    }
+    let args = Args::parse();
     let device = Device::from_name(&args.device).map_err(|error| DataFusionError::External(error.into()))?;
     let session = kauri_sql::session()?;
     session.sql(&format!("SET kauri.device = '{}'", args.device)).await?;
     match (&args.data, args.generated) {
-        (Some(folder), _) => tables::read(&session, folder, args.trips).await?,
-        (None, scale) => tables::generate(&session, scale.expect("clap requires it"), args.trips)?,
+        (Some(folder), _) => tables::read(&session, folder).await?,
+        (None, scale) => tables::generate(&session, scale.expect("clap requires it"))?,
     }
-    let points = match args.engine.contains(&Engine::Library) {
-        true => Some(Points::of(&session).await?),
-        false => None,
-    };
     for &query in &args.queries {
+        let (engines, trips) = args.plan(query);
+        tables::take_trips(&session, trips).await?;
         let mut answers = Vec::new();
-        for &engine in &args.engine {
-            let (seconds, answer) = match (engine, &points) {
-                (Engine::Library, Some(points)) => points.time(query, &device, args.runs),
-                _ => time(&session, query, engine, args.unordered, args.runs).await?,
+        for engine in engines {
+            let (seconds, answer) = match engine {
+                Engine::Library => Points::of(&session).await?.time(query, &device, args.runs),
+                Engine::Kauri => time(&session, query, Plan::Kauri, &args).await?,
+                Engine::Datafusion => time(&session, query, Plan::AllPairs, &args).await?,
+                Engine::Cells => time(&session, query, Plan::Cells, &args).await?,
             };
             let line = serde_json::json!({
                 "query": format!("{query:?}").to_lowercase(),
@@ -117,18 +128,11 @@ async fn main() -> Result<()> {
 }
 
 /// Returns the best time of the runs of a query in SQL, and its answer. The time includes the checksum.
-async fn time(
-    session: &SessionContext,
-    query: Query,
-    engine: Engine,
-    is_unordered: bool,
-    runs: u32,
-) -> Result<(f64, Answer)> {
-    let is_kauri = engine == Engine::Kauri;
-    session.sql(&format!("SET kauri.enabled = {is_kauri}")).await?;
-    let sql = query.sql(is_kauri, is_unordered);
+async fn time(session: &SessionContext, query: Query, plan: Plan, args: &Args) -> Result<(f64, Answer)> {
+    session.sql(&format!("SET kauri.enabled = {}", plan == Plan::Kauri)).await?;
+    let sql = query.sql(plan, args.unordered);
     let mut best = (f64::INFINITY, Answer::default());
-    for _ in 0..runs.max(1) {
+    for _ in 0..args.runs.max(1) {
         let begin = Instant::now();
         let stream = session.sql(&sql).await?.execute_stream().await?;
         let answer = Answer::of(stream, query.checked_columns()).await?;

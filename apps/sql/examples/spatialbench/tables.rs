@@ -18,13 +18,9 @@ use std::sync::Arc;
 const BATCH_ROWS: u64 = 1 << 16;
 
 /// Registers the files of SpatialBench's generator. The centers of buildings are computed here.
-pub(crate) async fn read(session: &SessionContext, folder: &Path, trips: Option<u64>) -> Result<()> {
+pub(crate) async fn read(session: &SessionContext, folder: &Path) -> Result<()> {
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    session.register_parquet("trip_file", file("trip.parquet"), ParquetReadOptions::new()).await?;
-    let limit = trips.map_or_else(String::new, |trips| format!(" WHERE t_tripkey <= {trips}"));
-    let view = format!("CREATE VIEW trip AS SELECT t_tripkey, t_pickuploc FROM trip_file{limit}");
-    session.sql(&view).await?.collect().await?;
-
+    session.register_parquet("all_trips", file("trip.parquet"), ParquetReadOptions::new()).await?;
     let buildings = session.read_parquet(file("building.parquet"), ParquetReadOptions::new()).await?;
     let buildings = buildings.select_columns(&["b_buildingkey", "b_name", "b_boundary"])?.collect().await?;
     let mut batches = Vec::new();
@@ -44,11 +40,11 @@ pub(crate) async fn read(session: &SessionContext, folder: &Path, trips: Option<
 }
 
 /// Registers generated tables of a scale factor.
-pub(crate) fn generate(session: &SessionContext, scale: f64, trips: Option<u64>) -> Result<()> {
+pub(crate) fn generate(session: &SessionContext, scale: f64) -> Result<()> {
     // SpatialBench's numbers of rows.
     let len = (6e6 * scale) as u64;
     let buildings = (2e4 * (1.0 + scale.log2())) as u64;
-    let (clusters, len) = (Clusters::trips(), trips.unwrap_or(len).min(len));
+    let clusters = Clusters::trips();
     let starts: Vec<u64> = (0..len).step_by(BATCH_ROWS as usize).collect();
     let batches: Result<Vec<RecordBatch>> = starts
         .into_par_iter()
@@ -56,13 +52,21 @@ pub(crate) fn generate(session: &SessionContext, scale: f64, trips: Option<u64>)
         .collect();
     let batches = batches?;
     let partition = batches.len().div_ceil(rayon::current_num_threads()).max(1);
-    add_table(session, "trip", batches.chunks(partition).map(<[_]>::to_vec).collect())?;
+    add_table(session, "all_trips", batches.chunks(partition).map(<[_]>::to_vec).collect())?;
 
     let clusters = Clusters::buildings();
     let centers: Vec<[f64; 2]> = (0..buildings).map(|row| clusters.point(row)).collect();
     let keys = Int64Array::from_iter_values(1..=buildings as i64);
     let names = StringArray::from_iter_values((1..=buildings).map(|key| format!("building {key}")));
     add_table(session, "building", vec![vec![building_batch(Arc::new(keys), Arc::new(names), &centers)?]])
+}
+
+/// Makes the view `trip` of the trips with keys up to a number, or of all.
+pub(crate) async fn take_trips(session: &SessionContext, trips: Option<u64>) -> Result<()> {
+    let limit = trips.map_or_else(String::new, |trips| format!(" WHERE t_tripkey <= {trips}"));
+    let view = format!("CREATE OR REPLACE VIEW trip AS SELECT t_tripkey, t_pickuploc FROM all_trips{limit}");
+    session.sql(&view).await?.collect().await?;
+    Ok(())
 }
 
 /// Generates rows of the table of trips.
