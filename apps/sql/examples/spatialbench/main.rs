@@ -62,7 +62,7 @@ struct Args {
     check: bool,
 }
 
-/// What answers a query.
+/// The system that answers a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Engine {
     /// kauri's joins in SQL.
