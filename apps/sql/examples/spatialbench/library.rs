@@ -1,6 +1,7 @@
 //! The queries by calls of kauri, without SQL.
 
 use crate::answer::Answer;
+use crate::clock::{Begin, Times};
 use crate::queries::{NEAR, NEAREST, Query};
 use datafusion::arrow::array::AsArray;
 use datafusion::arrow::datatypes::{Float64Type, Int64Type};
@@ -10,7 +11,6 @@ use futures::StreamExt;
 use kauri::query::QueryOptions;
 use kauri::{Batches, Device, DistanceJoin, KdTree, KdTreeOptions, SpatialIndex};
 use std::ops::ControlFlow;
-use std::time::Instant;
 
 /// The rows of a result that are delivered at a time.
 const BATCH_ROWS: usize = 1 << 20;
@@ -37,8 +37,8 @@ impl Points {
         })
     }
 
-    /// Returns the best time of the runs of a query, and its answer. The answer is from a run before the measured ones.
-    pub(crate) fn time(&self, query: Query, device: &Device, runs: u32) -> (f64, Answer) {
+    /// Returns the best times of the runs of a query, and its answer. The answer is from a run before the measured ones.
+    pub(crate) fn time(&self, query: Query, device: &Device, runs: u32) -> (Times, Answer) {
         let (trips, buildings) = (&self.trips, &self.buildings);
         let (answer, measured): (Answer, Box<dyn Fn()>) = match query {
             Query::Q8 => {
@@ -56,13 +56,13 @@ impl Points {
                 (answer, Box::new(|| nearest(device, &trips.points, &buildings.points, |_, _| {})))
             }
         };
-        let mut best = f64::INFINITY;
+        let mut times = Times::NONE;
         for _ in 0..runs.max(1) {
-            let begin = Instant::now();
+            let begin = Begin::now();
             measured();
-            best = best.min(begin.elapsed().as_secs_f64());
+            times.add(&begin);
         }
-        (best, answer)
+        (times, answer)
     }
 }
 

@@ -12,6 +12,7 @@
 //! the order of rows; `spatialbench_sedona.py` prints equal ones of SedonaDB.
 
 mod answer;
+mod clock;
 mod generate;
 mod library;
 mod queries;
@@ -19,13 +20,13 @@ mod tables;
 
 use answer::Answer;
 use clap::{Parser, ValueEnum};
+use clock::{Begin, Times};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use kauri::Device;
 use library::Points;
 use queries::{Plan, Query};
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// The trips for which `--check` compares all pairs.
 const CHECKED_TRIPS: u64 = 2000;
@@ -103,7 +104,7 @@ async fn main() -> Result<()> {
         tables::take_trips(&session, trips).await?;
         let mut answers = Vec::new();
         for engine in engines {
-            let (seconds, answer) = match engine {
+            let (times, answer) = match engine {
                 Engine::Library => Points::of(&session).await?.time(query, &device, args.runs),
                 Engine::Kauri => time(&session, query, Plan::Kauri, &args).await?,
                 Engine::Datafusion => time(&session, query, Plan::AllPairs, &args).await?,
@@ -113,7 +114,8 @@ async fn main() -> Result<()> {
                 "query": format!("{query:?}").to_lowercase(),
                 "engine": format!("{engine:?}").to_lowercase(),
                 "device": device.to_string(),
-                "seconds": seconds,
+                "seconds": times.wall,
+                "cpu_seconds": times.cpu,
                 "rows": answer.rows,
                 "checksum": format!("{:016x}", answer.checksum),
             });
@@ -127,16 +129,16 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Returns the best time of the runs of a query in SQL, and its answer. The time includes the checksum.
-async fn time(session: &SessionContext, query: Query, plan: Plan, args: &Args) -> Result<(f64, Answer)> {
+/// Returns the best times of the runs of a query in SQL, and its answer. The time includes the checksum.
+async fn time(session: &SessionContext, query: Query, plan: Plan, args: &Args) -> Result<(Times, Answer)> {
     session.sql(&format!("SET kauri.enabled = {}", plan == Plan::Kauri)).await?;
     let sql = query.sql(plan, args.unordered);
-    let mut best = (f64::INFINITY, Answer::default());
+    let (mut times, mut answer) = (Times::NONE, Answer::default());
     for _ in 0..args.runs.max(1) {
-        let begin = Instant::now();
+        let begin = Begin::now();
         let stream = session.sql(&sql).await?.execute_stream().await?;
-        let answer = Answer::of(stream, query.checked_columns()).await?;
-        best = (best.0.min(begin.elapsed().as_secs_f64()), answer);
+        answer = Answer::of(stream, query.checked_columns()).await?;
+        times.add(&begin);
     }
-    Ok(best)
+    Ok((times, answer))
 }
