@@ -38,15 +38,15 @@ impl Points {
     }
 
     /// Returns the best times of the runs of a query, and its answer. The answer is from a run before the measured ones.
-    pub(crate) fn time(&self, query: Query, device: &Device, runs: u32) -> (Times, Answer) {
+    pub(crate) fn time(&self, query: Query, device: &Device, near: NearCounts, runs: u32) -> (Times, Answer) {
         let (trips, buildings) = (&self.trips, &self.buildings);
         let (answer, measured): (Answer, Box<dyn Fn()>) = match query {
             Query::Q8 => {
                 let mut answer = Answer::default();
-                let counts = near_counts(device, &trips.points, &buildings.points);
+                let counts = near(device, &trips.points, &buildings.points);
                 let found = buildings.keys.iter().zip(counts).filter(|(_, count)| *count > 0);
                 found.for_each(|(&building, count)| answer.add(building, count));
-                (answer, Box::new(|| drop(near_counts(device, &trips.points, &buildings.points))))
+                (answer, Box::new(|| drop(near(device, &trips.points, &buildings.points))))
             }
             Query::Q12 => {
                 let mut answer = Answer::default();
@@ -66,17 +66,41 @@ impl Points {
     }
 }
 
-/// Counts the trips near each building.
-fn near_counts(device: &Device, trips: &[[f64; 2]], buildings: &[[f64; 2]]) -> Vec<i64> {
+/// Counts the trips near each building, from the points of both.
+pub(crate) type NearCounts = fn(&Device, &[[f64; 2]], &[[f64; 2]]) -> Vec<i64>;
+
+/// Counts the trips near each building by a tree of the buildings.
+pub(crate) fn near_by_tree(device: &Device, trips: &[[f64; 2]], buildings: &[[f64; 2]]) -> Vec<i64> {
+    let mut counts = vec![0; buildings.len()];
+    let tree = tree(device, buildings);
+    let mut batches = Batches::new().rows(BATCH_ROWS);
+    tree.within_batches(trips, NEAR, &QueryOptions::default(), &mut batches, |batch| {
+        count_ids(batch.ids(), &mut counts);
+        ControlFlow::Continue(())
+    })
+    .expect("the points are finite");
+    counts
+}
+
+/// Counts the trips near each building by a join, which sorts both by cell.
+pub(crate) fn near_by_join(device: &Device, trips: &[[f64; 2]], buildings: &[[f64; 2]]) -> Vec<i64> {
     let mut counts = vec![0; buildings.len()];
     let mut batches = Batches::new().rows(BATCH_ROWS);
     DistanceJoin::new(NEAR)
         .rows_batches(device, trips, buildings, &mut batches, |batch| {
-            batch.ids().iter().for_each(|&id| counts[id as usize] += 1);
+            count_ids(batch.ids(), &mut counts);
             ControlFlow::Continue(())
         })
         .expect("the points are finite");
     counts
+}
+
+fn count_ids(ids: &[u32], counts: &mut [i64]) {
+    ids.iter().for_each(|&id| counts[id as usize] += 1);
+}
+
+fn tree(device: &Device, points: &[[f64; 2]]) -> KdTree<[f64; 2]> {
+    KdTree::build(device, points, &KdTreeOptions::default()).expect("the points are finite")
 }
 
 /// Visits the ids of the nearest buildings of each trip.
@@ -86,7 +110,7 @@ fn nearest(
     buildings: &[[f64; 2]],
     mut visit: impl FnMut(usize, &[u32]),
 ) {
-    let tree = KdTree::build(device, buildings, &KdTreeOptions::default()).expect("the points are finite");
+    let tree = tree(device, buildings);
     let mut batches = Batches::new().rows(BATCH_ROWS);
     tree.nearest_batches(trips, NEAREST, &QueryOptions::default(), &mut batches, |batch| {
         batch.iter().for_each(|(trip, near)| visit(trip, near.ids()));

@@ -24,7 +24,7 @@ use clock::{Begin, Times};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::prelude::SessionContext;
 use kauri::Device;
-use library::Points;
+use library::{Points, near_by_join, near_by_tree};
 use queries::{Plan, Query};
 use std::path::PathBuf;
 
@@ -72,8 +72,10 @@ enum Engine {
     Datafusion,
     /// The SQL engine without kauri: for Q8 a hash join of cells.
     Cells,
-    /// Calls of kauri with points in host memory, without SQL.
+    /// kauri's library with points in host memory, without SQL: a k-d tree of the buildings.
     Library,
+    /// As `library`; for Q8 `DistanceJoin`.
+    DistanceJoin,
 }
 
 impl Args {
@@ -105,7 +107,10 @@ async fn main() -> Result<()> {
         let mut answers = Vec::new();
         for engine in engines {
             let (times, answer) = match engine {
-                Engine::Library => Points::of(&session).await?.time(query, &device, args.runs),
+                Engine::Library => Points::of(&session).await?.time(query, &device, near_by_tree, args.runs),
+                Engine::DistanceJoin => {
+                    Points::of(&session).await?.time(query, &device, near_by_join, args.runs)
+                }
                 Engine::Kauri => time(&session, query, Plan::Kauri, &args).await?,
                 Engine::Datafusion => time(&session, query, Plan::AllPairs, &args).await?,
                 Engine::Cells => time(&session, query, Plan::Cells, &args).await?,
