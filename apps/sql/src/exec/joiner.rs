@@ -128,10 +128,8 @@ impl Joiner {
     }
 
     fn within(&self, left: &Side, right: &Part, radius: f64, output: &Output) -> Result<()> {
-        // A tree is built once, while a join without one sorts both sides for each call, which takes longer unless they have about equally
-        // many points.
-        let (left_len, right_len) = (left.len(), right.side.len());
-        let is_tree_faster = right.has_tree() || left_len < right_len / 4 || right_len < left_len / 4;
+        // A tree is built once, while a join without one sorts the right side for each call.
+        let is_tree_faster = right.has_tree() || left.len() < right.side.len() / 4;
         if is_tree_faster {
             return match (&left.shapes, right.tree()?) {
                 (Shapes::Planar(queries), Some(Tree::Planar(tree))) => {
