@@ -1,9 +1,11 @@
 //! Times joins of SQL beside the library's calls: `cargo run --release --example timing -- [rows] [device]`.
 //!
 //! Both sides have `rows` uniform points, 1 million by default. A query reads its tables from memory and counts the rows of its result
-//! batches. Each time is the best of three runs.
+//! batches. Each time is the best of three runs. Two lines have the cost of Arrow: the points of both tables from arrays, and the ids of
+//! the pairs of the kNN join into record batches.
 
-use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StructArray};
+use datafusion::arrow::array::{ArrayRef, Float64Array, Int64Array, StructArray, UInt32Array};
+use datafusion::arrow::compute::take;
 use datafusion::arrow::datatypes::{DataType, Field, Fields, Schema};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::datasource::MemTable;
@@ -13,6 +15,7 @@ use futures::StreamExt;
 use kauri::join::Scored;
 use kauri::query::QueryOptions;
 use kauri::{Device, DistanceJoin, KdTree, KdTreeOptions, SpatialIndex, TopKDistanceJoin};
+use kauri_sql::geometry::decode_points;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -30,14 +33,26 @@ async fn main() -> Result<()> {
 
     let session = kauri_sql::session()?;
     session.sql(&format!("SET kauri.device = '{name}'")).await?;
-    add_table(&session, "a", &a, &scores[0])?;
-    add_table(&session, "b", &b, &scores[1])?;
+    let tables = [table(&a, &scores[0])?, table(&b, &scores[1])?];
+    for (name, batch) in ["a", "b"].into_iter().zip(&tables) {
+        let table = MemTable::try_new(batch.schema(), vec![vec![batch.clone()]])?;
+        session.register_table(name, Arc::new(table))?;
+    }
 
     let knn = time(|| {
         let tree = KdTree::build(&device, &b, &KdTreeOptions::default()).expect("a tree");
         tree.nearest(&a, 5).expect("neighbors").ids().len()
     });
     report("library, 5 nearest", knn, knn);
+    let input = time(|| {
+        let points = |table: &RecordBatch| decode_points(table.column(1), "geom", 0).expect("points").values;
+        tables.iter().map(|table| points(table).len()).sum()
+    });
+    report("Arrow in: points of both tables", input, knn);
+    let tree = KdTree::build(&device, &b, &KdTreeOptions::default()).expect("a tree");
+    let right = UInt32Array::from(tree.nearest(&a, 5).expect("neighbors").ids().to_vec());
+    let left = UInt32Array::from_iter_values((0..right.len() as u32).map(|pair| pair / 5));
+    report("Arrow out: ids of the pairs", time(|| copy_ids(&tables, [&left, &right])), knn);
     for sql in [
         "SELECT a.id, b.id FROM a JOIN b ON ST_KNN(a.geom, b.geom, 5)",
         "SELECT id, id_right, distance FROM knn_join(a, b, 5)",
@@ -124,22 +139,32 @@ fn scores(seed: u64, rows: usize) -> Vec<f64> {
     numbers(seed).take(rows).collect()
 }
 
-/// Adds a table of points with the columns id, geom and score.
-fn add_table(session: &SessionContext, name: &str, points: &[[f64; 2]], scores: &[f64]) -> Result<()> {
+/// Copies the ids of pairs of rows into columns of 8192 rows, as a join in SQL does.
+fn copy_ids(tables: &[RecordBatch; 2], pairs: [&UInt32Array; 2]) -> usize {
+    let rows = pairs[0].len();
+    for begin in (0..rows).step_by(8192) {
+        for (table, rows_of_side) in tables.iter().zip(pairs) {
+            let rows_of_side = rows_of_side.slice(begin, 8192.min(rows - begin));
+            std::hint::black_box(take(table.column(0), &rows_of_side, None).expect("rows of the table"));
+        }
+    }
+    rows
+}
+
+/// Makes a table of points with the columns id, geom and score.
+fn table(points: &[[f64; 2]], scores: &[f64]) -> Result<RecordBatch> {
     let axis = |name: &str| Arc::new(Field::new(name, DataType::Float64, false));
     let fields = Fields::from(vec![axis("x"), axis("y")]);
     let column =
         |axis: usize| Arc::new(points.iter().map(|point| point[axis]).collect::<Float64Array>()) as ArrayRef;
     let geom = StructArray::new(fields.clone(), vec![column(0), column(1)], None);
-    let schema = Arc::new(Schema::new(vec![
+    let schema = Schema::new(vec![
         Field::new("id", DataType::Int64, false),
         Field::new("geom", DataType::Struct(fields), false),
         Field::new("score", DataType::Float64, false),
-    ]));
+    ]);
     let ids = (0..points.len() as i64).collect::<Int64Array>();
     let scores = scores.iter().copied().collect::<Float64Array>();
-    let batch =
-        RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids), Arc::new(geom), Arc::new(scores)])?;
-    session.register_table(name, Arc::new(MemTable::try_new(schema, vec![vec![batch]])?))?;
-    Ok(())
+    let columns: Vec<ArrayRef> = vec![Arc::new(ids), Arc::new(geom), Arc::new(scores)];
+    Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
 }

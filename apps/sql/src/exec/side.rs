@@ -185,7 +185,7 @@ fn name_of(expr: &Arc<dyn PhysicalExpr>) -> String {
 fn selected<T: Sync, U: Send>(
     values: &[T],
     rows: &Option<Vec<u32>>,
-    convert: impl Fn(&T) -> U + Sync,
+    convert: impl Fn(&T) -> U + Send + Sync,
 ) -> Vec<U> {
     match rows {
         None => values.par_iter().with_min_len(TASK_ROWS).map(convert).collect(),

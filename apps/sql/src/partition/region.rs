@@ -42,7 +42,7 @@ pub(super) fn regions(
     measure: Option<Measure>,
     column: &str,
     first_row: u64,
-) -> Result<Geometries<Region>> {
+) -> Result<Geometries<'static, Region>> {
     let Some(measure) = measure else {
         let boxes = decode_boxes(array, column, first_row).map_err(Error::in_execution)?;
         let region = |&[x0, y0, x1, y1]: &[f64; 4]| [[x0, y0, 0.0], [x1, y1, 0.0]];
