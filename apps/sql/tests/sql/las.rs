@@ -21,7 +21,7 @@ fn points(num: usize, format: Format) -> Vec<Point> {
         return_number: 1,
         number_of_returns: 2,
         classification: Classification::new([2, 6][i % 2]).unwrap(),
-        is_withheld: i % 10 == 0,
+        is_withheld: i.is_multiple_of(10),
         scan_angle: 6.0,
         user_data: 3,
         point_source_id: 77,
@@ -43,7 +43,8 @@ fn write(path: &Path, format: u8, num: usize, crs: Option<u16>) {
         builder.vlrs.push(Vlr { user_id, record_id, data, ..Vlr::default() });
     }
     builder.point_format = Format::new(format).unwrap();
-    builder.point_format.is_compressed = path.extension().is_some_and(|ending| ending == "laz");
+    builder.point_format.is_compressed =
+        path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("laz"));
     let axis = |offset| Transform { scale: STEP, offset };
     builder.transforms = Vector { x: axis(1000.0), y: axis(-50.0), z: axis(0.0) };
     let points = points(num, builder.point_format);
@@ -71,7 +72,7 @@ async fn columns_and_rows() {
     let first = format!("SELECT * FROM '{las}' WHERE gps_time = 501");
     assert_eq!(
         rows(&session, &first).await.unwrap(),
-        ["1000.25 | -50.25 | 0.75 | 501 | 1 | 2 | 6 | false | 6.0 | 3 | 77 | 501.0 | 1 | 2 | 501"]
+        ["1000.25 | -50.25 | 1.0 | 501 | 1 | 2 | 6 | false | 6.0 | 3 | 77 | 501.0 | 1 | 2 | 501"]
     );
     for (path, columns) in [(&las, 15), (&laz, 11)] {
         let all = batches(&session, &format!("SELECT * FROM '{path}'")).await;
@@ -147,7 +148,8 @@ async fn reference_systems() {
 #[tokio::test]
 async fn folders_of_files() {
     let folder = tempfile::tempdir().unwrap();
-    (file(&folder, "a.las", 2, 100), file(&folder, "b.las", 1, 50));
+    file(&folder, "a.las", 2, 100);
+    file(&folder, "b.las", 1, 50);
     let session = session(2, 8192);
     let location = folder.path().to_str().unwrap();
     let sql = format!("CREATE EXTERNAL TABLE tiles STORED AS LAS LOCATION '{location}/'");
@@ -167,4 +169,16 @@ async fn files_that_are_refused() {
     let message = error(&session, &format!("SELECT * FROM '{path}'")).await;
     assert!(message.contains("a.las: cut short"), "{message}");
     assert!(error(&session, "SELECT * FROM 'missing.laz'").await.contains("missing.laz"));
+}
+
+#[test]
+fn the_program_reads_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = format!("scan={}", file(&folder, "a.copc.LAZ", 6, 300));
+    let sql = "SELECT count(*) AS n, count(gps_time) AS times FROM scan WHERE classification = 6";
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let args = ["kauri-sql", sql, "--table", &table, "--format", "csv"];
+    let code = kauri_sql::cli::main_with(args, &mut out, &mut err);
+    let [out, err] = [out, err].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "n,times\n150,150\n", ""));
 }
