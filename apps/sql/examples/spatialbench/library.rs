@@ -29,11 +29,13 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    /// Reads the tables of a session.
+    /// Reads the tables of a session. Buildings are in the order of their keys, by which the library and SQL choose among those at the same
+    /// place.
     pub(crate) async fn of(session: &SessionContext) -> Result<Self> {
         Ok(Self {
-            trips: Table::of(session, "t_tripkey", "t_pickuploc", "trip").await?,
-            buildings: Table::of(session, "b_buildingkey", "center", "building").await?,
+            trips: Table::of(session, "t_tripkey", "t_pickuploc", "trip", "").await?,
+            buildings: Table::of(session, "b_buildingkey", "center", "building", "ORDER BY b_buildingkey")
+                .await?,
         })
     }
 
@@ -120,8 +122,8 @@ fn nearest(
 }
 
 impl Table {
-    async fn of(session: &SessionContext, key: &str, point: &str, table: &str) -> Result<Self> {
-        let sql = format!("SELECT {key}, ST_X({point}), ST_Y({point}) FROM {table}");
+    async fn of(session: &SessionContext, key: &str, point: &str, table: &str, order: &str) -> Result<Self> {
+        let sql = format!("SELECT {key}, ST_X({point}), ST_Y({point}) FROM {table} {order}");
         let mut stream = session.sql(&sql).await?.execute_stream().await?;
         let mut read = Self::default();
         while let Some(batch) = stream.next().await {

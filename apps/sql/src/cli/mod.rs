@@ -1,9 +1,10 @@
 //! The command line of `kauri-sql`.
 
 mod progress;
+#[cfg(any(feature = "ballista", feature = "distributed"))]
 mod serve;
 
-use crate::session;
+use crate::{cluster, session};
 use clap::{Parser, ValueEnum};
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::SchemaRef;
@@ -57,6 +58,7 @@ struct Cli {
     /// Print the time of planning and of the query on standard error
     #[arg(long)]
     timing: bool,
+    #[cfg(any(feature = "ballista", feature = "distributed"))]
     #[command(subcommand)]
     serve: Option<serve::Serve>,
 }
@@ -132,6 +134,7 @@ pub fn main_with(
 
 fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    #[cfg(any(feature = "ballista", feature = "distributed"))]
     if let Some(serve) = &cli.serve {
         return Ok(runtime.block_on(serve.run())?);
     }
@@ -161,7 +164,7 @@ fn run(cli: &Cli, out: &mut dyn Write, err: &mut dyn Write) -> Result<(), CliErr
 async fn query(cli: &Cli, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>, Instant), CliError> {
     let session = match &cli.cluster {
         None => session()?,
-        Some(url) => serve::cluster_session(url)?,
+        Some(url) => cluster::session(url)?,
     };
     session.sql(&format!("SET kauri.device = '{}'", cli.device.replace('\'', "''"))).await?;
     if let Some(partitions) = cli.partitions {

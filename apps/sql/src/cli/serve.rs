@@ -1,9 +1,7 @@
 //! Subcommands that make a machine a part of a cluster.
 
 use clap::Subcommand;
-use datafusion::common::plan_err;
 use datafusion::error::Result;
-use datafusion::prelude::SessionContext;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -101,21 +99,5 @@ impl Serve {
             }
         }
         Ok(())
-    }
-}
-
-/// Returns a session of the cluster at a URL.
-pub(super) fn cluster_session(url: &str) -> Result<SessionContext> {
-    match url.split_once("://") {
-        #[cfg(feature = "ballista")]
-        Some(("ballista", _)) => ballista::session(url),
-        #[cfg(feature = "distributed")]
-        Some(("http" | "https", _)) => {
-            distributed::session(&url.split(',').map(str::to_string).collect::<Vec<_>>())
-        }
-        _ => plan_err!(
-            "{url} is not the address of a cluster; expected ballista://HOST:PORT of a scheduler (feature ballista) or \
-             http://HOST:PORT of workers (feature distributed)"
-        ),
     }
 }

@@ -14,5 +14,29 @@ pub mod ballista;
 #[cfg(feature = "distributed")]
 pub mod distributed;
 
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::prelude::SessionContext;
+
 /// The default of `kauri.shared_rows` on many machines: right sides up to this size are sent to all of them.
 pub const SHARED_ROWS: usize = 1 << 20;
+
+/// Creates a session of the cluster at a URL: `ballista://HOST:PORT` of a scheduler, or `http://HOST:PORT` of workers of
+/// datafusion-distributed with commas between them.
+///
+/// # Errors
+/// A plan error for another URL, and for an engine whose feature is off. A cluster that cannot be reached is an error of the first query.
+pub fn session(url: &str) -> Result<SessionContext> {
+    match url.split_once("://") {
+        #[cfg(feature = "ballista")]
+        Some(("ballista", _)) => ballista::session(url),
+        #[cfg(feature = "distributed")]
+        Some(("http" | "https", _)) => {
+            distributed::session(&url.split(',').map(str::to_string).collect::<Vec<_>>())
+        }
+        _ => plan_err!(
+            "{url} is not the address of a cluster; expected ballista://HOST:PORT of a scheduler (feature ballista) or \
+             http://HOST:PORT of workers (feature distributed)"
+        ),
+    }
+}

@@ -1,8 +1,8 @@
 //! Gathers the batches of the left side.
 
-use super::memory::{batch_bytes, probe_bytes};
+use super::build::in_background;
+use super::memory::{batch_bytes, concatenated, probe_bytes};
 use super::side::{Side, SideReader};
-use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -75,12 +75,15 @@ impl Gather {
             }
         }
         let Some(first) = batches.first() else { return Ok(None) };
-        let batch = concat_batches(&first.schema(), &batches)?;
-        drop(batches);
+        let (schema, reader, first_row) = (first.schema(), self.reader.clone(), self.first_row);
         self.input_rows.add(num_rows);
-        let side = self.reader.read(batch, self.first_row)?;
         self.first_row += num_rows as u64;
-        Ok(Some(side))
+        let read = move || {
+            let batch = concatenated(&schema, &batches)?;
+            drop(batches);
+            reader.read(batch, first_row)
+        };
+        in_background(read).await.map(Some)
     }
 
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {

@@ -1,9 +1,8 @@
 //! A part of the right side in memory, and its index.
 
-use super::memory::batch_bytes;
+use super::memory::{batch_bytes, concatenated};
 use super::side::{Shapes, Side, SideReader};
 use crate::error::from_kauri;
-use datafusion::arrow::compute::concat_batches;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
@@ -105,7 +104,7 @@ impl PartRows {
     }
 
     pub(super) fn into_part(self, first_row: u64) -> Result<Part> {
-        let batch = concat_batches(&self.schema, &self.batches)?;
+        let batch = concatenated(&self.schema, &self.batches)?;
         drop(self.batches);
         Ok(Part::new(self.reader.read(batch, first_row)?, self.device))
     }

@@ -3,6 +3,7 @@
 use super::build::{BuildSide, SharedBuild, in_background};
 use super::gather::Gather;
 use super::joiner::Joiner;
+use super::memory::probe_bytes;
 use super::merge::NearestMerge;
 use super::output::Output;
 use super::side::Side;
@@ -12,6 +13,7 @@ use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::physical_plan::metrics::Time;
+use futures::join;
 use std::sync::Arc;
 
 /// The join of a partition of the left side.
@@ -25,33 +27,46 @@ pub(super) struct Probe {
 impl Probe {
     /// Joins the left rows with the right side once it is there, and sends the result.
     pub(super) async fn run(self, mut left: Gather, build: SharedBuild) -> Result<()> {
-        let build = build.await.map_err(DataFusionError::Shared)?;
+        // Left rows are gathered while the right side is collected, unless the memory for them depends on it.
+        let is_unlimited = probe_bytes(self.context.memory_pool()) == 0;
+        let (build, first) = if is_unlimited {
+            let (build, first) = join!(build, left.next());
+            (build, first?)
+        } else {
+            (build.await, None)
+        };
+        let build = build.map_err(DataFusionError::Shared)?;
         match &*build {
             BuildSide::InMemory { part, .. } if part.side.len() == 0 => return Ok(()),
             BuildSide::InMemory { .. } => {}
             BuildSide::Spilled(_) => left.limit_memory(&self.context),
         }
-        while !self.output.is_closed() && self.join_next(&mut left, &build).await? {
-            left.release();
+        if let Some(side) = first {
+            self.join_side(side, &mut left, &build).await?;
         }
+        while !self.output.is_closed() && self.join_next(&mut left, &build).await? {}
         Ok(())
     }
 
     /// Gathers left rows and joins them; returns false if there are no more.
     async fn join_next(&self, left: &mut Gather, build: &Arc<BuildSide>) -> Result<bool> {
-        match &**build {
-            BuildSide::InMemory { .. } => {
-                let Some(side) = left.next().await? else { return Ok(false) };
-                self.join_in_memory(side, Arc::clone(build)).await?;
-            }
-            BuildSide::Spilled(spilled) => {
-                let _turn = spilled.turn().await;
-                let Some(side) = left.next().await? else { return Ok(false) };
-                self.join_parts(Arc::new(side), spilled).await?;
-                left.release();
-            }
-        }
+        let _turn = match &**build {
+            BuildSide::InMemory { .. } => None,
+            BuildSide::Spilled(spilled) => Some(spilled.turn().await),
+        };
+        let Some(side) = left.next().await? else { return Ok(false) };
+        self.join_side(side, left, build).await?;
         Ok(true)
+    }
+
+    /// Joins left rows, and gives their memory back.
+    async fn join_side(&self, side: Side, left: &mut Gather, build: &Arc<BuildSide>) -> Result<()> {
+        match &**build {
+            BuildSide::InMemory { .. } => self.join_in_memory(side, Arc::clone(build)).await?,
+            BuildSide::Spilled(spilled) => self.join_parts(Arc::new(side), spilled).await?,
+        }
+        left.release();
+        Ok(())
     }
 
     async fn join_in_memory(&self, left: Side, build: Arc<BuildSide>) -> Result<()> {
