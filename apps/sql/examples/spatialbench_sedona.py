@@ -27,8 +27,8 @@ WITH pickup AS (SELECT t_tripkey, t_pickuploc, ST_GeomFromWKB(t_pickuploc) AS ge
 SELECT t.t_tripkey, t.t_pickuploc, b.b_buildingkey, b.b_name AS building_name,
        ST_Distance(t.geometry, b.geometry) AS distance_to_building
 FROM pickup t JOIN building b ON ST_KNN(t.geometry, b.geometry, 5, FALSE)
-ORDER BY distance_to_building, b.b_buildingkey
 """
+Q12_ORDER = "ORDER BY distance_to_building, b.b_buildingkey"
 CENTER = "ST_Point((ST_XMin(polygon) + ST_XMax(polygon)) / 2, (ST_YMin(polygon) + ST_YMax(polygon)) / 2)"
 
 
