@@ -1,9 +1,9 @@
 //! Joins whose sides are cut into parts of space, so that many machines join one part each.
 //!
-//! 1. A sample of the right side [cuts](cut) space into cells. The left rows of each cell have a bounding box.
+//! 1. A sample of the right side cuts space into cells. The left rows of each cell have a bounding box.
 //! 2. From these boxes and the sample follows how far the partners of a cell's left rows can be away: at most the radius of the join, or,
 //!    for a kNN join, the distance of the `k`-th point of the sample, which that of the `k`-th right row cannot exceed.
-//! 3. Consecutive cells make a [part](partitioner). A left row goes to the part of its cell, and a right row to all parts with left rows
+//! 3. Consecutive cells make a part. A left row goes to the part of its cell, and a right row to all parts with left rows
 //!    in whose reach it is. Each part is joined by itself, and its result is final; only the best pairs of a top-k join are merged.
 //!
 //! Right rows near a border are in several parts. In the usual method of two rounds, left rows visit their own part, then those closer

@@ -200,8 +200,15 @@ async fn an_executor_that_is_killed_changes_no_row() {
         cluster.executors[1].kill().unwrap();
         cluster
     });
-    let _cluster = killed.await.unwrap();
+    let cluster = killed.await.unwrap();
     assert!(!running.is_finished(), "the executor was killed too late");
     let found = running.await.unwrap().unwrap();
     assert!(found == expected, "{} and {} rows", found.len(), expected.len());
+
+    // The program asks the executor that is left.
+    let files = ["a", "b"].map(|name| folder.join(name).join("0.csv").display().to_string());
+    let sql = format!("SELECT count(*) AS n FROM knn_join('{}', '{}', 2)", files[0], files[1]);
+    let mut program = Command::new(env!("CARGO_BIN_EXE_kauri-sql"));
+    let output = program.args(["--cluster", &cluster.url, "--format", "csv", &sql]).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "n\n20000\n", "{output:?}");
 }

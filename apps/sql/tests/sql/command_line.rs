@@ -44,6 +44,7 @@ fn failures_exit_with_2() {
             "is not a file with the ending .csv, .parquet, .las or .laz",
         ),
         (&["--file", "missing.sql"], "missing.sql: "),
+        (&["SELECT 1", "--cluster", "ftp://host"], "ftp://host is not the address of a cluster"),
         (&["SELECT FROM FROM"], "error: "),
         (
             &["SELECT * FROM knn_join('missing.csv', 'missing.csv', 0)"],
