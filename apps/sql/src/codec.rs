@@ -50,7 +50,7 @@ impl Default for SpatialCodec {
 }
 
 impl SpatialCodec {
-    /// Creates a codec that leaves all but spatial joins to `others`.
+    /// Creates a codec that leaves all but spatial joins and scans of LAS files to `others`.
     pub fn new(others: Arc<dyn PhysicalExtensionCodec>) -> Self {
         Self { others }
     }
@@ -64,7 +64,7 @@ impl PhysicalExtensionCodec for SpatialCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<()> {
         #[cfg(feature = "las")]
-        if let Some((config, _)) = las_scan(&node) {
+        if let Some(config) = las_scan(&node) {
             buf.extend_from_slice(LAS);
             buf.extend(serialize_file_scan_config(config, self, converter)?.encode_to_vec());
             return Ok(());
@@ -146,8 +146,8 @@ impl PhysicalExtensionCodec for SpatialCodec {
 
 /// Returns the scan if a node is one of LAS files.
 #[cfg(feature = "las")]
-fn las_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &LasSource)> {
-    node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<LasSource>()
+fn las_scan(node: &Arc<dyn ExecutionPlan>) -> Option<&FileScanConfig> {
+    node.downcast_ref::<DataSourceExec>()?.downcast_to_file_source::<LasSource>().map(|(config, _)| config)
 }
 
 const INVALID: &str = "the plan of a spatial join cannot be decoded";

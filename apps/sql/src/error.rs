@@ -79,7 +79,7 @@ pub enum Error {
         /// The cause.
         reason: String,
     },
-    /// kauri has no memory for points, or cannot number so many.
+    /// There is not enough memory for the points, or there are too many of them.
     #[error(transparent)]
     Library(Box<kauri::Error>),
     /// A row has no geometry, and `kauri.nulls` is 'error'.

@@ -143,8 +143,8 @@ impl<P: ArrowPoint> Deref for ArrowPoints<'_, P> {
 ///
 /// Further numbers of a point, such as a height, are ignored.
 ///
-/// Memory: none for a list of as many floats as a point has, if no row is left out; a copy of the points otherwise, and 4 bytes for each if
-/// rows are left out.
+/// Memory: none for a list whose points have as many floats as `P`, if no row is left out. Otherwise a copy of the points, and 4 bytes for
+/// each of them if rows are left out.
 ///
 /// # Errors
 /// [`Error::NotPoints`] for another type; [`Error::InvalidWkb`] for bytes that are not a point; [`Error::NullRow`] for a row without a

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs a plan, and shows the rows that it has read, of how many if the tables know.
+/// Runs a plan, and shows the rows that it has read, of how many if the tables know; in a cluster, the rows that have come back.
 pub(super) async fn collect(
     plan: Arc<dyn ExecutionPlan>,
     context: Arc<TaskContext>,

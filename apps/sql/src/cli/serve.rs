@@ -40,7 +40,7 @@ pub(super) enum Serve {
         /// The partitions that run at a time; by default one for each thread
         #[arg(long)]
         slots: Option<usize>,
-        /// The devices that join: with as many slots as GPUs, such as cuda:0,cuda:1, each slot has one
+        /// The devices that join: with cuda:0,cuda:1 and two slots, each slot has a GPU of its own
         #[arg(long, default_value = "best")]
         device: String,
         /// A folder of its own for the rows of stages

@@ -73,7 +73,7 @@ pub enum OutputIndex {
 /// choice among pairs of equal scores.
 ///
 /// With the parts of rows, both inputs are partitioned by them, and each partition of the left input is joined with that of the right one.
-/// A join of the best pairs then finds those of each partition.
+/// A top-k join then returns the best pairs of each partition.
 ///
 /// If the right input does not fit into memory, it is written to disk, and the left rows are joined with one part of it after another.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Cuts space so that all of the `cells`, a power of two, have about as many of the places.
+    /// Cuts space into `cells`, a power of two, that have about equal numbers of the places.
     pub(super) fn new(places: &mut [Place], cells: usize) -> Self {
         debug_assert!(cells.is_power_of_two());
         let mut cut = Self { axes: vec![0; cells - 1], planes: vec![0.0; cells - 1] };

@@ -141,9 +141,8 @@ impl Partitioner {
         [corners[2 * node], corners[2 * node + 1]]
     }
 
-    /// Finds the keys of the parts that have left rows in whose reach a right row is.
+    /// Adds the keys of the parts that have left rows in whose reach a right row is. `keys` is empty before.
     pub(super) fn near(&self, region: &Region, keys: &mut Vec<i64>) {
-        keys.clear();
         self.near_below(0, region, keys);
     }
 
@@ -227,7 +226,8 @@ fn center([low, high]: Region) -> Place {
     std::array::from_fn(|axis| low[axis] + (high[axis] - low[axis]) / 2.0)
 }
 
-/// Shares out cells in order, so that parts have about as many of the rows of both sides, whose shares of a cell are added.
+/// Divides the cells, in order, among parts of about equal weight. The weight of a cell is its share of the left rows plus its share of the
+/// right rows.
 fn shares(left: &[CellRows], right: &[u64], parts: usize) -> Vec<u32> {
     let total = |rows: u64| rows.max(1) as f64;
     let (left_rows, right_rows) = (total(left.iter().map(|cell| cell.rows).sum()), total(right.iter().sum()));

@@ -6,10 +6,11 @@ use super::partitioner::{CellRows, Partitioner};
 use super::region::{Place, Region};
 use super::repeatable::is_repeatable;
 use crate::node::{OutputColumn, SpatialJoinNode};
-use crate::options::KauriOptions;
+use crate::options::{KauriOptions, NullsOption};
 use crate::predicate::SpatialPredicate;
 use datafusion::arrow::array::{Array, AsArray, RecordBatch};
-use datafusion::arrow::datatypes::{Float64Type, Int64Type};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type};
 use datafusion::catalog::Session;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, NullHandling, UnnestOptions, internal_datafusion_err};
@@ -94,8 +95,7 @@ async fn numbers(plan: LogicalPlan, session: &dyn Session) -> Result<Vec<Option<
     let row = batches.iter().find(|batch| batch.num_rows() > 0);
     let row = row.ok_or_else(|| internal_datafusion_err!("an aggregation has no row"))?;
     let number = |column: &Arc<dyn Array>| -> Result<Option<f64>> {
-        let column =
-            datafusion::arrow::compute::cast(column, &datafusion::arrow::datatypes::DataType::Float64)?;
+        let column = cast(column, &DataType::Float64)?;
         Ok(column.is_valid(0).then(|| column.as_primitive::<Float64Type>().value(0)))
     };
     row.columns().iter().map(number).collect()
@@ -215,8 +215,13 @@ async fn above_threshold(node: &SpatialJoinNode, session: &dyn Session) -> Resul
     let (SpatialPredicate::TopK { k, .. }, Some(scores)) = (node.predicate, &node.scores) else {
         return Ok(node.clone());
     };
+    let options = KauriOptions::of(session.config_options());
+    // A filter by score would hide rows without one, which are then an error.
+    if options.nulls == NullsOption::Error {
+        return Ok(node.clone());
+    }
     let builder = |side: &Arc<LogicalPlan>| LogicalPlanBuilder::new_from_arc(Arc::clone(side));
-    let best_rows = KauriOptions::of(session.config_options()).sample_rows.max(k);
+    let best_rows = options.sample_rows.max(k);
     let best = builder(&node.right)
         .filter(scores[1].clone().is_not_null().and(node.geometry[1].clone().is_not_null()))?
         .sort_with_limit(vec![scores[1].clone().sort(false, false)], Some(best_rows))?

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use ballista_core::execution_plans::execute_physical_plan;
 use ballista_core::extension::SessionConfigExt;
 use ballista_core::planner::scans_only_information_schema;
+use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -16,6 +17,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, Task
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -76,6 +78,7 @@ struct ClusterExec {
     scheduler: String,
     plan: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
 }
 
 impl ClusterExec {
@@ -86,7 +89,7 @@ impl ClusterExec {
             EmissionType::Incremental,
             Boundedness::Bounded,
         );
-        Self { scheduler, plan, properties: Arc::new(properties) }
+        Self { scheduler, plan, properties: Arc::new(properties), metrics: ExecutionPlanMetricsSet::new() }
     }
 }
 
@@ -129,7 +132,11 @@ impl ExecutionPlan for ClusterExec {
         Ok(self)
     }
 
-    fn execute(&self, _: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let (scheduler, plan) = (self.scheduler.clone(), Arc::clone(&self.plan));
         let rows = async move {
             let config = context.session_config();
@@ -143,7 +150,9 @@ impl ExecutionPlan for ClusterExec {
             )
             .await
         };
-        let rows = futures::stream::once(rows).try_flatten().boxed();
+        let received = MetricBuilder::new(&self.metrics).output_rows(partition);
+        let count = move |batch: &RecordBatch| received.add(batch.num_rows());
+        let rows = futures::stream::once(rows).try_flatten().inspect_ok(count).boxed();
         Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 }

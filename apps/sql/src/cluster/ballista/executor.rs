@@ -25,7 +25,8 @@ pub struct ExecutorOptions {
     pub scheduler: (String, u16),
     /// The partitions that run at a time.
     pub slots: usize,
-    /// The devices that join, such as `cuda:0,cuda:1`: a partition takes the one that fewest others use. With as many slots, each has a GPU.
+    /// The devices that join, with commas between them. A partition takes the device that fewest others use, so that each of two slots has one
+    /// of `cuda:0,cuda:1`.
     pub devices: String,
     /// A folder of its own for the rows of stages.
     pub work_dir: PathBuf,
