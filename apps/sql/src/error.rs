@@ -28,8 +28,8 @@ pub enum Error {
         /// Its type.
         found: DataType,
     },
-    /// A coordinate is NaN or infinite.
-    #[error("column '{column}', row {row}: coordinate {value} is not finite; remove the row or correct it")]
+    /// A coordinate or a score is NaN or infinite.
+    #[error("column '{column}', row {row}: {value} is not finite; remove the row or correct it")]
     NotFinite {
         /// The column or expression.
         column: String,

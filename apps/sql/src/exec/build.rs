@@ -3,7 +3,7 @@
 use super::device::Lease;
 use super::memory::probe_bytes;
 use super::part::{Part, PartRows};
-use super::side::SideReader;
+use super::reader::SideReader;
 use super::spilled::SpilledBuild;
 use crate::options::KauriOptions;
 use crate::predicate::SpatialPredicate;
@@ -69,8 +69,6 @@ impl Build {
         context: &Arc<TaskContext>,
         metrics: &ExecutionPlanMetricsSet,
     ) -> Self {
-        // The order of the ids decides among right points at equal distances.
-        let reader = if matches!(predicate, SpatialPredicate::Knn { .. }) { reader.sorted() } else { reader };
         Self {
             input,
             partition,
@@ -88,8 +86,13 @@ impl Build {
         self.run().map(|side| side.map(Arc::new).map_err(Arc::new)).boxed().shared()
     }
 
-    async fn run(self) -> Result<BuildSide> {
+    async fn run(mut self) -> Result<BuildSide> {
         let device = Lease::new(&self.device)?;
+        let is_knn = matches!(self.predicate, SpatialPredicate::Knn { .. });
+        if is_knn {
+            // The order of the ids decides among right points at equal distances.
+            self.reader = self.reader.sorted(&device);
+        }
         let mut input = self.input.execute(self.partition, Arc::clone(&self.context))?;
         let memory =
             MemoryConsumer::new("SpatialJoinBuild").with_can_spill(true).register(self.context.memory_pool());
@@ -98,10 +101,10 @@ impl Build {
             let batch = batch?;
             self.rows.add(batch.num_rows());
             if let Err(error) = memory.try_grow(rows.cost(&batch)) {
-                rows.batches.push(batch);
+                rows.rows.push(batch);
                 return self.spill(rows, input, device, memory, error).await;
             }
-            rows.push(batch);
+            rows.rows.push(batch);
         }
         // The left side needs memory, too.
         let headroom = probe_bytes(self.context.memory_pool());
@@ -110,11 +113,10 @@ impl Build {
         }
         memory.shrink(headroom);
         let timer = self.time.clone();
-        let builds_tree = matches!(self.predicate, SpatialPredicate::Knn { .. });
         let part = in_background(move || {
             let _timer = timer.timer();
             let part = rows.into_part(0)?;
-            if builds_tree {
+            if is_knn {
                 part.tree()?;
             }
             Ok(part)
@@ -139,9 +141,9 @@ impl Build {
             return Err(error);
         }
         memory.free();
-        let manager = SpillManager::new(runtime, self.spills, rows.schema);
+        let manager = SpillManager::new(runtime, self.spills, Arc::clone(rows.rows.schema()));
         let mut file = manager.create_in_progress_file("right side of a spatial join")?;
-        for batch in &rows.batches {
+        for batch in rows.rows.batches() {
             file.append_batch(batch)?;
         }
         while let Some(batch) = input.next().await {

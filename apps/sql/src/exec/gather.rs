@@ -1,8 +1,10 @@
 //! Gathers the batches of the left side.
 
 use super::build::in_background;
-use super::memory::{batch_bytes, concatenated, probe_bytes};
-use super::side::{Side, SideReader};
+use super::memory::{batch_bytes, probe_bytes};
+use super::reader::SideReader;
+use super::rows::BatchedRows;
+use super::side::Side;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -58,32 +60,28 @@ impl Gather {
 
     /// Gathers left rows, and reads their geometries. The rows before them must have been released.
     pub(super) async fn next(&mut self) -> Result<Option<Side>> {
-        let (mut batches, mut num_rows) = (Vec::new(), 0);
-        while self.rows == GatherRows::All || matches!(self.rows, GatherRows::Some(rows) if num_rows < rows) {
+        let mut rows = BatchedRows::new(self.input.schema());
+        while self.rows == GatherRows::All
+            || matches!(self.rows, GatherRows::Some(wanted) if rows.num_rows() < wanted)
+        {
             let Some(batch) = self.next_batch().await? else { break };
-            let grown = self.grow(&batch, batches.is_empty());
-            match grown {
-                Ok(true) => {
-                    num_rows += batch.num_rows();
-                    batches.push(batch);
-                }
-                Err(error) if batches.is_empty() || self.rows == GatherRows::All => return Err(error),
+            let is_first = rows.batches().is_empty();
+            match self.grow(&batch, is_first) {
+                Ok(true) => rows.push(batch),
+                Err(error) if is_first || self.rows == GatherRows::All => return Err(error),
                 Ok(false) | Err(_) => {
                     self.pending = Some(batch);
                     break;
                 }
             }
         }
-        let Some(first) = batches.first() else { return Ok(None) };
-        let (schema, reader, first_row) = (first.schema(), self.reader.clone(), self.first_row);
-        self.input_rows.add(num_rows);
-        self.first_row += num_rows as u64;
-        let read = move || {
-            let batch = concatenated(&schema, &batches)?;
-            drop(batches);
-            reader.read(batch, first_row)
-        };
-        in_background(read).await.map(Some)
+        if rows.batches().is_empty() {
+            return Ok(None);
+        }
+        let (reader, first_row) = (self.reader.clone(), self.first_row);
+        self.input_rows.add(rows.num_rows());
+        self.first_row += rows.num_rows() as u64;
+        in_background(move || reader.read(rows, first_row)).await.map(Some)
     }
 
     async fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
@@ -93,7 +91,7 @@ impl Gather {
         }
     }
 
-    /// Takes memory for a batch: for its rows before and after they are concatenated, and for their geometries. Returns false if that is
+    /// Takes memory for a batch: for its rows before and after they are put together, and for their geometries. Returns false if that is
     /// more than the limit, which the first batch may exceed.
     fn grow(&self, batch: &RecordBatch, is_first: bool) -> Result<bool> {
         let bytes = 2 * batch_bytes(batch) + batch.num_rows() * self.reader.row_bytes();

@@ -1,6 +1,7 @@
 //! Calls of kauri: joins left rows with a part of the right side.
 
 use super::OutputIndex;
+use super::best;
 use super::distances::PairDistances;
 use super::merge::NearestMerge;
 use super::nearest::{NearRows, NearestParams, nearest};
@@ -8,21 +9,14 @@ use super::output::{Output, Pairs};
 use super::part::{JoinPoint, Part, Tree};
 use super::side::{Shapes, Side};
 use crate::error::from_kauri;
-use crate::functions::point_distance;
 use crate::geometry::Measure;
 use crate::options::KauriOptions;
 use crate::predicate::{BoxRelation, SpatialPredicate};
 use datafusion::common::internal_err;
 use datafusion::error::Result;
-use kauri::join::Scored;
 use kauri::query::QueryOptions;
-use kauri::{
-    Batches, BoxJoin, Delivered, DistanceJoin, KdTree, LonLat, RowsBatch, SpatialIndex, TopKDistanceJoin,
-};
+use kauri::{BoxJoin, Delivered, DistanceJoin, KdTree, LonLat, Neighbor, RowsBatch, SpatialIndex};
 use std::ops::ControlFlow;
-
-/// The bytes of the pairs that are in memory at a time.
-const BATCH_BYTES: u64 = 32 << 20;
 
 /// Joins sides by a predicate.
 #[derive(Clone, Debug)]
@@ -55,7 +49,10 @@ impl Joiner {
             }
             SpatialPredicate::Within { radius, .. } => self.within(left, right, radius.get(), output),
             SpatialPredicate::TopK { k, radius, measure } => {
-                self.top_k(left, right, k, radius.get(), measure, output)
+                let (Shapes::Scored(left), Shapes::Scored(rows)) = (&left.shapes, &right.side.shapes) else {
+                    return internal_err!("a join of the best pairs has no scores");
+                };
+                best::send_pairs([left, rows], &right.device, k, radius.get(), measure, output)
             }
             SpatialPredicate::Boxes(relation) => boxes(left, right, relation, output),
         }
@@ -73,12 +70,19 @@ impl Joiner {
         };
         let within = within.map(|radius| radius.get());
         let params = NearestParams { k, within, include_ties: self.include_ties };
-        match (&left.shapes, right.tree()?) {
-            (Shapes::Planar(queries), Some(Tree::Planar(tree))) => nearest(tree, queries, params, visit),
-            (Shapes::LonLat(queries), Some(Tree::LonLat(tree))) => nearest(tree, queries, params, visit),
-            _ => return internal_err!("the sides of a join have different geometries"),
-        }
-        .map_err(from_kauri)
+        let tree = right.tree()?;
+        right.with_batches(|batches| {
+            match (&left.shapes, tree) {
+                (Shapes::Planar(queries), Some(Tree::Planar(tree))) => {
+                    nearest(tree, queries, params, batches, visit)
+                }
+                (Shapes::LonLat(queries), Some(Tree::LonLat(tree))) => {
+                    nearest(tree, queries, params, batches, visit)
+                }
+                _ => return internal_err!("the sides of a join have different geometries"),
+            }
+            .map_err(from_kauri)
+        })
     }
 
     /// Merges the nearest rows of a part with those of the parts before it.
@@ -141,7 +145,7 @@ impl Joiner {
                 _ => internal_err!("the sides of a join have different geometries"),
             };
         }
-        let (join, mut batches) = (DistanceJoin::new(radius), batches());
+        let join = DistanceJoin::new(radius);
         let device = &right.device;
         let distances = self.has_distance.then(|| PairDistances::new(left, &right.side)).transpose()?;
         let visit = |batch: RowsBatch<'_>| {
@@ -151,13 +155,15 @@ impl Joiner {
             }
             output.send(left, &right.side, pairs)
         };
-        match (&left.shapes, &right.side.shapes) {
-            (Shapes::Planar(a), Shapes::Planar(b)) => join.rows_batches(device, a, b, &mut batches, visit),
-            (Shapes::LonLat(a), Shapes::LonLat(b)) => join.rows_batches(device, a, b, &mut batches, visit),
-            _ => return internal_err!("the sides of a join have different geometries"),
-        }
-        .map(ignore)
-        .map_err(from_kauri)
+        right.with_batches(|batches| {
+            match (&left.shapes, &right.side.shapes) {
+                (Shapes::Planar(a), Shapes::Planar(b)) => join.rows_batches(device, a, b, batches, visit),
+                (Shapes::LonLat(a), Shapes::LonLat(b)) => join.rows_batches(device, a, b, batches, visit),
+                _ => return internal_err!("the sides of a join have different geometries"),
+            }
+            .map(ignore)
+            .map_err(from_kauri)
+        })
     }
 
     fn within_of<P: JoinPoint>(
@@ -169,47 +175,17 @@ impl Joiner {
         right: &Part,
         output: &Output,
     ) -> Result<()> {
-        tree.within_batches(queries, radius, &QueryOptions::default(), &mut batches(), |batch| {
+        let visit = |batch: RowsBatch<'_, Neighbor<f64>>| {
             let distances = self.distances(batch.dist2());
             let left_ids = repeated(batch.rows().start, batch.offsets());
-            output.send(
-                left,
-                &right.side,
-                Pairs { left: left_ids, right: batch.ids().to_vec(), distances, scores: Vec::new() },
-            )
-        })
-        .map(ignore)
-        .map_err(from_kauri)
-    }
-
-    fn top_k(
-        &self,
-        left: &Side,
-        right: &Part,
-        k: usize,
-        radius: f64,
-        measure: Measure,
-        output: &Output,
-    ) -> Result<()> {
-        let join = TopKDistanceJoin::new(radius, k);
-        let found = match (&left.shapes, &right.side.shapes) {
-            (Shapes::Planar(a), Shapes::Planar(b)) => Scored::new(a, &left.scores)
-                .and_then(|a| join.run(&right.device, a, Scored::new(b, &right.side.scores)?)),
-            (Shapes::LonLat(a), Shapes::LonLat(b)) => Scored::new(a, &left.scores)
-                .and_then(|a| join.run(&right.device, a, Scored::new(b, &right.side.scores)?)),
-            _ => return internal_err!("the sides of a join have different geometries"),
-        }
-        .map_err(from_kauri)?;
-        let distance = |a, b| point_distance(measure, left.point(a), right.side.point(b));
-        let pairs = Pairs {
-            left: found.iter().map(|pair| pair.left).collect(),
-            right: found.iter().map(|pair| pair.right).collect(),
-            distances: found.iter().map(|pair| distance(pair.left, pair.right)).collect(),
-            scores: found.iter().map(|pair| pair.score.to_f64()).collect(),
+            let pairs = Pairs { left: left_ids, right: batch.ids().to_vec(), distances, scores: Vec::new() };
+            output.send(left, &right.side, pairs)
         };
-        // A receiver that is gone needs no pairs.
-        let _ = output.send(left, &right.side, pairs);
-        Ok(())
+        let options = QueryOptions::default();
+        right
+            .with_batches(|batches| tree.within_batches(queries, radius, &options, batches, visit))
+            .map(ignore)
+            .map_err(from_kauri)
     }
 }
 
@@ -223,11 +199,10 @@ fn boxes(left: &Side, right: &Part, relation: BoxRelation, output: &Output) -> R
         BoxRelation::Within(radius) => BoxJoin::within(radius.get()),
     };
     let visit = |batch: RowsBatch<'_>| output.send(left, &right.side, pairs_of_ids(batch));
-    join.rows_batches(&right.device, a, b, &mut batches(), visit).map(ignore).map_err(from_kauri)
-}
-
-fn batches() -> Batches<'static> {
-    Batches::new().bytes(BATCH_BYTES).rows(1 << 18)
+    right
+        .with_batches(|batches| join.rows_batches(&right.device, a, b, batches, visit))
+        .map(ignore)
+        .map_err(from_kauri)
 }
 
 fn pairs_of_ids(batch: RowsBatch<'_>) -> Pairs {

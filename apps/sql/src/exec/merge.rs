@@ -2,9 +2,10 @@
 
 use super::memory::batch_bytes;
 use super::nearest::NearRows;
+use super::order::{compare_points, keys};
 use super::output::{Output, Pairs};
 use super::part::Part;
-use super::side::{Side, keys};
+use super::side::Side;
 use datafusion::arrow::array::UInt32Array;
 use datafusion::arrow::compute::{concat_batches, take_record_batch};
 use datafusion::arrow::datatypes::SchemaRef;
@@ -50,12 +51,13 @@ impl NearestMerge {
         let mut row = self.pool.num_rows() as u32;
         let pool = concat_batches(&self.pool.schema(), [&self.pool, &taken])?;
         let keys = keys(&pool)?;
+        let points = part.side.points();
         let mut kept: Vec<u32> = Vec::new();
         for chunk in chunks {
             for index in 0..chunk.ends.len() {
                 let near = &mut self.near[chunk.first + index];
                 for found in chunk.range(index) {
-                    let point = part.side.point(chunk.ids[found]);
+                    let point = points[chunk.ids[found] as usize];
                     near.push(Near { dist2: chunk.dist2[found], point, row });
                     row += 1;
                 }
@@ -89,10 +91,9 @@ impl NearestMerge {
 
 /// Compares as the ids of a right side in memory are ordered.
 fn order(a: &Near, b: &Near, keys: Option<&Rows>) -> Ordering {
-    let points = a.point[0].total_cmp(&b.point[0]).then(a.point[1].total_cmp(&b.point[1]));
     let keys =
         || keys.map_or(Ordering::Equal, |keys| keys.row(a.row as usize).cmp(&keys.row(b.row as usize)));
-    a.dist2.total_cmp(&b.dist2).then(points).then_with(keys)
+    a.dist2.total_cmp(&b.dist2).then_with(|| compare_points(a.point, b.point)).then_with(keys)
 }
 
 fn cut(near: &mut Vec<Near>, k: usize, include_ties: bool) {

@@ -9,6 +9,7 @@
 //! | merge the nearest rows of several parts of the right side | `merge` |
 //! | copy the columns of pairs | `output` |
 
+mod best;
 mod build;
 mod device;
 mod distances;
@@ -17,9 +18,13 @@ mod joiner;
 mod memory;
 mod merge;
 mod nearest;
+mod order;
 mod output;
 mod part;
 mod probe;
+mod reader;
+mod rows;
+mod scored;
 mod side;
 mod spilled;
 
@@ -49,7 +54,8 @@ use gather::{Gather, GatherRows};
 use joiner::Joiner;
 use output::Output;
 use probe::Probe;
-use side::SideReader;
+use reader::SideReader;
+use rows::Columns;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -146,7 +152,13 @@ impl SpatialJoinExec {
 
     fn reader(&self, side: usize, options: &KauriOptions) -> SideReader {
         let score = self.scores.as_ref().map(|scores| Arc::clone(&scores[side]));
-        SideReader::new(Arc::clone(&self.geometry[side]), score, self.predicate.measure(), options.nulls)
+        let column = |output: &OutputIndex| match (side, *output) {
+            (0, OutputIndex::Left(index)) | (1, OutputIndex::Right(index)) => Some(index),
+            _ => None,
+        };
+        let columns = Columns::Some(self.output.iter().filter_map(column).collect());
+        let geometry = Arc::clone(&self.geometry[side]);
+        SideReader::new(geometry, score, self.predicate.measure(), options.nulls, columns)
     }
 
     /// Returns the right side of a partition, which is collected once if it is that of all partitions.

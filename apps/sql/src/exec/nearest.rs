@@ -5,9 +5,6 @@ use kauri::query::QueryOptions;
 use kauri::{Batches, KdTree, SpatialIndex};
 use std::ops::{ControlFlow, Range};
 
-/// The left rows that are queried between two looks at whether the result is still wanted.
-const CHUNK: usize = 1 << 17;
-
 /// The numbers of a kNN join.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct NearestParams {
@@ -47,6 +44,7 @@ pub(super) fn nearest<P: JoinPoint>(
     tree: &KdTree<P>,
     queries: &[P],
     params: NearestParams,
+    batches: &mut Batches<'_>,
     mut visit: impl FnMut(NearRows) -> ControlFlow<()>,
 ) -> kauri::Result<()> {
     let mut options = QueryOptions::default();
@@ -54,8 +52,7 @@ pub(super) fn nearest<P: JoinPoint>(
     // One more point shows whether there are ties.
     let fetch = (params.k + usize::from(params.include_ties)).min(tree.len());
     let mut error = None;
-    let mut batches = Batches::new().rows(CHUNK);
-    tree.nearest_batches(queries, fetch, &options, &mut batches, |batch| {
+    tree.nearest_batches(queries, fetch, &options, batches, |batch| {
         let mut rows = NearRows { first: batch.rows().start, ..NearRows::default() };
         for query in batch.rows() {
             let row = batch.row(query);

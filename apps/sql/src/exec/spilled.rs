@@ -4,7 +4,7 @@ use super::build::in_background;
 use super::device::Lease;
 use super::memory::probe_bytes;
 use super::part::{Part, PartRows};
-use super::side::SideReader;
+use super::reader::SideReader;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::resources_err;
 use datafusion::error::Result;
@@ -37,6 +37,8 @@ impl SpilledBuild {
         device: Lease,
         time: Time,
     ) -> Self {
+        // Rows of several parts are compared by all columns.
+        let reader = reader.with_all_columns();
         Self { file, manager, reader, device, time, turn: Mutex::new(()) }
     }
 
@@ -109,20 +111,20 @@ impl SpilledParts {
                     None => break,
                 },
             };
-            match self.grow(rows.cost(&batch), rows.batches.is_empty()) {
-                Ok(()) => rows.push(batch),
-                Err(error) if rows.batches.is_empty() => return Err(error),
+            match self.grow(rows.cost(&batch), rows.rows.batches().is_empty()) {
+                Ok(()) => rows.rows.push(batch),
+                Err(error) if rows.rows.batches().is_empty() => return Err(error),
                 Err(_) => {
                     self.pending = Some(batch);
                     break;
                 }
             }
         }
-        if rows.batches.is_empty() {
+        if rows.rows.batches().is_empty() {
             return Ok(None);
         }
         let (first_row, timer) = (self.first_row, self.time.clone());
-        self.first_row += rows.num_rows as u64;
+        self.first_row += rows.rows.num_rows() as u64;
         let build = move || {
             let _timer = timer.timer();
             rows.into_part(first_row)

@@ -15,7 +15,7 @@ mod points;
 
 pub use boxes::{CORNERS, box_type, decode_boxes, is_box_type};
 pub use crs::{CRS_KEY, CRS84, Measure, crs_of, crs_of_geoparquet, extension_metadata, measure_of};
-pub use points::{Geometries, check_lon_lat, decode_points, is_point_type, point_type};
+pub use points::{Geometries, check_lon_lat, check_points, decode_points, is_point_type, point_type};
 
 /// The least number of rows that a thread takes.
 pub(crate) const TASK_ROWS: usize = 1 << 14;

@@ -1,14 +1,15 @@
 //! Points of Arrow arrays.
 
-use super::TASK_ROWS;
+use super::{Measure, TASK_ROWS};
 use crate::error::Error;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, FixedSizeListArray, StructArray};
 use datafusion::arrow::buffer::NullBuffer;
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Fields};
+use datafusion::arrow::datatypes::{DataType, Field, Fields, Float64Type};
 use kauri::LonLat;
 use kauri::arrow::{ArrowPoints, Nulls, points, points_of_columns};
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefIterator, ParallelIterator};
+use rayon::slice::ParallelSlice;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -77,6 +78,38 @@ pub fn decode_points<'a>(
     Ok(points)
 }
 
+/// Checks the points of an array as [`decode_points`] and [`check_lon_lat`] do, and returns the rows that have one; `None` if all have.
+///
+/// # Errors
+/// Those of [`decode_points`] and [`check_lon_lat`].
+pub fn check_points(
+    array: &dyn Array,
+    measure: Measure,
+    column: &str,
+    first_row: u64,
+) -> Result<Option<NullBuffer>, Error> {
+    let limits = match measure {
+        Measure::Planar => [f64::MAX; 2],
+        Measure::LonLat => [LonLat::MAX_LON, LonLat::MAX_LAT],
+    };
+    // Columns of valid numbers need no copy.
+    if let Some(points) = array.as_struct_opt() {
+        let axis = |name| points.column(axis_of(points.fields(), name)?).as_primitive_opt::<Float64Type>();
+        if let [Some(x), Some(y)] = ["x", "y"].map(axis)
+            && are_within(x.values(), limits[0])
+            && are_within(y.values(), limits[1])
+        {
+            let present = NullBuffer::union(x.nulls(), y.nulls());
+            return Ok(NullBuffer::union(points.nulls(), present.as_ref()));
+        }
+    }
+    let points = decode_points(array, column, first_row)?;
+    if measure == Measure::LonLat {
+        check_lon_lat(&points, column, first_row)?;
+    }
+    Ok(points.present)
+}
+
 /// Checks that coordinates are longitudes and latitudes in degrees.
 ///
 /// # Errors
@@ -94,12 +127,21 @@ pub fn check_lon_lat(points: &Geometries<'_, [f64; 2]>, column: &str, first_row:
     Ok(())
 }
 
+/// Returns true if no value is NaN or beyond a limit.
+fn are_within(values: &[f64], limit: f64) -> bool {
+    // Without a branch for each value.
+    values.iter().fold(true, |all_are, value| all_are & (value.abs() <= limit))
+}
+
 /// Checks the values of the rows that have one.
 pub(super) fn check_finite<const D: usize>(
     geometries: &Geometries<'_, [f64; D]>,
     column: &str,
     first_row: u64,
 ) -> Result<(), Error> {
+    if geometries.values.par_chunks(TASK_ROWS).all(|values| are_within(values.as_flattened(), f64::MAX)) {
+        return Ok(());
+    }
     let is_finite = |values: &[f64; D]| values.iter().all(|value| value.is_finite());
     let is_invalid = |&(row, values): &(usize, &[f64; D])| !is_finite(values) && geometries.has(row);
     let invalid = geometries.values.par_iter().with_min_len(TASK_ROWS).enumerate().find_first(is_invalid);
