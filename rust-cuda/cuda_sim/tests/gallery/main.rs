@@ -12,6 +12,7 @@ mod atomics;
 mod barriers;
 mod between_blocks;
 mod harness;
+mod hazards;
 mod kernels;
 mod memory;
 mod prints;
@@ -30,6 +31,7 @@ fn all_cases() -> Vec<Case> {
         memory::cases(),
         between_blocks::cases(),
         progress::cases(),
+        hazards::cases(),
     ];
     cases.concat()
 }

@@ -2,5 +2,6 @@
 #![allow(unreachable_pub, reason = "entries are public in the crate that is compiled to PTX")]
 
 pub mod atomics;
+pub mod hazards;
 pub mod prints;
 pub mod warps;
