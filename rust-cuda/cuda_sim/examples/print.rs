@@ -8,7 +8,7 @@ use cuda_std::prelude::*;
 #[kernel(block = 32)]
 unsafe fn squares(every: u32) {
     let i = thread::index_1d();
-    if i % every == 0 {
+    if i.is_multiple_of(every) {
         cuda_std::println!("{} squared is {}, half of it {}", i, i * i, f64::from(i * i) / 2.0);
     }
 }

@@ -27,7 +27,7 @@ fn build() -> Option<Ptx> {
     // The target folder, which keeps what other tests prepared and compiled.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent()?;
     if let Err(error) = Toolchain::prepare(&Options { offline: true, ..Options::from_env(target) }) {
-        assert!(env::var("CI").is_ok_and(|ci| ci == "true") == false, "{error}");
+        assert!(env::var("CI").map_or(true, |ci| ci != "true"), "{error}");
         println!("skipped: {error}");
         return None;
     }
