@@ -121,7 +121,7 @@ macro_rules! shuffle_values {
             }
             #[inline(always)]
             fn from_shuffle_words([a, b, c, d]: [u32; 4]) -> Self {
-                $from(u128::from(a) | u128::from(b) << 32 | u128::from(c) << 64 | u128::from(d) << 96)
+                $from(u128::from(d) << 96 | u128::from(c) << 64 | u128::from(b) << 32 | u128::from(a))
             }
         }
     )* };
