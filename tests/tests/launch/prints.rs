@@ -18,7 +18,7 @@ fn prints_of_a_kernel_reach_standard_output() {
     // The simulator writes the place of the thread before each text.
     let found = text.lines().filter(|line| line.contains("item ")).collect::<Vec<_>>();
     let ends = ["item 3: 1.5 has bits 3fc00000, -47 of 100%", "item 40: 2.25 has bits 40100000, -10 of 100%"];
-    assert!(!found.is_empty() && found.len() % ends.len() == 0, "{text}");
+    assert!(!found.is_empty() && found.len().is_multiple_of(ends.len()), "{text}");
     assert!(found.iter().all(|line| ends.iter().any(|end| line.ends_with(end))), "{text}");
 }
 

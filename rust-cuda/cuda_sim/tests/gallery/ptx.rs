@@ -33,7 +33,9 @@ fn build() -> Option<Ptx> {
     }
     let krate = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gallery-kernels");
     write_crate(&krate);
-    let built = CudaBuilder::new(&krate).target_dir(target).arch(Arch::SM_90).build_one().unwrap();
+    // The options of the tests of `cuda_builder`, for which the library `core` is compiled already.
+    let builder = CudaBuilder::new(&krate).target_dir(target).device_features(["stdarch_nvptx"]);
+    let built = builder.arch(Arch::SM_90).build_one().unwrap();
     match Ptxas::locate(target) {
         Ok(ptxas) => drop(ptxas.assemble(&built.path, built.arch).unwrap()),
         Err(error) => println!("not assembled: {error}"),
