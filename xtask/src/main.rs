@@ -8,6 +8,7 @@ mod cargo;
 mod compare;
 mod consumer;
 mod coverage;
+mod cuda_crates;
 mod demo;
 mod doctor;
 mod mutants;

@@ -92,20 +92,29 @@ impl Outside {
     }
 
     fn cargo(&self, subcommand: &str) -> Command {
-        let path = PathBuf::from(env::var_os("CARGO").unwrap_or("cargo".into()));
-        let mut command = Command::new(&path);
-        command.args([subcommand, "--quiet", "--offline"]).current_dir(&self.folder);
-        command.env_clear().envs(VARIABLES.iter().filter_map(|name| Some((name, env::var_os(name)?))));
-        // The compiler of this cargo: rustup would take the default one.
-        let rustc = path.with_file_name("rustc");
-        if rustc.is_file() {
-            command.env("RUSTC", rustc);
-        }
-        command.env("RUSTFLAGS", "-D warnings");
+        let mut command = cargo_in(&self.folder, &self.target);
+        command.args([subcommand, "--quiet", "--offline"]);
         // Kernels in the library only cost time here.
-        command.env("CARGO_TARGET_DIR", &self.target).env("KAURI_EMBED_PTX", "0");
+        command.env("KAURI_EMBED_PTX", "0");
         command
     }
+}
+
+/// Returns this cargo for a folder outside of the workspace: almost without an environment, and warnings are errors.
+pub(crate) fn cargo_in(folder: &Path, target: &Path) -> Command {
+    let path = PathBuf::from(env::var_os("CARGO").unwrap_or("cargo".into()));
+    let mut command = Command::new(&path);
+    command.current_dir(folder).env_clear();
+    command.envs(VARIABLES.iter().filter_map(|name| Some((name, env::var_os(name)?))));
+    // The compiler of this cargo: rustup would take the default one.
+    for tool in ["rustc", "rustdoc"] {
+        let tool_path = path.with_file_name(tool);
+        if tool_path.is_file() {
+            command.env(tool.to_uppercase(), tool_path);
+        }
+    }
+    command.env("RUSTFLAGS", "-D warnings").env("CARGO_TARGET_DIR", target);
+    command
 }
 
 impl Drop for Outside {

@@ -2,7 +2,7 @@
 
 use crate::cargo::{self, cargo};
 use crate::workspace::Workspace;
-use crate::{ptx, setup};
+use crate::{cuda_crates, ptx, setup};
 use anyhow::{Context, Result, bail, ensure};
 use cuda_builder::Arch;
 use serde_json::Value;
@@ -12,7 +12,11 @@ use std::process::Command;
 
 /// Make the crates to publish, the library with its kernels
 #[derive(clap::Args)]
-pub(crate) struct Package {}
+pub(crate) struct Package {
+    /// Only make the packages of rust-cuda, and test each by itself outside of the workspace
+    #[arg(long)]
+    test_cuda: bool,
+}
 
 /// Install the program `kauri` with its kernels
 #[derive(clap::Args)]
@@ -27,6 +31,9 @@ const MAX_BYTES: u64 = 10_000_000;
 
 /// Prefix of the packages with machine code for one architecture.
 const MACHINE_CODE: &str = "kauri-sm-";
+
+/// Prefix of the packages in `rust-cuda`.
+const CUDA: &str = "kauri-cuda-";
 
 /// A package to publish.
 pub(crate) struct Crate {
@@ -44,6 +51,10 @@ impl Crate {
 impl Package {
     pub(crate) fn run(self) -> Result<()> {
         let workspace = Workspace::find()?;
+        if self.test_cuda {
+            println!("passed: {}", cuda_crates::check(&workspace)?);
+            return Ok(());
+        }
         build_kernels(&workspace)?;
         for (krate, path) in package(&workspace)? {
             let bytes = fs::metadata(&path).with_context(|| path.display().to_string())?.len();
@@ -80,13 +91,25 @@ fn build_kernels(workspace: &Workspace) -> Result<()> {
 pub(crate) fn package(workspace: &Workspace) -> Result<Vec<(Crate, PathBuf)>> {
     let crates = published()?;
     let kernels = Kernels::copy(workspace, &crates)?;
+    let files = make(workspace, crates)?;
+    drop(kernels);
+    Ok(files)
+}
+
+/// Packages the crates of `rust-cuda`, which need no kernels, and returns the package files.
+pub(crate) fn package_cuda(workspace: &Workspace) -> Result<Vec<(Crate, PathBuf)>> {
+    let mut crates = published()?;
+    crates.retain(|krate| krate.name.starts_with(CUDA));
+    make(workspace, crates)
+}
+
+fn make(workspace: &Workspace, crates: Vec<Crate>) -> Result<Vec<(Crate, PathBuf)>> {
     let mut command = cargo();
     // The registry knows none of the crates yet, and needs no answer: `--offline` packages a crate beside those it depends on.
     command.args(["package", "--offline", "--no-verify", "--allow-dirty", "--quiet", "--target-dir"]);
     command.arg(&workspace.target);
     command.args(crates.iter().flat_map(|krate| ["--package", &krate.name]));
     cargo::run(&mut command)?;
-    drop(kernels);
 
     let mut files = Vec::new();
     for krate in crates {

@@ -4,7 +4,7 @@ use crate::cargo::{self, FEATURES, Failed, cargo};
 use crate::ptx::{self, Built};
 use crate::schedules::{self, Schedules, number_of_commit};
 use crate::workspace::Workspace;
-use crate::{assemble, consumer, new_kernel, outside, setup};
+use crate::{assemble, consumer, cuda_crates, new_kernel, outside, setup};
 use anyhow::Result;
 use cuda_builder::Ptxas;
 use cuda_lazy::Status;
@@ -65,8 +65,8 @@ impl Test {
             parts.0.push(("ptxas".to_owned(), seconds, outcome));
         });
         self.cargo_test(&workspace, &schedules, &mut parts);
-        // Each compiles the library anew, so a run for one change does one of them.
-        let turn = number_of_commit(&workspace) % 3;
+        // Each compiles much anew, so a run for one change does one of them.
+        let turn = number_of_commit(&workspace) % 4;
         let has_turn = |part: usize| self.thorough || part == turn;
         let later = || Skipped("in turn with other commits; `--thorough` does it".to_owned());
         parts.run("outside", || {
@@ -93,6 +93,15 @@ impl Test {
             }
             match consumer::check(&workspace, kernels.is_some()) {
                 Ok(detail) => Passed(detail),
+                Err(error) => Bad(format!("{error:#}")),
+            }
+        });
+        parts.run("rust-cuda", || {
+            if !has_turn(3) {
+                return later();
+            }
+            match cuda_crates::check(&workspace) {
+                Ok(crates) => Passed(format!("each crate by itself: {crates}")),
                 Err(error) => Bad(format!("{error:#}")),
             }
         });

@@ -59,3 +59,8 @@ pub use toolchain::Toolchain;
 
 /// Result of every fallible call of this crate.
 pub type Result<T, E = CudaBuilderError> = std::result::Result<T, E>;
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

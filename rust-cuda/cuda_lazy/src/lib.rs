@@ -121,3 +121,8 @@ pub fn address(name: &str) -> Result<NonNull<c_void>, i32> {
 pub fn symbol_available(name: &str) -> bool {
     address(name).is_ok()
 }
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -263,6 +263,11 @@ pub fn write(form: Form, arch: u32, tool: &str, kernels: &[Packed]) -> Vec<u8> {
     file
 }
 
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 #[cfg(test)]
 mod tests {
     use super::*;

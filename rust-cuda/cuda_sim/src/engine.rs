@@ -10,7 +10,7 @@ use crate::debug;
 use crate::error::{Action, Event, Kind, Mode, ThreadId};
 use crate::fiber::{self, Suspender};
 use crate::shadow::{Conflict, Stamp};
-use crate::state::{At, State, Watch, coordinates};
+use crate::state::{At, Printed, State, Watch, coordinates};
 use crate::warp::{self, Arrival};
 use cuda_std::atomic::{Ordering, Scope};
 use cuda_std::simt::{Access, AccessKind, Barrier, Coordinates, Simt, Site, Space, WarpOp, WarpResult};
@@ -345,6 +345,18 @@ unsafe impl Simt for Engine<'_> {
         // A loop that polls the clock makes progress.
         state.blocks[at.block].threads[at.thread as usize].seen = u64::MAX;
         state.stats.steps
+    }
+
+    fn print(&self, text: &str, site: Site) {
+        let at = self.step(false, Some(site));
+        let state = &mut *self.state.borrow_mut();
+        // A second run, which explains an error, prints nothing again.
+        if state.watch.is_none() {
+            let thread = state.thread_id(at);
+            let text = text.to_owned();
+            print!("{thread}: {text}");
+            state.printed.push(Printed { thread, text });
+        }
     }
 
     fn space_of(&self, address: usize) -> Option<Space> {

@@ -12,7 +12,7 @@ use crate::random::Random;
 use crate::schedule::{Schedule, Slot};
 use crate::shadow::Samples;
 use crate::shared::Shared;
-use crate::state::{At, LaunchStats, NextBlocks, Shape, State, Watch, coordinates};
+use crate::state::{At, LaunchStats, NextBlocks, Printed, Shape, State, Watch, coordinates};
 use cuda_std::simt::{self, Coordinates};
 use std::cell::{Cell, RefCell};
 use std::ptr;
@@ -34,6 +34,7 @@ pub(crate) struct Launch<'a> {
 /// Result of a launch.
 pub(crate) struct Outcome {
     pub(crate) stats: LaunchStats,
+    pub(crate) printed: Vec<Printed>,
     pub(crate) error: Option<Kind>,
     /// The earlier access of a conflict.
     pub(crate) rerun_to: Option<Watch>,
@@ -84,8 +85,8 @@ impl Launch<'_> {
             state.error = Some(unwritten);
             state.rerun_to = None;
         }
-        let State { stats, error, rerun_to, watched, .. } = state;
-        Outcome { stats, error, rerun_to, watched }
+        let State { stats, printed, error, rerun_to, watched, .. } = state;
+        Outcome { stats, printed, error, rerun_to, watched }
     }
 
     fn resident_blocks(&self) -> usize {
@@ -115,6 +116,7 @@ impl Launch<'_> {
             samples: Samples::new(random.next()),
             random,
             stats: LaunchStats::default(),
+            printed: Vec::new(),
             step_budget: options.step_budget,
             turn_end: 0,
             version: 0,

@@ -92,4 +92,9 @@ pub use chain::{Chain, Frame};
 pub use error::{AccessInfo, Action, BadAddress, Event, Group, Kind, Mode, SimError, ThreadId};
 pub use machine::{LaunchSpec, Machine, MachineInfo};
 pub use options::{Checks, Options, Order, Resident, Start};
-pub use state::LaunchStats;
+pub use state::{LaunchStats, Printed};
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

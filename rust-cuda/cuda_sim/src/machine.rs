@@ -4,7 +4,7 @@ use crate::error::{Kind, SimError};
 use crate::launch::Launch;
 use crate::memory::{Memory, Snapshot};
 use crate::options::Options;
-use crate::state::{LaunchStats, Shape};
+use crate::state::{LaunchStats, Printed, Shape};
 use std::sync::{Mutex, MutexGuard};
 
 /// Properties of a simulated device.
@@ -41,6 +41,7 @@ struct Inner {
     before: Snapshot,
     options: Options,
     launches: u32,
+    printed: Vec<Printed>,
 }
 
 /// A launch of a kernel.
@@ -75,7 +76,8 @@ impl Machine {
     /// Creates a device with empty memory.
     pub fn new(info: MachineInfo, options: Options) -> Self {
         let memory = Memory::new(info.memory_bytes);
-        Self { info, inner: Mutex::new(Inner { memory, before: Snapshot::default(), options, launches: 0 }) }
+        let (before, printed) = (Snapshot::default(), Vec::new());
+        Self { info, inner: Mutex::new(Inner { memory, before, options, launches: 0, printed }) }
     }
 
     /// Returns the device's properties.
@@ -185,6 +187,7 @@ impl Machine {
             inner.memory.snapshot(&mut inner.before);
         }
         let outcome = launch.simulate(&mut inner.memory);
+        inner.printed = outcome.printed;
         let red_zone = inner.memory.broken_red_zone();
         let Some(mut kind) = outcome.error.or(red_zone) else { return Ok(outcome.stats) };
         if restores {
@@ -199,6 +202,11 @@ impl Machine {
             kind.set_earlier(watched);
         }
         Err(fail(kind))
+    }
+
+    /// Returns the texts that the kernel of the last launch printed, in their order.
+    pub fn printed(&self) -> Vec<Printed> {
+        self.inner().printed.clone()
     }
 
     fn validate(&self, spec: &LaunchSpec<'_>) -> Result<(), String> {

@@ -71,6 +71,15 @@ pub struct LaunchStats {
     pub switches: u64,
 }
 
+/// A text that a kernel printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Printed {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The text, without the place of the thread that precedes it on standard output.
+    pub text: String,
+}
+
 pub(crate) struct State<'a> {
     pub(crate) memory: &'a mut Memory,
     pub(crate) options: &'a Options,
@@ -79,6 +88,8 @@ pub(crate) struct State<'a> {
     pub(crate) schedule: Schedule,
     pub(crate) random: Random,
     pub(crate) stats: LaunchStats,
+    /// Texts that the kernel printed, in their order.
+    pub(crate) printed: Vec<Printed>,
     /// Steps that the launch may take.
     pub(crate) step_budget: u64,
     /// Step at which the running thread's turn ends.

@@ -33,13 +33,15 @@ pub enum AtomicOp {
     Exchange,
 }
 
-/// A type with atomic operations: `u32`, `i32`, `u64`, `f32`.
+/// A type with atomic operations: `u32`, `i32`, `u64`, `i64`, `f32`, `f64`.
 ///
-/// `f32` has add, min, max and exchange; min and max order by sign and magnitude and must not meet NaN. And, or and xor
-/// on `f32` act on the bits.
+/// Min and max of floats order by sign and magnitude and must not meet NaN. And, or and xor of floats act on the bits.
 pub trait AtomicValue: Copy + PartialEq + crate::sys::RawAtomic {
     /// The result of the operation on a stored value.
     fn apply(op: AtomicOp, stored: Self, operand: Self) -> Self;
+    /// The value whose addition subtracts this one.
+    #[doc(hidden)]
+    fn negated(self) -> Self;
 }
 
 macro_rules! atomic_int {
@@ -57,26 +59,39 @@ macro_rules! atomic_int {
                     AtomicOp::Exchange => operand,
                 }
             }
+            #[inline(always)]
+            fn negated(self) -> Self {
+                self.wrapping_neg()
+            }
         }
     )* };
 }
-atomic_int!(u32, i32, u64);
+atomic_int!(u32, i32, u64, i64);
 
-impl AtomicValue for f32 {
-    #[inline(always)]
-    fn apply(op: AtomicOp, stored: Self, operand: Self) -> Self {
-        let bits = |f: fn(u32, u32) -> u32| f32::from_bits(f(stored.to_bits(), operand.to_bits()));
-        match op {
-            AtomicOp::Add => stored + operand,
-            AtomicOp::Min => stored.min(operand),
-            AtomicOp::Max => stored.max(operand),
-            AtomicOp::And => bits(|a, b| a & b),
-            AtomicOp::Or => bits(|a, b| a | b),
-            AtomicOp::Xor => bits(|a, b| a ^ b),
-            AtomicOp::Exchange => operand,
+macro_rules! atomic_float {
+    ($($t:ty),*) => { $(
+        impl AtomicValue for $t {
+            #[inline(always)]
+            fn apply(op: AtomicOp, stored: Self, operand: Self) -> Self {
+                let (a, b) = (stored.to_bits(), operand.to_bits());
+                match op {
+                    AtomicOp::Add => stored + operand,
+                    AtomicOp::Min => stored.min(operand),
+                    AtomicOp::Max => stored.max(operand),
+                    AtomicOp::And => Self::from_bits(a & b),
+                    AtomicOp::Or => Self::from_bits(a | b),
+                    AtomicOp::Xor => Self::from_bits(a ^ b),
+                    AtomicOp::Exchange => operand,
+                }
+            }
+            #[inline(always)]
+            fn negated(self) -> Self {
+                -self
+            }
         }
-    }
+    )* };
 }
+atomic_float!(f32, f64);
 
 /// Orders the calling thread's memory accesses before and after it, for observers in `scope`.
 ///
@@ -109,6 +124,7 @@ macro_rules! pointer_functions {
 }
 pointer_functions! {
     atomic_fetch_add, atomic_add, "Adds, wrapping for integers; returns the value before.";
+    atomic_fetch_sub, atomic_sub, "Subtracts, wrapping for integers; returns the value before.";
     atomic_fetch_min, atomic_min, "Keeps the smaller value; returns the value before.";
     atomic_fetch_max, atomic_max, "Keeps the larger value; returns the value before.";
     atomic_fetch_and, atomic_and, "Bitwise and; returns the value before.";

@@ -44,31 +44,6 @@
 //!
 //! A kernel function also compiles for the CPU, where every call goes to a simulator through one trait, [`simt::Simt`].
 //!
-//! # Compared with Rust-CUDA
-//! The published `cuda_std` 0.2 needs a compiler of 2021 with a code generator of its own. This crate has its module
-//! names and calls on rustc's built-in NVPTX target. What differs:
-//!
-//! | upstream | here | difference |
-//! |---|---|---|
-//! | `#[kernel]` | [`macro@kernel`] | options `block`, `min_blocks`, `max_regs`, `shared`, `family`, `hot`; generic kernels with `#[instances(…)]`; emits a type to launch by |
-//! | structs passed by value | [`KernelArgs`](macro@KernelArgs) | views and numbers in a struct; each field becomes a parameter of the entry |
-//! | parameters `&[T]` | the same, [`Slice<T>`](mem::Slice) preferred | two scalars, pointer and length, as upstream; only `Slice` is checked |
-//! | parameters `*mut T` | the same, [`SliceMut<T>`](mem::SliceMut) preferred | a raw pointer is launched with a buffer; only `SliceMut` is checked |
-//! | `thread::thread_idx_x()` … `index_1d()` | [`thread`], the same | vectors are `[u32; N]`, no vector library |
-//! | `thread::sync_threads{,_count,_and,_or}` | the same | |
-//! | `thread::{grid,device,system}_fence`, `nanosleep` | the same | and `block_fence`, `spin_hint` |
-//! | `warp::{lane_id, activemask, sync_warp}` | [`warp`], the same | and `lane_mask_*` |
-//! | `warp::warp_vote_*`, `warp_shuffle_*`, `warp_match_*`, `warp_reduce` | the same | convergent intrinsics, not `asm!`; `warp_reduce` also below sm_80; short forms `shuffle_idx` … without the flag |
-//! | `shared_array![T; N]` | [`shared_array!`], a view | upstream's is a raw pointer: `*tile.add(t) = x` is written `tile.store(t, x)`, and checked |
-//! | `shared::dynamic_shared_mem` | [`shared::dynamic_shared_slice`], a view | the raw pointer is there as an `unsafe` call; [`shared_field!`] views fields of a struct |
-//! | `atomic::mid::atomic_fetch_add_u32_device(p, order, v)` … | [`atomic::atomic_fetch_add(p, v, order, scope)`](atomic) | generic over type and scope; fences that PTX accepts |
-//! | `atomic::AtomicF32` … | methods `atomic_add` … of views | |
-//! | `mem::dynamic_smem_size` | the same | no `malloc`, no global allocator |
-//! | `ptr::is_in_address_space` | the same | no conversions: views know their space |
-//! | `misc::{breakpoint, clock}` | the same | and `trap`, `computed` |
-//! | `float::GpuFloat`, `FloatExt` | [`float`]: order-preserving keys | libdevice cannot be linked; `core`'s float methods work, for the rest use the crate `libm` |
-//! | `io::print!` | none | debug in the simulator with `println!` |
-//!
 //! # Which accesses are checked
 //! The simulator sees every access through a view and every function of [`atomic`]: bounds, alignment, initialization,
 //! races. A `checked` build checks the bounds of views on the GPU. Neither sees accesses through pointers and references:
@@ -84,6 +59,8 @@
 //! | registers and local arrays | no need: no other thread reaches them |
 //!
 //! There are no asynchronous copies (`cp.async`) and no vector types: 16 bytes at once are `load_16` and `store_16`.
+//!
+#![doc = include_str!("../UPSTREAM.md")]
 #![cfg_attr(target_arch = "nvptx64", no_std)]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -106,6 +83,7 @@ extern crate self as cuda_std;
 
 pub mod atomic;
 pub mod float;
+pub mod io;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod kernel;
 pub mod mem;
@@ -130,3 +108,8 @@ pub mod prelude {
     pub use crate::{KernelArgs, kernel, shared_array, shared_field};
     pub use crate::{thread, warp};
 }
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -225,6 +225,17 @@ impl<T: AtomicValue, S: SpaceOf> ViewMut<'_, T, S> {
         atomic_exchange, Exchange, "Stores `value`; returns the value before.";
     }
 
+    /// Subtracts from element `i`, wrapping for integers; returns the value before.
+    ///
+    /// # Safety
+    /// As [`atomic_add`](Self::atomic_add).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn atomic_sub(&self, i: usize, value: T, order: Ordering, scope: Scope) -> T {
+        // SAFETY: passed on to the caller.
+        unsafe { self.at(i).rmw(AtomicOp::Add, value.negated(), order, scope) }
+    }
+
     /// Stores `new` if element `i` is `expected`; returns the value before. Floats are compared by their bits.
     ///
     /// # Safety
@@ -263,6 +274,30 @@ impl<T: AtomicValue, S: SpaceOf> ViewMut<'_, T, S> {
     pub unsafe fn atomic_store(&self, i: usize, value: T, order: Ordering, scope: Scope) {
         // SAFETY: passed on to the caller.
         unsafe { self.at(i).store_atomic(value, order, scope) }
+    }
+}
+
+impl<S: SpaceOf> ViewMut<'_, u32, S> {
+    /// Adds 1 to element `i`, or stores 0 if it is at least `limit`; returns the value before.
+    ///
+    /// # Safety
+    /// As [`atomic_add`](Self::atomic_add).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn atomic_inc(&self, i: usize, limit: u32, order: Ordering, scope: Scope) -> u32 {
+        // SAFETY: passed on to the caller.
+        unsafe { self.at(i).increment(limit, order, scope) }
+    }
+
+    /// Subtracts 1 from element `i`, or stores `limit` if it is 0 or above `limit`; returns the value before.
+    ///
+    /// # Safety
+    /// As [`atomic_add`](Self::atomic_add).
+    #[inline(always)]
+    #[track_caller]
+    pub unsafe fn atomic_dec(&self, i: usize, limit: u32, order: Ordering, scope: Scope) -> u32 {
+        // SAFETY: passed on to the caller.
+        unsafe { self.at(i).decrement(limit, order, scope) }
     }
 }
 

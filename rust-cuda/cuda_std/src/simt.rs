@@ -177,6 +177,8 @@ pub unsafe trait Simt {
     fn dynamic_shared_bytes(&self) -> u32;
     /// A clock that advances.
     fn clock(&self) -> u64;
+    /// Prints a text.
+    fn print(&self, text: &str, site: Site);
     /// Address space of an address.
     fn space_of(&self, address: usize) -> Option<Space>;
     /// Ends the launch with an error.

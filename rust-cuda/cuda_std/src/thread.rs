@@ -60,6 +60,15 @@ pub fn index_3d() -> [u32; 3] {
     [x, y, block_idx_z() * block_dim_z() + thread_idx_z()]
 }
 
+/// Index of the thread among all threads of the launch, block by block. The products are 32-bit.
+#[inline(always)]
+#[track_caller]
+pub fn index() -> u32 {
+    let linear = |[x, y, z]: [u32; 3], [width, height, _]: [u32; 3]| x + width * (y + height * z);
+    let [width, height, depth] = block_dim();
+    linear(block_idx(), grid_dim()) * (width * height * depth) + linear(thread_idx(), block_dim())
+}
+
 /// True for the first thread of the first block.
 #[inline(always)]
 #[track_caller]

@@ -98,64 +98,48 @@ pub unsafe fn warp_vote_all(mask: u32, predicate: bool) -> bool {
     sys::all(mask, predicate)
 }
 
-/// A value that lanes can exchange: integers and floats of up to 64 bits. Wider ones move in two halves.
+/// A value that lanes can exchange: integers of up to 128 bits and floats. It moves in words of 32 bits.
 pub trait WarpShuffleValue: Copy {
-    /// True if the value has a high half.
+    /// Number of words: 1, 2 or 4.
     #[doc(hidden)]
-    const WIDE: bool;
-    /// The low 32 bits and the high ones.
+    const WORDS: usize;
+    /// The words, low bits first.
     #[doc(hidden)]
-    fn to_halves(self) -> [u32; 2];
+    fn shuffle_words(self) -> [u32; 4];
     #[doc(hidden)]
-    fn from_halves(halves: [u32; 2]) -> Self;
+    fn from_shuffle_words(words: [u32; 4]) -> Self;
 }
 
-macro_rules! shuffle_32 {
-    ($($t:ty: $to:expr, $from:expr;)*) => { $(
+macro_rules! shuffle_values {
+    ($($t:ty: $words:literal, $to:expr, $from:expr;)*) => { $(
         impl WarpShuffleValue for $t {
-            const WIDE: bool = false;
+            const WORDS: usize = $words;
             #[inline(always)]
-            fn to_halves(self) -> [u32; 2] {
-                [$to(self), 0]
+            fn shuffle_words(self) -> [u32; 4] {
+                let bits: u128 = $to(self);
+                [bits as u32, (bits >> 32) as u32, (bits >> 64) as u32, (bits >> 96) as u32]
             }
             #[inline(always)]
-            fn from_halves([low, _]: [u32; 2]) -> Self {
-                $from(low)
+            fn from_shuffle_words([a, b, c, d]: [u32; 4]) -> Self {
+                $from(u128::from(d) << 96 | u128::from(c) << 64 | u128::from(b) << 32 | u128::from(a))
             }
         }
     )* };
 }
-shuffle_32! {
-    u32: |x| x, |x| x;
-    i32: |x| x as u32, |x| x as i32;
-    u16: u32::from, |x| x as u16;
-    i16: |x| x as u32, |x| x as i16;
-    u8: u32::from, |x| x as u8;
-    i8: |x| x as u32, |x| x as i8;
-    bool: u32::from, |x| x != 0;
-    f32: f32::to_bits, f32::from_bits;
-}
-
-macro_rules! shuffle_64 {
-    ($($t:ty: $to:expr, $from:expr;)*) => { $(
-        impl WarpShuffleValue for $t {
-            const WIDE: bool = true;
-            #[inline(always)]
-            fn to_halves(self) -> [u32; 2] {
-                let bits: u64 = $to(self);
-                [bits as u32, (bits >> 32) as u32]
-            }
-            #[inline(always)]
-            fn from_halves([low, high]: [u32; 2]) -> Self {
-                $from(u64::from(high) << 32 | u64::from(low))
-            }
-        }
-    )* };
-}
-shuffle_64! {
-    u64: |x| x, |x| x;
-    i64: |x| x as u64, |x| x as i64;
-    f64: f64::to_bits, f64::from_bits;
+shuffle_values! {
+    bool: 1, u128::from, |x| x != 0;
+    u8: 1, u128::from, |x| x as u8;
+    i8: 1, |x| x as u128, |x| x as i8;
+    u16: 1, u128::from, |x| x as u16;
+    i16: 1, |x| x as u128, |x| x as i16;
+    u32: 1, u128::from, |x| x as u32;
+    i32: 1, |x| x as u128, |x| x as i32;
+    f32: 1, |x: f32| x.to_bits().into(), |x| f32::from_bits(x as u32);
+    u64: 2, u128::from, |x| x as u64;
+    i64: 2, |x| x as u128, |x| x as i64;
+    f64: 2, |x: f64| x.to_bits().into(), |x| f64::from_bits(x as u64);
+    u128: 4, |x| x, |x| x;
+    i128: 4, |x| x as u128, |x| x as i128;
 }
 
 macro_rules! shuffles {
@@ -170,10 +154,12 @@ macro_rules! shuffles {
         #[inline(always)]
         #[track_caller]
         pub unsafe fn $long<T: WarpShuffleValue>(mask: u32, value: T, $by: u32, width: u32) -> (T, bool) {
-            let [low, high] = value.to_halves();
-            let (low, in_range) = sys::$raw(mask, low, $by, width);
-            let high = if T::WIDE { sys::$raw(mask, high, $by, width).0 } else { 0 };
-            (T::from_halves([low, high]), in_range)
+            let [a, b, c, d] = value.shuffle_words();
+            let (a, in_range) = sys::$raw(mask, a, $by, width);
+            let b = if T::WORDS > 1 { sys::$raw(mask, b, $by, width).0 } else { 0 };
+            let c = if T::WORDS > 2 { sys::$raw(mask, c, $by, width).0 } else { 0 };
+            let d = if T::WORDS > 2 { sys::$raw(mask, d, $by, width).0 } else { 0 };
+            (T::from_shuffle_words([a, b, c, d]), in_range)
         }
 
         #[doc = $what]

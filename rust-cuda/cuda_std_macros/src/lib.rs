@@ -6,6 +6,8 @@ mod kernel;
 mod marker;
 mod params;
 mod shared_array;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
 

@@ -90,3 +90,8 @@ mod trampolines {
 pub fn symbols() -> &'static [&'static str] {
     trampolines::NAMES
 }
+
+/// Tests the examples of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -13,7 +13,7 @@ pub struct Smem<T> {
 /// Applies add, min, max, and, or, xor and exchange with each thread's operand to seven cells in global memory and to seven
 /// in shared memory, which are copied out at the end. The cells start with the values of `start`.
 #[kernel(family = "test", block = 256, shared = Smem<T>)]
-#[instances(T = [u32, i32, u64, f32])]
+#[instances(T = [u32, i32, u64, i64, f32, f64])]
 pub unsafe fn test_atomics<T: AtomicValue + SharedElement + 'static>(
     operands: Slice<T>,
     start: Slice<T>,
@@ -46,6 +46,14 @@ pub unsafe fn test_atomics<T: AtomicValue + SharedElement + 'static>(
     if t < 7 {
         shared_out.store(7 * thread::block_idx_x() as usize + t, cells.load(t));
     }
+}
+
+/// Counts each thread up and down in rings of `limit + 1` values, and subtracts 3.
+#[kernel(family = "test", block = 64)]
+pub unsafe fn test_counters(cells: SliceMut<u32>, limit: u32) {
+    cells.atomic_inc(0, limit, Ordering::Relaxed, Scope::Device);
+    cells.atomic_dec(1, limit, Ordering::Relaxed, Scope::Device);
+    atomic::atomic_fetch_sub(cells.as_ptr().add(2), 3, Ordering::Relaxed, Scope::Device);
 }
 
 /// Each thread takes a ticket by compare-exchange and marks it.

@@ -10,5 +10,6 @@ pub mod large;
 pub mod launch;
 pub mod memory;
 pub mod ordering;
+pub mod prints;
 pub mod visit;
 pub mod warp;

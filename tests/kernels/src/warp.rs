@@ -23,7 +23,7 @@ pub unsafe fn test_votes(input: Slice<u32>, out: SliceMut<u32>, mask: u32) {
 
 /// Writes four values and four flags for each thread: the four shuffles by `by` in segments of `width`.
 #[kernel(family = "test", block = 64)]
-#[instances(T = [u32, i32, u64, f32, f64])]
+#[instances(T = [u32, i32, u64, f32, f64, u128])]
 pub unsafe fn test_shuffles<T: WarpShuffleValue + 'static>(
     input: Slice<T>,
     out: SliceMut<T>,
@@ -49,7 +49,7 @@ pub unsafe fn test_shuffles<T: WarpShuffleValue + 'static>(
 
 /// Writes two words for each thread: match-any, and match-all (0 for none).
 #[kernel(family = "test", block = 64)]
-#[instances(T = [u32, u64])]
+#[instances(T = [u32, u64, f32, i64])]
 pub unsafe fn test_matches<T: WarpMatchValue + 'static>(input: Slice<T>, out: SliceMut<u32>) {
     let i = thread::index_1d() as usize;
     let value = input.load(i);

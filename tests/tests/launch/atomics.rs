@@ -54,11 +54,26 @@ fn read_modify_writes_of_every_type() {
         check::<i32>(stream, &signed, [-5, i32::MAX, i32::MIN, -1, 0, 1, 0]);
         let wide: Vec<u64> = words.iter().map(|&x| u64::from(x) << 31 | 7).collect();
         check::<u64>(stream, &wide, [5, u64::MAX, 0, u64::MAX, 0, 1, 0]);
+        let wide: Vec<i64> = signed.iter().map(|&x| i64::from(x) << 25 | 7).collect();
+        check::<i64>(stream, &wide, [-5, i64::MAX, i64::MIN, -1, 0, 1, 0]);
         // Multiples of a quarter of small magnitude: any order of the additions gives the same sum.
         let floats: Vec<f32> = words.iter().map(|&x| ((x % 4001) as f32 - 2000.0) / 4.0).collect();
         check::<f32>(stream, &floats, [0.25, 1e30, -1e30, 1.0, 0.0, 1.0, 0.0]);
+        let doubles: Vec<f64> = floats.iter().map(|&x| f64::from(x) * 1e9).collect();
+        check::<f64>(stream, &doubles, [0.25, 1e300, -1e300, 1.0, 0.0, 1.0, 0.0]);
         let negative: Vec<f32> = floats.iter().map(|x| -x.abs() - 1.0).collect();
         check::<f32>(stream, &negative, [0.0, 1.0, -1e30, 1.0, 0.0, 1.0, 0.0]);
+    });
+}
+
+#[test]
+fn counters_go_around_and_subtract() {
+    on_each_gpu(|_, stream| {
+        let mut cells = Buffer::from_slice(stream, &[9, 9, 5], "cells").unwrap();
+        // SAFETY: three cells.
+        unsafe { stream.launch::<test_counters>(2, (cells.slice_mut(), 5)) }.unwrap();
+        // The first of 128 steps takes a value above the limit to the end of the ring.
+        assert_eq!(cells.to_vec(stream).unwrap(), [127 % 6, 5 - 127 % 6, 5u32.wrapping_sub(3 * 128)]);
     });
 }
 

@@ -9,6 +9,7 @@ mod graphs;
 mod memory;
 mod ordering;
 mod parameters;
+mod prints;
 mod sorting;
 mod visits;
 mod wald_rounds;

@@ -97,13 +97,17 @@ where
 }
 
 #[test]
-fn shuffles_of_32_and_64_bits() {
+fn shuffles_of_each_size() {
     on_each_gpu(|_, stream| {
         let words = noise(THREADS, 11);
         shuffles::<u32>(stream, &words);
         shuffles::<i32>(stream, &words.iter().map(|&x| x as i32).collect::<Vec<_>>());
         shuffles::<f32>(stream, &words.iter().map(|&x| x as f32 - 2e9).collect::<Vec<_>>());
         shuffles::<u64>(stream, &words.iter().map(|&x| u64::from(x) << 20 | 5).collect::<Vec<_>>());
+        shuffles::<u128>(
+            stream,
+            &words.iter().map(|&x| u128::from(x) * 0x1_0000_0001_0000_0001).collect::<Vec<_>>(),
+        );
         shuffles::<f64>(stream, &words.iter().map(|&x| f64::from(x) / 3.0).collect::<Vec<_>>());
     });
 }
@@ -130,6 +134,8 @@ fn matches_of_32_and_64_bits() {
         let values: Vec<u32> = (0..THREADS).map(|i| if i < 32 { noise(32, 13)[i] % 5 } else { 4 }).collect();
         check::<u32>(stream, &values);
         check::<u64>(stream, &values.iter().map(|&x| u64::from(x) << 40).collect::<Vec<_>>());
+        check::<f32>(stream, &values.iter().map(|&x| x as f32 / 4.0).collect::<Vec<_>>());
+        check::<i64>(stream, &values.iter().map(|&x| -i64::from(x) << 40).collect::<Vec<_>>());
     });
 }
 

@@ -29,6 +29,8 @@ fn local_memory() {
     assert_eq!(rules(&findings), [Rule::LocalMemory]);
     assert_eq!(findings[0].line, 8);
     assert_eq!(rules(&check(&kernel(0, "\tld.local.b32 %r1, [%rd1];")).unwrap()), [Rule::LocalMemory]);
+    let print = "\tst.local.b64 [%rd1], 1;\n\tcall.uni (retval0), vprintf, (param0, param1);";
+    assert_eq!(check(&kernel(0, print)).unwrap(), []);
 }
 
 #[test]

@@ -106,7 +106,9 @@ fn common<'a>(line: &str, lines: SourceLines, in_section: &mut bool) -> Option<P
 
 /// Returns a function or a variable; without source lines also without comments.
 fn body(all: &[&str], lines: SourceLines) -> String {
-    let is_dropped = |line: &str| line.is_empty() || line.starts_with("//") || line.starts_with(".loc");
+    // The whole word: `.local` declares an array.
+    let is_location = |line: &str| line.split_whitespace().next() == Some(".loc");
+    let is_dropped = |line: &str| line.is_empty() || line.starts_with("//") || is_location(line);
     let kept = all.iter().filter(|line| lines == SourceLines::Keep || !is_dropped(line.trim_start()));
     kept.flat_map(|line| [*line, "\n"]).collect()
 }
@@ -147,6 +149,7 @@ mod tests {
 )
 .maxntid 32, 1, 1
 {
+	.local .align 8 .b8 	__local_depot0[16];
 	.reg .b32 	%few<2>;
 	.loc	1 5 0
 	// begin inline asm
@@ -189,8 +192,8 @@ mod tests {
         let names: Vec<_> = entries.iter().map(|entry| entry.name.as_str()).collect();
         assert_eq!(names, ["alone", "both"]);
         let head = ".version 7.8\n.target sm_90\n.address_size 64\n";
-        let alone = ".visible .entry alone(\n\t.param .u32 alone_param_0\n)\n.maxntid 32, 1, 1\n{\n\t.reg .b32 \t%few<2>;\n\
-            \t{ bar.sync 0; }\n\tret;\n}\n";
+        let alone = ".visible .entry alone(\n\t.param .u32 alone_param_0\n)\n.maxntid 32, 1, 1\n{\n\
+            \t.local .align 8 .b8 \t__local_depot0[16];\n\t.reg .b32 \t%few<2>;\n\t{ bar.sync 0; }\n\tret;\n}\n";
         assert_eq!(entries[0].ptx, format!("{head}{alone}"));
         let both = &entries[1].ptx;
         let parsed = Module::parse(both);
@@ -200,7 +203,7 @@ mod tests {
         assert_eq!(variables, ["memory", "table", "far"]);
         assert!(both.starts_with(head) && both.contains("generic(far), 0\n};\n"), "{both}");
         assert!(
-            ![".loc", ".file", ".section", "debug", ".b8 1"].iter().any(|word| both.contains(word)),
+            ![".loc\t", ".file", ".section", "debug", ".b8 1"].iter().any(|word| both.contains(word)),
             "{both}"
         );
     }

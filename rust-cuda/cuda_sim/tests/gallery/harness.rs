@@ -134,6 +134,11 @@ pub(crate) fn schedule(i: usize) -> Options {
     Options { step_budget: 1 << 18, ..Options::nth_order(i, 1) }
 }
 
+/// Runs a check under the standard schedules.
+pub(crate) fn under_all(check: impl Fn(&Device)) {
+    (0..Options::ORDERS).for_each(|i| check(&Device::new(schedule(i))));
+}
+
 /// A machine, with views of its memory.
 pub(crate) struct Device {
     pub(crate) machine: Machine,
@@ -157,6 +162,11 @@ impl Device {
         let bytes = unsafe { std::slice::from_raw_parts(items.as_ptr().cast(), size_of_val(items)) };
         self.machine.copy_to_device(array.address, bytes).unwrap();
         array
+    }
+
+    /// Launches a kernel, and shows a report as it is meant to be read.
+    pub(crate) fn run<K: Kernel>(&self, blocks: u32, args: K::Args<'_>) {
+        self.launch::<K>(blocks, args).unwrap_or_else(|error| panic!("{error}"));
     }
 
     /// An array of zeros.

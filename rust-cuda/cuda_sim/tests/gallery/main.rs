@@ -1,16 +1,23 @@
 //! A gallery of wrong kernels, each with its correct twin: the wrong ones are caught under the standard schedules, with
 //! the correct kind and location, and the correct ones pass under each of them.
+//!
+//! The kernels in `kernels` are also compiled to PTX: simulator and compiler must agree on the order of memory, on collectives and on
+//! who shares memory.
 
 // Kernels are unsafe as a whole; those here are wrong on purpose.
 #![allow(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
 #![allow(clippy::if_same_then_else, clippy::manual_is_multiple_of)]
 
+mod atomics;
 mod barriers;
 mod between_blocks;
 mod harness;
+mod hazards;
+mod kernels;
 mod memory;
-mod own_kernels;
+mod prints;
 mod progress;
+mod ptx;
 mod reports;
 mod right_kernels;
 mod warps;
@@ -18,7 +25,15 @@ mod warps;
 use harness::Case;
 
 fn all_cases() -> Vec<Case> {
-    [barriers::cases(), warps::cases(), memory::cases(), between_blocks::cases(), progress::cases()].concat()
+    let cases = [
+        barriers::cases(),
+        warps::cases(),
+        memory::cases(),
+        between_blocks::cases(),
+        progress::cases(),
+        hazards::cases(),
+    ];
+    cases.concat()
 }
 
 #[test]

@@ -11,10 +11,10 @@ fn error_of(name: &str, device: &Device) -> SimError {
     (case.wrong)(device).unwrap_err()
 }
 
-/// A report without the numbers of lines and columns.
+/// A report without the numbers of lines and columns, and with paths that begin at this package.
 fn without_lines(error: &SimError) -> String {
     let mut text = String::new();
-    for line in error.to_string().lines() {
+    for line in error.to_string().replace("rust-cuda/cuda_sim/", "").lines() {
         let places = line.split(".rs:").collect::<Vec<_>>();
         for (i, part) in places.iter().enumerate() {
             let rest =
@@ -35,11 +35,11 @@ fn a_race_shows_both_sides() {
 error: data race: nothing orders two accesses to the same bytes in shared memory
   in kernel `exchange_without_barrier`
   first:  block 0, thread 0: plain load of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory, field `items`)
-    at rust-cuda/cuda_sim/tests/gallery/barriers.rs
-    in exchange_without_barrier (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
+    at tests/gallery/barriers.rs
+    in exchange_without_barrier (tests/gallery/barriers.rs)
   then:   block 0, thread 1: plain store of element 1 of 64 (4 bytes at byte 4 of launch-sized shared memory, field `items`)
-    at rust-cuda/cuda_sim/tests/gallery/barriers.rs
-    in exchange_without_barrier (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
+    at tests/gallery/barriers.rs
+    in exchange_without_barrier (tests/gallery/barriers.rs)
   help: a warp::sync_warp or thread::sync_threads belongs between the two; shuffles and votes order no memory
   replay with SIM_SEED=1 SIM_ORDER=ascending,blocks=4,start=in-order
 "
@@ -56,13 +56,13 @@ fn a_mismatch_of_barriers_shows_the_groups_and_their_callers() {
 error: threads of a block wait at different barriers
   in kernel `divergent_helper`
   block B: 40 threads (0-39), each waits for sync_threads
-    at rust-cuda/cuda_sim/tests/gallery/barriers.rs
-    in publish (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
-    called by divergent_helper (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
+    at tests/gallery/barriers.rs
+    in publish (tests/gallery/barriers.rs)
+    called by divergent_helper (tests/gallery/barriers.rs)
   block B: 24 threads (40-63), each waits for sync_threads
-    at rust-cuda/cuda_sim/tests/gallery/barriers.rs
-    in publish (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
-    called by divergent_helper (rust-cuda/cuda_sim/tests/gallery/barriers.rs)
+    at tests/gallery/barriers.rs
+    in publish (tests/gallery/barriers.rs)
+    called by divergent_helper (tests/gallery/barriers.rs)
   help: all threads of a block that have not ended must come to the same barrier; move it out of the branch
   replay with SIM_SEED=9 SIM_ORDER=random,blocks=8,start=any,chains
 "

@@ -1,7 +1,11 @@
-//! Warp operations: masks, exited lanes, and the memory order that they do not give.
+//! Warp operations: their results, masks, exited lanes, and the memory order that they do not give.
 
-use crate::harness::{Case, Device, error, source};
+use crate::harness::{Case, Device, error, source, under_all};
+use crate::kernels::warps::*;
+use crate::ptx::ptx;
 use cuda_std::prelude::*;
+use cuda_std::warp::{WarpMatchValue, WarpShuffleValue};
+use std::fmt::Debug;
 
 const N: usize = 64;
 
@@ -320,4 +324,109 @@ pub(crate) fn cases() -> Vec<Case> {
             ids().map(|i| i ^ 8).collect()
         }),
     ]
+}
+
+#[test]
+fn shuffles_of_each_type() {
+    fn check<T: WarpShuffleValue + Default + PartialEq + Debug + 'static>(d: &Device, value: fn(u64) -> T) {
+        let input: Vec<T> = (0..32).map(|i| value((i + 1u64).wrapping_mul(0x9E37_79B9_7F4A_7C15))).collect();
+        let out = d.fresh::<T>(128);
+        d.run::<warp_shuffles<T>>(1, (d.array(&input).slice(), out.slice_mut(), 3, 8));
+        for (i, values) in d.read::<T>(out).unwrap().chunks(4).enumerate() {
+            let up = if i % 8 >= 3 { i - 3 } else { i };
+            let down = if i % 8 < 5 { i + 3 } else { i };
+            assert_eq!(values, [input[i / 8 * 8 + 3], input[up], input[down], input[i ^ 3]], "thread {i}");
+        }
+    }
+    under_all(|d| {
+        check(d, |x| x as u8);
+        check(d, |x| x as i16);
+        check(d, |x| x as u32);
+        check(d, |x| x as f32);
+        check(d, |x| x as i64);
+        check(d, |x| x as f64);
+        check(d, |x| u128::from(x) << 64 | u128::from(x.rotate_left(7)));
+        check(d, |x| !(i128::from(x) << 64));
+    });
+}
+
+#[test]
+fn matches_of_each_type() {
+    fn check<T: WarpMatchValue + PartialEq + 'static>(d: &Device, value: fn(u32) -> T) {
+        for (values, all) in [([3, 5, 3, 4], 0), ([5; 4], u32::MAX)] {
+            let input: Vec<T> = (0..32).map(|i| value(values[i % 4])).collect();
+            let out = d.fresh::<u32>(64);
+            d.run::<warp_matches<T>>(1, (d.array(&input).slice(), out.slice_mut()));
+            for (i, words) in d.read::<u32>(out).unwrap().chunks(2).enumerate() {
+                let same = (0..32).filter(|&l| input[l] == input[i]).fold(0, |mask, l| mask | 1 << l);
+                assert_eq!(words, [same, all], "thread {i}");
+            }
+        }
+    }
+    under_all(|d| {
+        check(d, |x| x);
+        check(d, |x| -(x as i32));
+        check(d, |x| u64::from(x) << 40);
+        check(d, |x| -(i64::from(x) << 40));
+        check(d, |x| x as f32);
+        check(d, |x| f64::from(x) * 1e300);
+    });
+}
+
+#[test]
+fn reductions_and_votes() {
+    under_all(|d| {
+        let input: Vec<i32> = (0..32).map(|i| 0x1357_9BDF_i32.wrapping_mul(i + 1)).collect();
+        for mask in [u32::MAX, 0x000F_FFFF, 0x8000_0000, 0xAAAA_AAAA] {
+            let out = d.zeros(6 * 32);
+            d.run::<warp_reductions<i32>>(1, (d.array(&input).slice(), out.slice_mut(), mask));
+            let chosen = || (0..32).filter(|lane| mask >> lane & 1 != 0).map(|lane| input[lane]);
+            let of = |f: fn(i32, i32) -> i32| chosen().reduce(f).unwrap();
+            let expected = [
+                of(i32::wrapping_add),
+                of(i32::min),
+                of(i32::max),
+                of(|a, b| a & b),
+                of(|a, b| a | b),
+                of(|a, b| a ^ b),
+            ];
+            let lane = mask.trailing_zeros() as usize;
+            assert_eq!(d.read::<i32>(out).unwrap()[6 * lane..][..6], expected, "{mask:x}");
+        }
+        let unsigned: Vec<u32> = input.iter().map(|&x| x as u32).collect();
+        let out = d.zeros(6 * 32);
+        d.run::<warp_reductions<u32>>(1, (d.array(&unsigned).slice(), out.slice_mut(), u32::MAX));
+        let least_and_largest = [*unsigned.iter().min().unwrap(), *unsigned.iter().max().unwrap()];
+        assert_eq!(d.read::<u32>(out).unwrap()[1..3], least_and_largest);
+
+        for predicates in [0, u32::MAX, 0x0F0F_0001] {
+            let input: Vec<u32> = (0..32).map(|lane| predicates >> lane & 1).collect();
+            let out = d.fresh::<u32>(96);
+            d.run::<warp_votes>(1, (d.array(&input).slice(), out.slice_mut()));
+            let expected = [predicates, (predicates != 0).into(), (predicates == u32::MAX).into()];
+            assert_eq!(d.read::<u32>(out).unwrap(), expected.repeat(32));
+        }
+    });
+}
+
+#[test]
+fn instructions_of_each_collective() {
+    let Some(ptx) = ptx() else { return };
+    let count = |kernel: &str, family: &str| ptx.opcodes(kernel, &[family]).len();
+    for (name, words) in
+        [("u8", 1), ("i16", 1), ("u32", 1), ("f32", 1), ("i64", 2), ("f64", 2), ("u128", 4), ("i128", 4)]
+    {
+        assert_eq!(count(&format!("warp_shuffles_{name}"), "shfl"), 4 * words, "{name}");
+    }
+    for (name, bits) in [("u32", 32), ("i32", 32), ("f32", 32), ("u64", 64), ("i64", 64), ("f64", 64)] {
+        let opcodes = ptx.opcodes(&format!("warp_matches_{name}"), &["match"]);
+        assert_eq!(opcodes, [format!("match.any.sync.b{bits}"), format!("match.all.sync.b{bits}")]);
+    }
+    let sums = ["redux.sync.add.s32", "redux.sync.min.s32", "redux.sync.max.s32"];
+    let opcodes = ptx.opcodes("warp_reductions_i32", &["redux"]);
+    assert!(
+        opcodes.len() == 6 && sums.iter().all(|sum| opcodes.iter().any(|other| other == sum)),
+        "{opcodes:?}"
+    );
+    assert_eq!(ptx.opcodes("warp_votes", &["vote"]).len(), 3);
 }

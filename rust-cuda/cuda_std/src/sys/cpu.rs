@@ -3,6 +3,7 @@
 use super::ReduceOp;
 use super::{CacheHint, SpaceOf};
 use crate::atomic::{AtomicOp, AtomicValue, Ordering, Scope};
+use crate::io::{self, Form, Piece};
 use crate::simt::{Access, AccessKind, Barrier, Coordinates, Space, WarpOp, WarpResult, current, is_current};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
@@ -13,7 +14,9 @@ pub trait RawAtomic {}
 impl RawAtomic for u32 {}
 impl RawAtomic for i32 {}
 impl RawAtomic for u64 {}
+impl RawAtomic for i64 {}
 impl RawAtomic for f32 {}
+impl RawAtomic for f64 {}
 
 macro_rules! coordinates {
     ($($name:ident = $field:ident;)*) => { $(
@@ -88,6 +91,33 @@ pub fn clock() -> u64 {
 pub fn trap() -> ! {
     let site = Location::caller();
     current(|s| s.trap(site))
+}
+
+#[track_caller]
+pub fn print(_format: &'static [u8], text: &str, forms: &[Form], words: [u64; 8]) {
+    let mut printed = Vec::new();
+    let mut arguments = forms.iter().zip(words);
+    let mut at = 0;
+    while at < text.len() {
+        let (piece, next) = io::piece(text.as_bytes(), at);
+        at = next;
+        match piece {
+            Piece::Byte(byte) => printed.push(byte),
+            Piece::Argument(hexadecimal) => {
+                let (form, word) = arguments.next().expect("the text was checked when it was compiled");
+                let argument = match form {
+                    Form::Unsigned if hexadecimal => format!("{word:x}"),
+                    Form::Unsigned => word.to_string(),
+                    Form::Signed => (word as i64).to_string(),
+                    Form::Float32 => (f64::from_bits(word) as f32).to_string(),
+                    Form::Float64 => f64::from_bits(word).to_string(),
+                };
+                printed.extend(argument.into_bytes());
+            }
+        }
+    }
+    let site = Location::caller();
+    current(|s| s.print(&String::from_utf8_lossy(&printed), site));
 }
 
 pub fn computed(value: u32) -> u32 {
@@ -300,6 +330,18 @@ impl<T: AtomicValue, S: SpaceOf> Element<T, S> {
     #[track_caller]
     pub unsafe fn store_atomic(self, value: T, order: Ordering, scope: Scope) {
         self.write(value, AccessKind::Atomic(order, scope))
+    }
+}
+
+impl<S: SpaceOf> Element<u32, S> {
+    #[track_caller]
+    pub unsafe fn increment(self, limit: u32, order: Ordering, scope: Scope) -> u32 {
+        self.update(order, scope, |stored| if stored >= limit { 0 } else { stored + 1 })
+    }
+
+    #[track_caller]
+    pub unsafe fn decrement(self, limit: u32, order: Ordering, scope: Scope) -> u32 {
+        self.update(order, scope, |stored| if stored == 0 || stored > limit { limit } else { stored - 1 })
     }
 }
 

@@ -4,6 +4,7 @@
 //! sinks what is not. `asm!` is used for what needs no convergence: memory accesses, fences, special registers.
 
 use super::{CacheHint, ReduceOp, SpaceOf};
+use crate::io::Form;
 use core::arch::asm;
 use core::arch::nvptx;
 use core::marker::PhantomData;
@@ -174,6 +175,12 @@ pub fn clock() -> u64 {
 #[inline(always)]
 pub fn trap() -> ! {
     unsafe { nvptx::trap() }
+}
+
+#[inline(always)]
+pub fn print(format: &'static [u8], _text: &str, _forms: &[Form], words: [u64; 8]) {
+    // The driver reads the arguments as a C compiler lays them out: these all have eight bytes.
+    unsafe { nvptx::vprintf(format.as_ptr(), words.as_ptr().cast()) };
 }
 
 #[inline(always)]

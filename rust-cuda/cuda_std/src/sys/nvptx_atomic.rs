@@ -178,66 +178,79 @@ raw_atomic! {
     u32, reg32, "b32", "add.u32", "min.u32", "max.u32";
     i32, reg32, "b32", "add.s32", "min.s32", "max.s32";
     u64, reg64, "b64", "add.u64", "min.u64", "max.u64";
+    // Two's complement: the unsigned addition is also the signed one, for which there is no instruction.
+    i64, reg64, "b64", "add.u64", "min.s64", "max.s64";
 }
 
-impl RawAtomic for f32 {
-    #[inline(always)]
-    unsafe fn raw_rmw<const ACQUIRES: bool>(
-        op: AtomicOp,
-        shared: bool,
-        scope: Scope,
-        p: *mut Self,
-        v: Self,
-    ) -> Self {
-        // There is no float minimum. Among values of one sign the bits order like integers, upside down for negatives,
-        // and as signed integers all negatives are below all positives: one integer operation does for either sign of v.
-        let negative = v.to_bits() >> 31 != 0;
-        unsafe {
-            match op {
-                AtomicOp::Add => {
-                    let old: f32;
-                    rmw!(["add.f32"], reg32, ACQUIRES, shared, scope, p, v, old);
-                    old
+macro_rules! raw_float {
+    ($($t:ty, $unsigned:ty, $signed:ty, $reg:ident, $add:literal;)*) => { $(
+        impl RawAtomic for $t {
+            #[inline(always)]
+            unsafe fn raw_rmw<const ACQUIRES: bool>(op: AtomicOp, shared: bool, scope: Scope, p: *mut Self, v: Self) -> Self {
+                // There is no float minimum. Among values of one sign the bits order like integers, upside down for negatives,
+                // and as signed integers all negatives are below all positives: one integer operation does for either sign of v.
+                let negative = v.is_sign_negative();
+                let unsigned = |op| unsafe {
+                    Self::from_bits(<$unsigned>::raw_rmw::<ACQUIRES>(op, shared, scope, p.cast(), v.to_bits()))
+                };
+                match op {
+                    AtomicOp::Add => {
+                        let old: $t;
+                        unsafe { rmw!([$add], $reg, ACQUIRES, shared, scope, p, v, old) };
+                        old
+                    }
+                    AtomicOp::Min if negative => unsigned(AtomicOp::Max),
+                    AtomicOp::Max if negative => unsigned(AtomicOp::Min),
+                    AtomicOp::Min | AtomicOp::Max => {
+                        let bits = v.to_bits() as $signed;
+                        let old = unsafe { <$signed>::raw_rmw::<ACQUIRES>(op, shared, scope, p.cast(), bits) };
+                        Self::from_bits(old as $unsigned)
+                    }
+                    _ => unsigned(op),
                 }
-                AtomicOp::Min if negative => {
-                    bits(u32::raw_rmw::<ACQUIRES>(AtomicOp::Max, shared, scope, p.cast(), v.to_bits()))
-                }
-                AtomicOp::Max if negative => {
-                    bits(u32::raw_rmw::<ACQUIRES>(AtomicOp::Min, shared, scope, p.cast(), v.to_bits()))
-                }
-                AtomicOp::Min | AtomicOp::Max => {
-                    bits(i32::raw_rmw::<ACQUIRES>(op, shared, scope, p.cast(), v.to_bits() as i32) as u32)
-                }
-                _ => bits(u32::raw_rmw::<ACQUIRES>(op, shared, scope, p.cast(), v.to_bits())),
+            }
+
+            #[inline(always)]
+            unsafe fn raw_cas<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *mut Self, expected: Self, new: Self) -> Self {
+                let (expected, new) = (expected.to_bits(), new.to_bits());
+                Self::from_bits(unsafe { <$unsigned>::raw_cas::<ACQUIRES>(shared, scope, p.cast(), expected, new) })
+            }
+
+            #[inline(always)]
+            unsafe fn raw_load<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *const Self) -> Self {
+                Self::from_bits(unsafe { <$unsigned>::raw_load::<ACQUIRES>(shared, scope, p.cast()) })
+            }
+
+            #[inline(always)]
+            unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self) {
+                unsafe { <$unsigned>::raw_store(shared, scope, p.cast(), v.to_bits()) }
             }
         }
-    }
-
-    #[inline(always)]
-    unsafe fn raw_cas<const ACQUIRES: bool>(
-        shared: bool,
-        scope: Scope,
-        p: *mut Self,
-        expected: Self,
-        new: Self,
-    ) -> Self {
-        bits(unsafe { u32::raw_cas::<ACQUIRES>(shared, scope, p.cast(), expected.to_bits(), new.to_bits()) })
-    }
-
-    #[inline(always)]
-    unsafe fn raw_load<const ACQUIRES: bool>(shared: bool, scope: Scope, p: *const Self) -> Self {
-        bits(unsafe { u32::raw_load::<ACQUIRES>(shared, scope, p.cast()) })
-    }
-
-    #[inline(always)]
-    unsafe fn raw_store(shared: bool, scope: Scope, p: *mut Self, v: Self) {
-        unsafe { u32::raw_store(shared, scope, p.cast(), v.to_bits()) }
-    }
+    )* };
+}
+raw_float! {
+    f32, u32, i32, reg32, "add.f32";
+    f64, u64, i64, reg64, "add.f64";
 }
 
-#[inline(always)]
-fn bits(x: u32) -> f32 {
-    f32::from_bits(x)
+macro_rules! counter {
+    ($($name:ident $instruction:literal;)*) => { $(
+        impl<S: SpaceOf> Element<u32, S> {
+            #[inline(always)]
+            pub unsafe fn $name(self, limit: u32, order: Ordering, scope: Scope) -> u32 {
+                fence_before(order, scope);
+                let old: u32;
+                acquiring!(order, ACQUIRES => unsafe {
+                    rmw!([$instruction], reg32, ACQUIRES, S::IS_SHARED, scope, self.pointer, limit, old)
+                });
+                old
+            }
+        }
+    )* };
+}
+counter! {
+    increment "inc.u32";
+    decrement "dec.u32";
 }
 
 impl<T: AtomicValue, S: SpaceOf> Element<T, S> {

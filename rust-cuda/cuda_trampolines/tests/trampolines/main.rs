@@ -3,6 +3,8 @@
 //!
 //! Most of it builds helpers with the cargo that runs the tests. Where that cargo or the sources are not
 //! there, because the tests were built on another machine, those tests say that they are skipped.
+//!
+//! `toolchain.rs` and `programs/fake_driver.rs` are links to files of the tests of `cuda_lazy`; the package has copies.
 #![cfg(all(
     target_os = "linux",
     target_pointer_width = "64",
@@ -11,5 +13,4 @@
 
 mod calls;
 mod linking;
-#[path = "../../../cuda_lazy/tests/lazy/toolchain.rs"]
 mod toolchain;

@@ -1,0 +1,1 @@
+../../../../cuda_lazy/tests/lazy/programs/fake_driver.rs
