@@ -51,9 +51,16 @@ pub(super) fn nearest<P: JoinPoint>(
     options.radius = params.within;
     // One more point shows whether there are ties.
     let fetch = (params.k + usize::from(params.include_ties)).min(tree.len());
+    // Rows that are neither longer nor shorter lie one behind the other.
+    let all_are_wanted = !params.include_ties && params.within.is_none();
     let mut error = None;
     tree.nearest_batches(queries, fetch, &options, batches, |batch| {
         let mut rows = NearRows { first: batch.rows().start, ..NearRows::default() };
+        if all_are_wanted {
+            rows.ends.extend((1..=batch.rows().len()).map(|row| row * fetch));
+            (rows.ids, rows.dist2) = (batch.ids().to_vec(), batch.dist2().to_vec());
+            return visit(rows);
+        }
         for query in batch.rows() {
             let row = batch.row(query);
             let is_open = params.include_ties && is_open(row.dist2(), params.k, fetch, tree.len());

@@ -100,3 +100,22 @@ fn sort_by_columns(rows: &mut [u32], groups: &[Range<usize>], columns: &BatchedR
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The order of a GPU, which the simulator runs, is that of the CPU.
+    #[test]
+    fn devices_agree() {
+        let coordinate =
+            |i: u32| [0.0, -0.0, -1.5, 1e300, 2.0, -1e-300][i.wrapping_mul(0x9E37_79B9) as usize % 6];
+        let points: Vec<[f64; 2]> = (0..500).map(|i| [coordinate(i), coordinate(i + 1000)]).collect();
+        let order = |name| ids_by_coordinates(&Device::from_name(name).unwrap(), &points).unwrap();
+        let ids = order("cpu");
+        assert!(ids.is_sorted_by(|&a, &b| {
+            compare_points(points[a as usize], points[b as usize]).then(a.cmp(&b)).is_lt()
+        }));
+        assert_eq!(ids, order("sim"));
+    }
+}
