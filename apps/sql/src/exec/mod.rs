@@ -59,6 +59,10 @@ use rows::Columns;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+/// The batches of a result that may wait for their receiver. Threads that compute and threads that receive share the processors, so with few
+/// batches each would often wait for the other.
+const OUTPUT_BATCHES: usize = 16;
+
 /// A column of the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputIndex {
@@ -277,7 +281,7 @@ impl ExecutionPlan for SpatialJoinExec {
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let config: &ConfigOptions = context.session_config().options();
         let options = KauriOptions::of(config);
-        let mut builder = RecordBatchReceiverStream::builder(self.schema(), 2);
+        let mut builder = RecordBatchReceiverStream::builder(self.schema(), OUTPUT_BATCHES);
         let output =
             Output::new(self.schema(), self.output.clone(), builder.tx(), &context, &self.metrics, partition);
         let gather_rows = match self.predicate {
