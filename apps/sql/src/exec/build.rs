@@ -26,7 +26,7 @@ pub(super) type SharedBuild = Shared<BoxFuture<'static, Result<Arc<BuildSide>, A
 pub(super) enum BuildSide {
     /// All rows in memory.
     InMemory {
-        part: Part,
+        part: Box<Part>,
         /// The memory of the rows and of their index.
         _memory: MemoryReservation,
         _device: Lease,
@@ -115,7 +115,7 @@ impl Build {
         let timer = self.time.clone();
         let part = in_background(move || {
             let _timer = timer.timer();
-            let part = rows.into_part(0)?;
+            let part = Box::new(rows.into_part(0)?);
             if is_knn {
                 part.tree()?;
             }
