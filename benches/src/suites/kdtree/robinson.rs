@@ -117,7 +117,10 @@ impl<'a, P: Point> Bench<'a, P> {
 
     /// Runs work on the threads.
     fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.pool.as_ref().map_or_else(work, |pool| pool.install(work))
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
     }
 
     /// Measures the phases of a build over host memory and their sum, and the check of the tree.
