@@ -56,8 +56,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
             let classes = &mut classes[..node.len() as usize];
             let (from, to) = if is_even { (&tree, &mut other) } else { (&other, &mut tree) };
             let counts = from.classify(range(&node), middle, classes);
-            // SAFETY: both buffers have all points.
-            unsafe { from.scatter(range(&node), &counts, classes, to) };
+            from.scatter(range(&node), &counts, classes, to);
             let first_child = part.nodes.len();
             part.push_children(i, frame.levels, |child| counts[child])?;
             if is_even {
@@ -104,8 +103,8 @@ impl<C: Coord, const D: usize> Points<C, D> {
             }
             *class = child as u8;
             // A sum for each child compiles to vector instructions; a counter at the index of the child does not.
-            for other in 1..1 << D {
-                counts[other] += u32::from(child == other as u32);
+            for (other, count) in (0..).zip(&mut counts[..1 << D]).skip(1) {
+                *count += u32::from(child == other);
             }
         }
         counts[0] = classes.len() as u32 - counts[1..].iter().sum::<u32>();
@@ -113,27 +112,14 @@ impl<C: Coord, const D: usize> Points<C, D> {
     }
 
     /// Moves the points of a node to another buffer of as many points, in the order of the children.
-    ///
-    /// # Safety
-    /// The counts are those of the children, as [`classify`](Self::classify) returns them.
-    unsafe fn scatter(
-        &self,
-        range: Range<usize>,
-        counts: &[u32; MAX_CHILDREN],
-        classes: &[u8],
-        to: &mut Self,
-    ) {
+    fn scatter(&self, range: Range<usize>, counts: &[u32; MAX_CHILDREN], classes: &[u8], to: &mut Self) {
         let mut next = [range.start; MAX_CHILDREN];
         for child in 1..1 << D {
             next[child] = next[child - 1] + counts[child - 1] as usize;
         }
         for ((&class, &point), &id) in classes.iter().zip(&self.coords[range.clone()]).zip(&self.ids[range]) {
             let next = &mut next[class as usize % MAX_CHILDREN];
-            // SAFETY: by the counts, each point of the range gets an index in the range. Checks made a build a tenth slower.
-            unsafe {
-                *to.coords.get_unchecked_mut(*next) = point;
-                *to.ids.get_unchecked_mut(*next) = id;
-            }
+            (to.coords[*next], to.ids[*next]) = (point, id);
             *next += 1;
         }
     }
