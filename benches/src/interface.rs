@@ -11,7 +11,8 @@ pub const OPEN_NAME: &str = "kauri_bench_open";
 pub const RUN_NAME: &str = "kauri_bench_run";
 
 /// The suites that have rows without a GPU.
-pub const CPU_SUITES: [&str; 5] = ["clouds", "join-cpu", "kdtree", "terrain-files", "terrain-windows"];
+pub const CPU_SUITES: [&str; 6] =
+    ["clouds", "join-cpu", "kdtree", "kdtree-robinson", "terrain-files", "terrain-windows"];
 
 /// Returns the version of the interface.
 pub type Version = extern "C" fn() -> u32;

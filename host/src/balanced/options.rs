@@ -44,6 +44,10 @@ pub struct BalancedOptions {
     /// Number of warps that partition with [`BuildAlgorithm::Robinson`]; `None` for the policy's.
     #[cfg(feature = "research")]
     pub(crate) warps: Option<u32>,
+    #[cfg(feature = "research")]
+    pub(crate) direct_stores: bool,
+    #[cfg(feature = "research")]
+    pub(crate) sequential_compactions: bool,
 }
 
 #[cfg(feature = "research")]
@@ -55,6 +59,13 @@ impl BalancedOptions {
         /// Sets the number of warps that partition with [`BuildAlgorithm::Robinson`], 4096 by default. It is rounded up to a power of two, and
         /// limited to a warp per 32 points.
         warps: u32 = Some(warps);
+
+        /// Makes [`BuildAlgorithm::Robinson`] store each kept id straight to memory, without coalescing buffers in shared memory.
+        direct_stores: bool;
+
+        /// Makes [`BuildAlgorithm::Robinson`] compact the points of a run one side after the other, in two passes over the points, instead of
+        /// both sides at once.
+        sequential_compactions: bool;
 
         /// Makes [`BuildAlgorithm::Paths`] renumber the points on the way down even if they are few, as it does for many points. It takes more
         /// memory: 5 bytes per point.

@@ -1,6 +1,8 @@
 //! Left-balanced trees on the CPU.
 
 mod build;
+#[cfg(feature = "research")]
+mod tags;
 pub(crate) mod varying;
 mod verify;
 
@@ -8,7 +10,9 @@ use crate::error::Result;
 use crate::kdtree::backend::Backend;
 #[cfg(feature = "io")]
 use crate::kdtree::backend::{FileNodes, Sections};
-use crate::kdtree::options::SplitRule;
+#[cfg(feature = "research")]
+use crate::kdtree::options::BuildAlgorithm;
+use crate::kdtree::options::{KdTreeOptions, SplitRule};
 use crate::point::with_dims;
 use crate::query::backend::QueryBackend;
 use crate::query::cpu::{CpuIndex, LevelOrder, points};
@@ -24,10 +28,14 @@ pub(crate) use verify::out_of_turn;
 pub(crate) fn build<C: Coord>(
     coords: &[C],
     dims: usize,
-    rule: SplitRule,
+    options: &KdTreeOptions,
     stats: &mut Stats,
 ) -> Result<CpuIndex<C>> {
-    with_dims!(dims, D => build::build(points::<C, D>(coords), rule, stats))
+    #[cfg(feature = "research")]
+    if options.algorithm == BuildAlgorithm::Tags {
+        return with_dims!(dims, D => tags::build(points::<C, D>(coords), options.split, stats));
+    }
+    with_dims!(dims, D => build::build(points::<C, D>(coords), options.split, stats))
 }
 
 /// Makes the index of the nodes of a file.
@@ -75,11 +83,15 @@ pub(crate) fn tree_bytes<C: Coord>(num_points: usize, dims: usize) -> u64 {
 }
 
 /// Returns the temporary bytes of a build.
-pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize, rule: SplitRule) -> u64 {
-    // By `Widest`, the build also stores an axis per point until nodes are in level order.
-    let axis_bytes = u64::from(rule == SplitRule::Widest);
-    let [item_bytes, box_bytes] = with_dims!(dims, D => {
-        [size_of::<build::Item<C, D>>(), CpuIndex::<C>::temp_bytes::<D>(num_points as usize)]
-    });
-    num_points * (item_bytes as u64 + axis_bytes) + box_bytes as u64
+pub(crate) fn temp_bytes<C: Coord>(num_points: u64, dims: usize, options: &KdTreeOptions) -> u64 {
+    with_dims!(dims, D => {
+        // By `Widest`, the build also stores an axis per point until nodes are in level order.
+        let item_bytes = size_of::<build::Item<C, D>>() + usize::from(options.split == SplitRule::Widest);
+        #[cfg(feature = "research")]
+        let item_bytes = match options.algorithm {
+            BuildAlgorithm::Tags => size_of::<tags::Tagged<C, D>>(),
+            _ => item_bytes,
+        };
+        num_points * item_bytes as u64 + CpuIndex::<C>::temp_bytes::<D>(num_points as usize) as u64
+    })
 }

@@ -147,7 +147,7 @@ impl<P: Point> KdTree<P> {
         let coords_bytes = (num_points * dims::<P>() * size_of::<P::Coord>()) as u64;
         let converted_bytes = if P::CONVERTED { coords_bytes } else { 0 };
         let build_bytes = match gpu_of!(device) {
-            None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS, options.split),
+            None => cpu::temp_bytes::<P::Coord>(num_points as u64, P::DIMS, options),
             Some(_) => gpu::temp_bytes::<P::Coord>(num_points, P::DIMS, options),
         };
         let tree_bytes = options.split.num_stored_axes(num_points) as u64
@@ -263,6 +263,6 @@ fn build(
 ) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
         Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
-        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options.split, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options, stats)?)),
     }))
 }

@@ -1,6 +1,6 @@
 //! Build options of a [`KdTree`](super::KdTree).
 
-/// Build options of a [`KdTree`](super::KdTree): the split rule, and the algorithm of a GPU.
+/// Build options of a [`KdTree`](super::KdTree): the split rule and the algorithm.
 ///
 /// ```
 /// use kauri::kdtree::{BuildAlgorithm, SplitRule};
@@ -14,7 +14,7 @@
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct KdTreeOptions {
-    /// The algorithm that a GPU builds with. It does not change the tree.
+    /// The algorithm. It does not change the tree.
     pub algorithm: BuildAlgorithm,
     /// The rule that chooses the split axis of each node.
     pub split: SplitRule,
@@ -82,8 +82,8 @@ impl SplitRule {
     }
 }
 
-/// The algorithm that a GPU builds a tree with. All algorithms build the same tree, to the last bit; the [module](super) has a table of
-/// their costs. A build on the CPU ignores it.
+/// The algorithm that builds a tree. All algorithms build the same tree, to the last bit; the [module](super) has a table of their costs on a
+/// GPU. A build on the CPU partitions the points, except by tags.
 ///
 /// ```
 /// use kauri::kdtree::BuildAlgorithm;
@@ -100,7 +100,8 @@ pub enum BuildAlgorithm {
     Selection,
     /// [`Selection`](Self::Selection) with the least memory: it moves only ids, and permutes the coordinates in place at the end.
     SelectionInPlace,
-    /// One radix sort per level, by tag and rank (Wald 2022, section 4). Only with the feature `research`.
+    /// One radix sort per level, by tag and rank (Wald 2022, section 4). On the CPU all threads sort by tag, coordinate and id. Only with the
+    /// feature `research`.
     #[cfg(feature = "research")]
     Tags,
     /// [`Tags`](Self::Tags) in place: a bitonic sort (Batcher 1968) swaps the points, each with a tag. O(n log^3 n). Only with the feature

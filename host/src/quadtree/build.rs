@@ -9,7 +9,7 @@ use crate::quadtree::backend::Backend;
 use crate::quadtree::cpu;
 use crate::quadtree::dims::with_2_or_3;
 use crate::quadtree::gpu::out_of_core::OutOfCoreTree;
-use crate::quadtree::gpu::{self, GpuTree, streamed};
+use crate::quadtree::gpu::{self, GpuTree, frame, streamed};
 use crate::quadtree::node::node_bytes;
 use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
 use crate::query::on_device::BufferRef;
@@ -82,10 +82,13 @@ fn in_core<C: Coord>(
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let copied = stats.phase("copy to device", || upload(&stream, coords, dims, "points"));
     let built = copied.and_then(|coords| {
-        stats.phase("build", || {
-            let tree =
-                with_2_or_3!(dims, D => GpuTree::build::<D>(&stream, &mut workspace, &coords, options))?;
-            stream.synchronize().map(|()| tree)
+        with_2_or_3!(dims, D => {
+            let frame =
+                stats.phase("bounds", || frame::<C, D>(&stream, &mut workspace, coords.slice(), options))?;
+            stats.phase("build", || {
+                let tree = GpuTree::build_in(&stream, &mut workspace, &coords, &frame, options)?;
+                stream.synchronize().map(|()| tree)
+            })
         })
     });
     stats.temp_bytes = workspace.bytes() + size_of_val(coords) as u64;

@@ -72,7 +72,7 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Builds the tree over points that are in a frame.
-    fn build_in<const D: usize>(
+    pub(crate) fn build_in<const D: usize>(
         stream: &Stream,
         workspace: &mut Workspace,
         coords: &Buffer<C>,
@@ -289,7 +289,7 @@ fn plan_bounds<C: Coord>(layout: &mut Layout, dims: usize) -> (Bounds<C>, Region
 }
 
 /// Returns the frame of points in device memory. Waits for their bounds.
-fn frame<C: Coord, const D: usize>(
+pub(crate) fn frame<C: Coord, const D: usize>(
     stream: &Stream,
     workspace: &mut Workspace,
     coords: Slice<'_, C>,

@@ -1,12 +1,16 @@
-//! Variants of balanced k-d trees: Robinson's build algorithm.
+//! Variants of balanced k-d trees: the build algorithms of Robinson and Brown.
 //!
 //! | variant | reproduces | choose it by |
 //! |---|---|---|
 //! | [`BuildAlgorithm::Robinson`] | Robinson's *KdTreeGPU*, after Brown 2015, *Building a Balanced k-d Tree in O(kn log n) Time*, section 2: merge sorts by super key, then partitions of all arrays level by level | [`BalancedOptions::algorithm`] |
 //! | its number of warps | *KdTreeGPU*'s choice of blocks and threads | [`BalancedOptions::warps`] |
+//! | stores without coalescing buffers | Robinson's comparison, a gain of about 5 % by the buffers | [`BalancedOptions::direct_stores`] |
+//! | one compaction after the other | Robinson's alternative to compacting both sides of the median at once: two passes over the points | [`BalancedOptions::sequential_compactions`] |
+//! | Brown's builder on the CPU | Brown 2015: sorted arrays, partitions by the median, both subtrees in parallel | a CPU device; the rayon pool has the number of threads |
 //! | renumbered points | kauri's own algorithm as it builds trees over many points | [`BalancedOptions::renumber`] |
 //!
-//! The CPU has one algorithm, and ignores these options:
+//! All of them build the same tree, to the last bit. The CPU has one algorithm, Brown's, and ignores these options. It differs from
+//! Brown's program in the sort, which is rayon's quicksort and not a merge sort:
 //!
 //! ```
 //! use kauri::Device;
@@ -17,6 +21,11 @@
 //! let options = BalancedOptions::default().algorithm(BuildAlgorithm::Robinson).warps(4096);
 //! let tree = BalancedKdTree::build(&Device::cpu(), &points, &options)?;
 //! assert_eq!(tree.medians()?, [1, 0, 2]);
+//!
+//! // Brown's builder on two threads.
+//! let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
+//! let same = pool.install(|| BalancedKdTree::build(&Device::cpu(), &points, &options))?;
+//! assert_eq!(same.medians()?, [1, 0, 2]);
 //! # Ok::<(), kauri::Error>(())
 //! ```
 //!
@@ -28,9 +37,14 @@
 //! | [`Paths`](BuildAlgorithm::Paths), the default | 3.8 | 0.02 | 7.4 | 11.2 | 792 MB |
 //! | [`Robinson`](BuildAlgorithm::Robinson) | 13.9 | 1.6 | 32.7 | 48.2 | 671 MB |
 //!
+//! The suite `kdtree-robinson` has a row for each variant, and for 1, 2, 4 and 8 threads of the CPU; `docs/experiments.md` shows where they
+//! are recorded.
+//!
 //! A tree of [`Robinson`](BuildAlgorithm::Robinson) also stores the children of the nodes: 8 bytes per point.
 //!
 //! [`BalancedOptions::algorithm`]: crate::balanced::BalancedOptions::algorithm
+//! [`BalancedOptions::direct_stores`]: crate::balanced::BalancedOptions::direct_stores
+//! [`BalancedOptions::sequential_compactions`]: crate::balanced::BalancedOptions::sequential_compactions
 //! [`BalancedOptions::warps`]: crate::balanced::BalancedOptions::warps
 //! [`BalancedOptions::renumber`]: crate::balanced::BalancedOptions::renumber
 

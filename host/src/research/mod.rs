@@ -8,7 +8,7 @@
 //! | module | reproduces | chosen by | suites with its rows |
 //! |---|---|---|---|
 //! | [`kdtree`] | left-balanced k-d trees by tags (Wald 2022) | `KdTreeOptions::algorithm` | `kdtree`, `kdtree-wald` |
-//! | [`balanced`] | balanced k-d trees by merge sorts and partitions of runs (Robinson) | `BalancedOptions::algorithm`, `warps` | `kdtree-robinson` |
+//! | [`balanced`] | balanced k-d trees by merge sorts and partitions of runs (Robinson), on the CPU with a number of threads (Brown 2015) | `BalancedOptions::algorithm`, `warps`, `direct_stores`, `sequential_compactions` | `kdtree-robinson` |
 //! | [`quadtree`] | quadtrees level by level, upper levels by the CPU (Gluck 2014) | `QuadtreeOptions::algorithm`, `out_of_core` | `quadtree`, `quadtree-host`, `quadtree-gluck` |
 //! | [`query`] | traversals of left-balanced trees node by node (Wald 2022) | `QueryOptions::traversal` | `kdtree` |
 //! | [`join`] | top-k joins with heaps (Løvik 2020), joins with a list of cells (Gowanlock, Karsin 2018), joins of boxes (Løvik 2020, with Ward et al. 2014 and Aghajarian et al. 2016) | `TopKDistanceJoin::strategy`, `lookup`, `BoxJoin::method`, `options` | `join`, `join-thesis`, `box-join-thesis` |
@@ -16,7 +16,8 @@
 //! | [`primitives`] | selection in two passes (Billeter, Olsson, Assarsson 2009), merge sort of points (Brown 2015) | a function of its own | `primitives` |
 //!
 //! The variants are written in Rust on the library's data structures, so their times are not those of the authors' programs.
-//! The programs of `benches/rivals` are separate: implementations of Wald 2022 and Løvik 2020 in CUDA C++, to compare with.
+//! The programs of `benches/rivals` are separate: implementations of Robinson's builder, Wald 2022 and Løvik
+//! 2020 in CUDA C++, to compare with. `docs/experiments.md` has what each work published, with the suite that repeats it;
 //! `benches/results/README.md` says how the rows were measured, and how to measure them again.
 
 pub mod balanced;

@@ -17,7 +17,14 @@ const WARPS: usize = THREADS / 32;
 #[kernel(family = "balanced", block = THREADS, shared = DistinctSmem<C>)]
 #[instances(C = [f32, f64])]
 pub unsafe fn balanced_distinct_pieces<C: Float>(pieces: Pieces<'_, C>) {
-    pieces.run()
+    pieces.run::<1>()
+}
+
+/// As [`balanced_distinct_pieces`](balanced_distinct_pieces()), without coalescing buffers.
+#[kernel(family = "research-balanced", block = THREADS, shared = DistinctSmem<C>)]
+#[instances(C = [f32, f64])]
+pub unsafe fn balanced_distinct_pieces_direct<C: Float>(pieces: Pieces<'_, C>) {
+    pieces.run::<0>()
 }
 
 /// Moves the kept ids of each warp behind those of the earlier warps, and writes their number.
@@ -52,8 +59,9 @@ pub struct Pieces<'a, C> {
 }
 
 impl<C: Float> Pieces<'_, C> {
+    /// Compacts the piece of a warp, without a coalescing buffer if `BUFFERED` is 0.
     #[inline(always)]
-    unsafe fn run(self) {
+    unsafe fn run<const BUFFERED: usize>(self) {
         let warp = (thread::index_1d_u64() / 32) as usize;
         if warp >= self.counts.len() {
             return;
@@ -67,7 +75,8 @@ impl<C: Float> Pieces<'_, C> {
         let keys = shared_field!(smem, keys).part(warp_in_block * 33, 33);
         let ids = shared_field!(smem, ids).part(warp_in_block * 33, 33);
         let segments = shared_field!(smem, segments).part(warp_in_block * BUFFER_ITEMS, BUFFER_ITEMS);
-        let mut buffer = CoalescingBuffer { segments, output: self.compacted.part(begin, len), len: 0 };
+        let output = self.compacted.part(begin, len);
+        let mut buffer = CoalescingBuffer::<_, BUFFERED> { segments, output, len: 0 };
         let lane = warp::lane_id() as usize;
         // The predecessor of lane 0 is the last point of the round before; in the first round, the point before the piece.
         if lane == 0 && begin > 0 {

@@ -28,7 +28,7 @@ const fn tag_of(key: u64) -> u32 {
 
 /// Updates the tag at sorted position `i` of `n`: left child, right child, or unchanged for the pivot and for nodes of the levels above.
 #[inline(always)]
-pub(super) const fn next_tag(tag: u32, i: usize, level: u32, n: u32) -> u32 {
+pub const fn next_tag(tag: u32, i: usize, level: u32, n: u32) -> u32 {
     // The nodes of the levels above come before the runs of this level.
     if i < full_tree(level) as usize {
         return tag;

@@ -65,7 +65,7 @@ impl<T: Words> Pieces<'_, T> {
         let segments = shared_field!(shared_mem::<CompactSmem<T>>(), segments);
         let own = segments.part(warp % WARPS * BUFFER_ITEMS, BUFFER_ITEMS);
         let output = self.compacted.part(begin, len);
-        let mut buffer = CoalescingBuffer { segments: own, output, len: 0 };
+        let mut buffer = CoalescingBuffer::<_, 1> { segments: own, output, len: 0 };
         let lane = warp::lane_id() as usize;
         for round in strided(0, len, 32) {
             let is_item = round + lane < len;

@@ -21,7 +21,9 @@ fn build<P: Point>(device: &Device, points: &[P], options: &BalancedOptions) -> 
     let (tree, _) = verified(options);
     if !device.is_cpu() {
         let robinson = options.clone().algorithm(BuildAlgorithm::Robinson);
-        for options in [robinson, options.clone().renumber(true)] {
+        let variants = [robinson.clone().direct_stores(true), robinson.clone().sequential_compactions(true)];
+        let both = robinson.clone().direct_stores(true).sequential_compactions(true);
+        for options in variants.into_iter().chain([both, robinson, options.clone().renumber(true)]) {
             let (other, what) = verified(&options);
             assert!(other.medians().unwrap() == tree.medians().unwrap(), "{what}: another tree");
         }
@@ -108,6 +110,17 @@ fn any_number_of_warps() {
                 "{warps} warps on {device}"
             );
         }
+    }
+}
+
+#[test]
+fn any_number_of_threads() {
+    let points = Shape::Uniform.points::<f32, 3>(20_000, 4);
+    let (expected, _) = oracle::balanced(&points);
+    for threads in [1, 2, 4, 8] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let tree = pool.install(|| build(&Device::cpu(), &points, &BalancedOptions::default()));
+        assert!(tree.medians().unwrap() == expected, "{threads} threads");
     }
 }
 

@@ -204,6 +204,7 @@ fn launch_parameters_of_level_by_level_builds() {
                 threads: Some(threads),
                 block_points: [u32::MAX, 200][i % 2],
                 thread_points: [0, 30, 100, u32::MAX][i % 4],
+                thread_level: [u32::MAX, 3, 1][i % 3],
                 prunes: true,
             };
             let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
@@ -229,7 +230,12 @@ fn null_nodes_are_removed() {
             let expected = Lists::of(&CellTree::build(&Device::cpu(), &points, options).unwrap());
             for device in kauri_tests::devices_for(n) {
                 for (block_points, thread_points) in [(2048, 0), (2048, 8), (100, 8), (u32::MAX, u32::MAX)] {
-                    let levels = LevelsOptions { threads: None, block_points, thread_points, prunes: false };
+                    let levels = LevelsOptions {
+                        block_points,
+                        thread_points,
+                        prunes: false,
+                        ..LevelsOptions::default()
+                    };
                     let options = options.clone().algorithm(BuildAlgorithm::Levels(levels));
                     let tree = CellTree::build(&device, &points, &options).unwrap();
                     tree.verify()

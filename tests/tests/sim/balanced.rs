@@ -21,10 +21,15 @@ fn points<C, const D: usize>(n: usize, values: u64, coord: impl Fn(u64) -> C) ->
 fn same_as_on_the_cpu<P: Point>(device: &Device, points: &[P], warps: u32) {
     let options = BalancedOptions::default().warps(warps);
     let expected = BalancedKdTree::build(&Device::cpu(), points, &options).unwrap();
-    for (algorithm, renumber) in
-        [(BuildAlgorithm::Robinson, false), (BuildAlgorithm::Paths, false), (BuildAlgorithm::Paths, true)]
-    {
-        let options = options.clone().algorithm(algorithm).renumber(renumber);
+    let robinson = options.clone().algorithm(BuildAlgorithm::Robinson);
+    for options in [
+        robinson.clone().direct_stores(true),
+        robinson.clone().sequential_compactions(true),
+        robinson.clone().direct_stores(true).sequential_compactions(true),
+        robinson,
+        options.clone().renumber(true),
+        options,
+    ] {
         let what = format!("{} points, {options:?}", points.len());
         let tree = BalancedKdTree::build(device, points, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(tree.medians().unwrap(), expected.medians().unwrap(), "{what}");

@@ -23,6 +23,7 @@
 #                                             and rays through them; the rival reads raw meshes there (benches/rivals/meshes.cuh)
 #                              sah-chang      the experiment that Chang, Seo and Ihm published, on these meshes
 #                              join-cpu       joins on the CPU, of $KAURI_JOIN_CPU_SIZES points a set
+#                              kdtree-robinson the experiment that Robinson published, of $KAURI_ROBINSON_SIZES points
 #                              kdtree-wald    the experiment that Wald published, of $KAURI_WALD_SIZES points
 #                              primitives     of $KAURI_SIZES items
 #   run.sh bench [ARGUMENTS]   the benchmarks' program; without arguments the suites first-call, kdtree and primitives
@@ -172,11 +173,12 @@ suites() {
             sah) suite sah bvh_rays ${KAURI_SOUP_SIZES:-1000000 10000000} ;;
             sah-chang) alone sah-chang cuda ${KAURI_SOUP_SIZES:-1000000} ;;
             join-cpu) alone join-cpu cpu ${KAURI_JOIN_CPU_SIZES:-1000000} ;;
+            kdtree-robinson) suite kdtree-robinson robinson_builds ${KAURI_ROBINSON_SIZES:-1048576 16777216} ;;
             kdtree-wald) suite kdtree-wald 'wald_*' ${KAURI_WALD_SIZES:-1000 10000 100000 1000000 10000000 100000000 1000000000} ;;
             primitives) suite primitives 'cub_*' ${KAURI_SIZES:-1000000 10000000 134217728 1073741824} ;;
             *)
                 began=$SECONDS
-                note "suite $name" FAILED 'there are box-join, box-join-thesis, first-call, join, join-cpu, join-thesis, kdtree, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
+                note "suite $name" FAILED 'there are box-join, box-join-thesis, first-call, join, join-cpu, join-thesis, kdtree, kdtree-robinson, kdtree-wald, primitives, quadtree, quadtree-gluck, quadtree-host, sah and sah-chang'
                 ;;
         esac
     done

@@ -63,6 +63,7 @@ const QUERY_SUMS: Kernel = Kernel { file: "kernels/src/query/sums.rs", tests: &[
 const DISTINCT: Kernel = Kernel { file: "kernels/src/balanced/distinct.rs", tests: &["balanced::"] };
 const BALANCED_PARTITION: Kernel =
     Kernel { file: "kernels/src/balanced/robinson/partition.rs", tests: &["balanced::"] };
+const COALESCING: Kernel = Kernel { file: "kernels/src/warp/coalescing_buffer.rs", tests: &["balanced::"] };
 const PATHS: Kernel = Kernel { file: "kernels/src/balanced/paths.rs", tests: &["balanced::"] };
 const BALANCED_SUBTREES: Kernel = Kernel { file: "kernels/src/balanced/subtrees.rs", tests: &["balanced::"] };
 const MULTI_GPU: Kernel =
@@ -647,6 +648,18 @@ pub(super) const MUTANTS: &[Mutant] = &[
         kernel: BALANCED_PARTITION,
         from: "        // All lanes have loaded their points before any lane stores.\n        warp::sync_warp(warp::FULL_MASK);\n",
         to: "",
+    },
+    Mutant {
+        what: "partition: both passes over a run keep the less points",
+        kernel: BALANCED_PARTITION,
+        from: "level.sides(id, median).1",
+        to: "level.sides(id, median).0",
+    },
+    Mutant {
+        what: "coalescing: an item that is stored directly does not count the items before it",
+        kernel: COALESCING,
+        from: "self.output.store(index, item);",
+        to: "self.output.store(index - self.len, item);",
     },
     Mutant {
         what: "paths: a warp does not count the warps before it",

@@ -1,5 +1,6 @@
 //! The published experiment of Robinson: builds of balanced trees over points of four coordinates, by phase and by number of warps, from
-//! device memory, and from and to page-locked and pageable host memory.
+//! device memory, and from and to page-locked and pageable host memory; the variants of Robinson's builder; Brown's builder on the CPU by
+//! number of threads. On the CPU the suite has only Brown's builder.
 
 use crate::measure::Timing;
 use crate::points;
@@ -8,7 +9,9 @@ use crate::suites::{Settings, copy};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
 use kauri::device::{Buffer, PinnedBuffer, Stream, Workspace};
 use kauri::research::balanced::BuildAlgorithm;
-use kauri::{Error, Point, Result, Stats};
+use kauri::{Device, Error, Point, Result, Stats};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+use std::thread;
 use std::time::Duration;
 
 /// Number of points of the published experiment.
@@ -17,7 +20,12 @@ const PUBLISHED: usize = 1 << 24;
 const PHASES: [&str; 3] = ["sort", "dedupe", "partition"];
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
-    let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
+    let Some(gpu) = settings.device.gpu() else {
+        return settings.sizes.iter().try_for_each(|&n| {
+            let points = points::uniform::<f32, 4>(n, settings.seed);
+            brown(Bench::new(settings, "f32 x 4, uniform".to_owned(), &points, report))
+        });
+    };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
         // Fewer dimensions where the published four do not fit in device memory.
@@ -35,13 +43,9 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
 
 fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -> Result<()> {
     let points = points::uniform::<f32, D>(n, settings.seed);
-    let mut bench = Bench { settings, input: format!("f32 x {D}, uniform"), points: &points, report };
+    let mut bench = Bench::new(settings, format!("f32 x {D}, uniform"), &points, report);
     let options = BalancedOptions::default();
     bench.builds("balanced", &options)?;
-    let tree = BalancedKdTree::build(&settings.device, &points, &options)?;
-    let timing = settings.effort.wall(|| tree.verify())?;
-    bench.push("balanced: verify", Row { timing: Some(timing), ..Row::default() });
-    drop(tree);
     bench.on_device("balanced", &options)?;
     if n > PUBLISHED {
         return Ok(());
@@ -52,9 +56,14 @@ fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -
     for warps in (5..=16).step_by(2).map(|log| 1 << log) {
         bench.builds(&format!("Robinson, {warps} warps"), &robinson.clone().warps(warps))?;
     }
+    bench.builds("Robinson, without coalescing buffers", &robinson.clone().direct_stores(true))?;
+    let sequential = robinson.clone().sequential_compactions(true);
+    bench.builds("Robinson, one compaction after the other", &sequential)?;
+    let Bench { input, report, .. } = bench;
+    brown(Bench::new(settings, input.clone(), &points, report))?;
     let lattice: Vec<_> = points.iter().map(|point| point.map(|x| (x * 30.0).floor())).collect();
     let many_equal = "balanced, many equal coordinates and points";
-    let mut bench = Bench { points: &lattice, ..bench };
+    let mut bench = Bench::new(settings, input, &lattice, report);
     bench.builds(many_equal, &options)?;
     bench.on_device(many_equal, &options)?;
 
@@ -62,14 +71,26 @@ fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -
     let integers: Vec<_> =
         points.iter().map(|point| point.map(|x| ((x - 0.5) * 4_294_967_296.0) as i32)).collect();
     let input = format!("i32 x {D}, uniform");
-    let mut bench = Bench { settings, input, points: &integers, report: bench.report };
+    let mut bench = Bench::new(settings, input, &integers, bench.report);
     bench.builds("balanced", &options)?;
     bench.on_device("balanced", &options)?;
     let integers: Vec<_> = integers.iter().map(|point| point.map(i64::from)).collect();
     let input = format!("i64 x {D}, uniform");
-    let mut bench = Bench { settings, input, points: &integers, report: bench.report };
+    let mut bench = Bench::new(settings, input, &integers, bench.report);
     bench.builds("balanced", &options)?;
     bench.on_device("balanced", &options)
+}
+
+/// Measures Brown's builder on the CPU with each number of threads that the machine has.
+fn brown<P: Point>(mut bench: Bench<'_, P>) -> Result<()> {
+    bench.device = Device::cpu();
+    let most = thread::available_parallelism().map_or(1, usize::from);
+    for threads in [1, 2, 4, 8].into_iter().filter(|&threads| threads <= most) {
+        let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+        bench.pool = Some(pool.expect("the system starts threads"));
+        bench.builds(&format!("Brown, threads: {threads}"), &BalancedOptions::default())?;
+    }
+    Ok(())
 }
 
 /// The state that the rows of one input share.
@@ -78,22 +99,46 @@ struct Bench<'a, P> {
     input: String,
     points: &'a [P],
     report: &'a mut Report,
+    /// The device that [`builds`](Bench::builds) builds on.
+    device: Device,
+    /// The CPU threads that build; `None` for all.
+    pool: Option<ThreadPool>,
 }
 
-impl<P: Point> Bench<'_, P> {
+impl<'a, P: Point> Bench<'a, P> {
+    fn new(settings: &'a Settings, input: String, points: &'a [P], report: &'a mut Report) -> Self {
+        Self { settings, input, points, report, device: settings.device.clone(), pool: None }
+    }
+
     fn push(&mut self, work: &str, row: Row) {
         let n = self.points.len() as u64;
         self.report.push(Row { work: work.to_owned(), input: self.input.clone(), n, items: Some(n), ..row });
     }
 
-    /// Measures the phases of a build over host memory and their sum, and checks the tree.
+    /// Runs work on the threads.
+    fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(work),
+            None => work(),
+        }
+    }
+
+    /// Measures the phases of a build over host memory and their sum, and the check of the tree.
     fn builds(&mut self, work: &str, options: &BalancedOptions) -> Result<()> {
-        let Self { settings, points, .. } = *self;
-        let runs = settings.effort.repeat(|| {
-            let tree = BalancedKdTree::build(&settings.device, points, options)?;
-            Ok(tree.stats().clone())
+        let (effort, points, device) = (self.settings.effort, self.points, &self.device);
+        let mut tree = None;
+        let runs = effort.repeat(|| {
+            // Memory holds one tree at a time.
+            tree = None;
+            let built = self.on_threads(|| BalancedKdTree::build(device, points, options))?;
+            let stats = built.stats().clone();
+            tree = Some(built);
+            Ok(stats)
         })?;
-        BalancedKdTree::build(&settings.device, points, options)?.verify()?;
+        let verify = match &tree {
+            Some(tree) => effort.wall(|| self.on_threads(|| tree.verify()))?,
+            None => unreachable!("at least one run counts"),
+        };
         let of = |stats: &Stats, names: &[&str]| -> Duration {
             let phases = stats.phases.iter().filter(|phase| names.contains(&phase.name));
             phases.map(|phase| phase.duration).sum()
@@ -109,6 +154,7 @@ impl<P: Point> Bench<'_, P> {
         push("init", &["init"]);
         PHASES.into_iter().for_each(|phase| push(phase, &[phase]));
         push("sort, dedupe and partition", &PHASES);
+        self.push(&format!("{work}: verify"), Row { timing: Some(verify), ..Row::default() });
         Ok(())
     }
 

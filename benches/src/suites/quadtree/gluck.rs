@@ -1,17 +1,20 @@
 //! The experiments of Gluck 2014, figures 5 to 10: builds from host memory on a GPU compared with one core of the CPU, by the number of points;
-//! builds with less device memory than needed, where the CPU splits the upper levels; threads per block; points per leaf.
+//! builds with less device memory than needed, where the CPU splits the upper levels; threads per block, and a thread per node; points per
+//! leaf; the reduction that finds the bounding box of the points, which is the root.
 //!
-//! The points are those of a laser scan, as in the paper.
+//! The points are those of a laser scan, and a measurement is ten runs, as in the paper.
 
 use crate::figures::{Figure, FigurePoint, Quantity};
+use crate::measure::{Effort, Timing};
 use crate::report::{Report, Row};
 use crate::suites::{Settings, unless_too_large};
 use kauri::device::{Buffer, Stream, Workspace};
 use kauri::lidar::Lidar;
-use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions};
+use kauri::quadtree::{OutOfCore, Quadtree, QuadtreeOptions, RootCell};
 use kauri::research::quadtree::{BuildAlgorithm, LevelsOptions};
 use kauri::{Device, Error, Result};
-use std::time::Duration;
+use rayon::ThreadPoolBuilder;
+use std::time::{Duration, Instant};
 
 const fn figure(name: &'static str, quantity: Quantity) -> Figure {
     Figure { name, x_axis: "points", quantity }
@@ -30,10 +33,10 @@ const FIGURES: [Figure; 6] = [
 const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
 /// Threads per block; the paper has up to 128.
 const THREADS: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
-/// With more points, blocks of few threads take minutes, since one block splits the root.
-const MOST_OF_ONE_BLOCK: usize = 10_000_000;
-/// With more points, a build in which one thread splits the root takes seconds.
-const MOST_OF_ONE_THREAD: usize = 1_000_000;
+/// Levels from which on a thread splits each node; blocks split the nodes above.
+const THREAD_LEVELS: [u32; 4] = [0, 2, 4, 6];
+/// Runs of a measurement. With few threads a run of 80M points takes many seconds, so no time limit ends it early.
+const RUNS: usize = 10;
 /// The memory that a build of 40M points takes here: at that number the device of the paper ran out of memory.
 const CAP: u64 = 40_000_000 * 52;
 
@@ -54,6 +57,10 @@ fn scan(n: usize, seed: u64) -> Result<Points> {
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     report.figures = &FIGURES;
+    let effort = Effort { warm_up: 1, runs: RUNS, limit: Duration::MAX, ..settings.effort };
+    let settings = &Settings { effort, ..settings.clone() };
+    // Checks and bounds of the points take all threads of a pool.
+    let one_thread = ThreadPoolBuilder::new().num_threads(1).build().expect("the pool of one thread starts");
     let capped = Device::from_gpu(gpu.with_memory_limit(CAP));
     for &n in &settings.sizes {
         let (points, across) = (scan(n, settings.seed)?, n as f64);
@@ -68,7 +75,8 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             Ok((row(work, n, Some(timing)), by_cpu))
         };
         let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS);
-        let (mut one_core, _) = build(&Device::cpu(), &levels, "level by level, one core")?;
+        let (mut one_core, _) =
+            one_thread.install(|| build(&Device::cpu(), &levels, "level by level, one core"))?;
         let one_core_ms = median(&one_core);
         one_core.figure_points.push(FigurePoint::new("figure 5", "", "one core", across));
         let (mut whole, _) = build(&settings.device, &levels, "level by level")?;
@@ -128,8 +136,26 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
         })())?;
         report.push(one_core);
         rows.into_iter().for_each(|row| report.push(row));
+        root_box(settings, report, &points)?;
         shapes(settings, report, &points)?;
         nulls(settings, report, &points)?;
+    }
+    Ok(())
+}
+
+/// A build whose root is the bounding box of the points, from host memory, and the part of its time that the reduction of the box takes.
+fn root_box(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Result<()> {
+    let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS).root(RootCell::BoundingBox);
+    let runs = settings.effort.repeat(|| {
+        let begin = Instant::now();
+        let tree = Quadtree::build(&settings.device, points, &options)?;
+        let bounds = tree.stats().phases.iter().find(|phase| phase.name == "bounds");
+        Ok((begin.elapsed(), bounds.map_or(Duration::ZERO, |bounds| bounds.duration)))
+    })?;
+    let (builds, reductions): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
+    for (what, times) in [("", builds), (": the box", reductions)] {
+        let work = format!("level by level, root by min and max{what}");
+        report.push(row(&work, points.len(), Some(Timing::of("wall", &times))));
     }
     Ok(())
 }
@@ -147,18 +173,19 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
         report.push(Row { figure_points: vec![point], ..row(work, n, Some(timing)) });
         Ok(())
     };
-    for threads in THREADS.into_iter().filter(|_| n <= MOST_OF_ONE_BLOCK) {
+    for threads in THREADS {
         let levels =
             LevelsOptions { threads: Some(threads), block_points: u32::MAX, ..LevelsOptions::default() };
         let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
         let point = FigurePoint::new("figure 9", "", &format!("{threads} threads"), n as f64);
         build(&options, &format!("level by level, a block of {threads} threads a node"), point)?;
     }
-    if n <= MOST_OF_ONE_THREAD {
-        let options = BuildAlgorithm::Levels(LevelsOptions::BY_THREADS);
-        let options = QuadtreeOptions::default().algorithm(options);
-        let point = FigurePoint::new("figure 9", "", "a thread per node", n as f64);
-        build(&options, "level by level, a thread a node", point)?;
+    for thread_level in THREAD_LEVELS {
+        let levels = LevelsOptions { thread_level, block_points: u32::MAX, ..LevelsOptions::default() };
+        let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
+        let line = format!("a thread a node from level {thread_level} on");
+        let point = FigurePoint::new("figure 9", "", &line, n as f64);
+        build(&options, &format!("level by level, {line}"), point)?;
     }
     for z in LEAF_POINTS {
         let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS).leaf_points(z);
@@ -194,7 +221,7 @@ fn nulls(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resul
     Ok(())
 }
 
-fn row(work: &str, n: usize, timing: Option<crate::measure::Timing>) -> Row {
+fn row(work: &str, n: usize, timing: Option<Timing>) -> Row {
     let (n, input) = (n as u64, "f32 x 2, laser scan".to_owned());
     Row { work: work.to_owned(), input, n, timing, items: Some(n), ..Row::default() }
 }

@@ -1,5 +1,6 @@
 //! Removal of equal points from sorted arrays, in two passes.
 
+use cuda_std::kernel::Kernel;
 use cuda_std::mem::SliceMut;
 use kauri_kernels::balanced::distinct::{Pieces, balanced_distinct_close_gaps, balanced_distinct_pieces};
 use kauri_kernels::primitives::select_two_pass::CloseGaps;
@@ -38,6 +39,17 @@ impl Distinct {
         sorted: Source<'_, C, u32>,
         to: SliceMut<'_, u32>,
     ) -> Result<usize> {
+        self.run_by::<C, balanced_distinct_pieces<C>>(context, axis, sorted, to)
+    }
+
+    /// Does what [`run`](Self::run) does, with a kernel for the first pass.
+    pub(crate) fn run_by<C: Float, K: for<'a> Kernel<Args<'a> = (Pieces<'a, C>,)>>(
+        &self,
+        context: BuildContext<'_, C>,
+        axis: usize,
+        sorted: Source<'_, C, u32>,
+        to: SliceMut<'_, u32>,
+    ) -> Result<usize> {
         let BuildContext { temp, .. } = context;
         let (compacted, counts) = (temp.view(self.compacted), temp.view(self.counts));
         let (threads, piece) = (32 * counts.len() as u64, self.piece as u64);
@@ -48,7 +60,7 @@ impl Distinct {
             let (count, failed) = (found.part(0, 1), found.part(1, 1));
             let points = context.points(axis);
             let pieces = Pieces { sorted, points, compacted, counts, failed, piece };
-            temp.stream.launch_items::<balanced_distinct_pieces<C>>(threads, (pieces,))?;
+            temp.stream.launch_items::<K>(threads, (pieces,))?;
             let (compacted, counts) = (compacted.read_only(), counts.read_only());
             let gaps = CloseGaps { compacted, counts, kept: to, count, piece };
             temp.stream.launch_items::<balanced_distinct_close_gaps>(threads, (gaps,))?;

@@ -2,6 +2,7 @@
 //! level with the partitioner that fits the length of the runs.
 
 use cuda_std::mem::SliceMut;
+use kauri_kernels::balanced::distinct::balanced_distinct_pieces_direct;
 use kauri_kernels::balanced::num_partitions;
 use kauri_kernels::balanced::robinson::Nodes;
 use kauri_kernels::balanced::robinson::finish::balanced_finish_runs;
@@ -27,6 +28,8 @@ const MAX_SMALL_RUN: u32 = 16;
 pub(crate) struct Robinson<C> {
     /// Number of warps that partition; a power of two.
     warps: u32,
+    direct_stores: bool,
+    sequential_compactions: bool,
     sort: SortPoints<C>,
     distinct: Distinct,
     sorted_keys: Region<C>,
@@ -42,8 +45,11 @@ impl<C: Float> Robinson<C> {
         // A warp takes at least 32 points.
         let useful = n.div_ceil(32).clamp(1, 1 << 20) as u32;
         let warps = options.warps.unwrap_or(BALANCED_WARPS).clamp(1, useful).next_power_of_two();
+        let &BalancedOptions { direct_stores, sequential_compactions, .. } = options;
         Self {
             warps,
+            direct_stores,
+            sequential_compactions,
             sort: SortPoints::plan(layout, n),
             distinct: Distinct::plan(layout, n, warps),
             sorted_keys: layout.reserve(n),
@@ -62,43 +68,9 @@ impl<C: Float> Robinson<C> {
         unsafe { self.sort.run(temp, context.points(axis), output)? };
         Ok(output.read_only())
     }
-}
 
-impl<C: Float> BuildPlan<C> for Robinson<C> {
-    fn sort(
-        &self,
-        context: BuildContext<'_, C>,
-        representatives: &mut Buffer<u32>,
-        phases: &mut Phases<'_>,
-    ) -> Result<usize> {
-        let BuildContext { temp, coords, dims } = context;
-        let n = coords.len() / dims;
-        let mut num_nodes = n;
-        for axis in 0..dims {
-            let sorted = phases.run("sort", || self.sort_axis(context, axis))?;
-            phases.run("dedupe", || {
-                let found = self.distinct.run(context, axis, sorted, temp.view(self.arrays[axis]))?;
-                if axis > 0 && found != num_nodes {
-                    let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
-                    return Err(Error::corrupt(0, what));
-                }
-                num_nodes = found;
-                if axis == 0 && num_nodes < n {
-                    // SAFETY: the number of kept points is at most `n`.
-                    let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
-                    context.write_representatives(sorted.values, kept.read_only(), representatives)?;
-                }
-                Ok(())
-            })?;
-        }
-        Ok(num_nodes)
-    }
-
-    fn writes_children(&self) -> bool {
-        true
-    }
-
-    fn partition(
+    /// Writes the nodes, with the constants of the [partitioners](kauri_kernels::balanced::robinson::partition).
+    fn partition_by<const BUFFERED: usize, const AT_ONCE: usize>(
         &self,
         context: BuildContext<'_, C>,
         num_nodes: usize,
@@ -130,7 +102,8 @@ impl<C: Float> BuildPlan<C> for Robinson<C> {
                 unsafe {
                     if 1 << level < warps {
                         let args = (partition, from, less, greater, halves, warps);
-                        temp.stream.launch_items::<balanced_partition_pieces<C>>(threads, args)?;
+                        temp.stream
+                            .launch_items::<balanced_partition_pieces<C, BUFFERED, AT_ONCE>>(threads, args)?;
                         if !array.is_empty() {
                             let (less, greater) = (less.read_only(), greater.read_only());
                             let args = (less, greater, halves.read_only(), level, array, warps);
@@ -138,7 +111,8 @@ impl<C: Float> BuildPlan<C> for Robinson<C> {
                         }
                     } else if longest > MAX_SMALL_RUN {
                         let args = (partition, from, spare, warps);
-                        temp.stream.launch_items::<balanced_partition_runs<C>>(threads, args)?;
+                        temp.stream
+                            .launch_items::<balanced_partition_runs<C, BUFFERED, AT_ONCE>>(threads, args)?;
                         if let Some(other) = other {
                             std::mem::swap(&mut arrays[other], &mut spare);
                         }
@@ -154,5 +128,61 @@ impl<C: Float> BuildPlan<C> for Robinson<C> {
         let args = (arrays[last as usize % dims].read_only(), last, Nodes { medians, children });
         // SAFETY: the arrays of a plan do not overlap, and buffers live until the stream is synchronized.
         unsafe { temp.stream.launch_items::<balanced_finish_runs>(1 << last, args) }
+    }
+}
+
+impl<C: Float> BuildPlan<C> for Robinson<C> {
+    fn sort(
+        &self,
+        context: BuildContext<'_, C>,
+        representatives: &mut Buffer<u32>,
+        phases: &mut Phases<'_>,
+    ) -> Result<usize> {
+        let BuildContext { temp, coords, dims } = context;
+        let n = coords.len() / dims;
+        let mut num_nodes = n;
+        for axis in 0..dims {
+            let sorted = phases.run("sort", || self.sort_axis(context, axis))?;
+            phases.run("dedupe", || {
+                let (distinct, to) = (&self.distinct, temp.view(self.arrays[axis]));
+                let found = if self.direct_stores {
+                    distinct.run_by::<C, balanced_distinct_pieces_direct<C>>(context, axis, sorted, to)?
+                } else {
+                    distinct.run(context, axis, sorted, to)?
+                };
+                if axis > 0 && found != num_nodes {
+                    let what = format!("{found} distinct points on axis {axis}, and {num_nodes} on others");
+                    return Err(Error::corrupt(0, what));
+                }
+                num_nodes = found;
+                if axis == 0 && num_nodes < n {
+                    // SAFETY: the number of kept points is at most `n`.
+                    let kept = unsafe { temp.view(self.arrays[0]).part(0, num_nodes) };
+                    context.write_representatives(sorted.values, kept.read_only(), representatives)?;
+                }
+                Ok(())
+            })?;
+        }
+        Ok(num_nodes)
+    }
+
+    fn writes_children(&self) -> bool {
+        true
+    }
+
+    fn partition(
+        &self,
+        context: BuildContext<'_, C>,
+        num_nodes: usize,
+        medians: SliceMut<'_, u32>,
+        children: SliceMut<'_, u32>,
+    ) -> Result<()> {
+        let by = match (self.direct_stores, self.sequential_compactions) {
+            (false, false) => Self::partition_by::<1, 1>,
+            (false, true) => Self::partition_by::<1, 0>,
+            (true, false) => Self::partition_by::<0, 1>,
+            (true, true) => Self::partition_by::<0, 0>,
+        };
+        by(self, context, num_nodes, medians, children)
     }
 }

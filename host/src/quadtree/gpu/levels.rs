@@ -293,8 +293,8 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
         }
     }
 
-    /// Splits the nodes of level `depth`: by tiles if the largest is too large for a block, else by threads if it is small enough for one,
-    /// else by blocks. Returns the number of children.
+    /// Splits the nodes of level `depth`: by threads if the largest is small enough for one or the level has threads by the options, else by
+    /// tiles if it is too large for a block, else by blocks. Returns the number of children.
     ///
     /// # Safety
     /// As [`build`].
@@ -325,7 +325,10 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
                 flags: temp.view(plan.flags).part(0, num_children),
             };
             stream.fill_bytes(device_counters, 0)?;
-            if level.max_points > options.block_points {
+            if level.max_points <= options.thread_points || depth >= options.thread_level {
+                let level = LevelSplit { points, to, children };
+                stream.launch_items::<quadtree_level_by_thread<D>>(num_parents, (level,))?;
+            } else if level.max_points > options.block_points {
                 let tiles = level.tiles(temp, plan, nodes.read_only())?;
                 let counts = temp.view(plan.counts).part(0, (level.num_tiles << D) + 1);
                 let num_tiles = level.num_tiles as u64;
@@ -336,9 +339,6 @@ impl<'a, C: Coord, const D: usize> LevelBuilder<'a, '_, C, D> {
                 stream.launch::<quadtree_level_move<D>>(num_tiles, args)?;
                 let args = (children, tiles.begins, from);
                 stream.launch_items::<quadtree_level_children<D>>(num_children as u64, args)?;
-            } else if level.max_points <= options.thread_points {
-                let level = LevelSplit { points, to, children };
-                stream.launch_items::<quadtree_level_by_thread<D>>(num_parents, (level,))?;
             } else {
                 with_threads!(options.threads_for(level.max_points, D), T => {
                     let level = LevelSplit { points, to, children };

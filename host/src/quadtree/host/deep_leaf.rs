@@ -4,7 +4,7 @@
 //! Queries traverse a k-d tree of such a leaf instead of all its points.
 
 use crate::error::Result;
-use crate::kdtree::SplitRule;
+use crate::kdtree::{KdTreeOptions, SplitRule};
 use crate::query::cpu::CpuIndex;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::node::Node;
@@ -29,7 +29,8 @@ pub(crate) fn build<C: Coord, const D: usize>(
         let range = leaf.start as usize..leaf.end as usize;
         let (coords, ids) = (points[range.clone()].as_flattened(), &ids[range]);
         // The ids of a leaf ascend, so local ids in the k-d tree order ties as the ids do.
-        let tree = crate::kdtree::cpu::build(coords, D, SplitRule::Widest, &mut Stats::default())?;
+        let options = KdTreeOptions::default().split(SplitRule::Widest);
+        let tree = crate::kdtree::cpu::build(coords, D, &options, &mut Stats::default())?;
         Ok(DeepLeaf { node: number, tree: tree.with_ids(ids) })
     };
     (0..).zip(nodes).filter(|(_, node)| is_deep(node)).map(deep_leaf).collect()

@@ -18,8 +18,10 @@ pub struct LevelsOptions {
     pub threads: Option<u32>,
     /// Maximum number of points of a node that one block splits. Larger nodes are split by several blocks.
     pub block_points: u32,
-    /// Maximum number of points of a node that one thread splits.
+    /// Maximum number of points of a node that one thread splits; it comes before `block_points`.
     pub thread_points: u32,
+    /// The level from which on one thread splits each node, of any size; the root is on level 0. `u32::MAX` leaves the choice to the sizes.
+    pub thread_level: u32,
     /// Whether only the nodes that split are on the list of the next level (algorithm A2 of the paper). Otherwise the list has all children
     /// of the level, and a node that does not split gets children without points, its null nodes, also on the levels below. They are removed
     /// at the end. A level then has up to 2^D times the entries of the level above, which
@@ -36,12 +38,11 @@ impl Default for LevelsOptions {
 impl LevelsOptions {
     /// Of 80M points in a square (`quadtree-h200`): `block_points` from 512 to 4096 and `thread_points` from 8 to 64 took 12.6 to 13.2 ms.
     pub(crate) const DEFAULT: Self =
-        Self { threads: None, block_points: 2048, thread_points: 8, prunes: true };
+        Self { threads: None, block_points: 2048, thread_points: 8, thread_level: u32::MAX, prunes: true };
 
     /// One thread splits each node, of any size: the thread algorithm of the paper on all levels. On the upper levels few threads work, so
     /// it is for comparisons.
-    pub const BY_THREADS: Self =
-        Self { threads: None, block_points: u32::MAX, thread_points: u32::MAX, prunes: true };
+    pub const BY_THREADS: Self = Self { thread_level: 0, ..Self::DEFAULT };
 
     /// Checks the number of threads for a number of dimensions.
     pub(crate) fn check(&self, dims: usize) -> Result<()> {

@@ -3,6 +3,9 @@
 //! The medians come from the primary array, which is sorted on the split axis of the level and needs no partition. The points before a
 //! median move to the run of the less child, those after it to the run of the greater child; the median is dropped. A warp performs both
 //! compactions at once, so every warp writes the same amount for any data.
+//!
+//! Two constants select what Robinson compares with: without coalescing buffers (`BUFFERED` is 0), and one compaction after the other
+//! (`AT_ONCE` is 0), which reads and compares every point twice. Small runs are partitioned in registers and have neither.
 
 use crate::balanced::{Run, is_before};
 use crate::block::tile::THREADS;
@@ -59,12 +62,12 @@ impl<C: Float> Level<'_, C> {
 }
 
 /// The two compactions of a warp.
-struct Halves<'a> {
-    less: CoalescingBuffer<'a, u32>,
-    greater: CoalescingBuffer<'a, u32>,
+struct Halves<'a, const BUFFERED: usize> {
+    less: CoalescingBuffer<'a, u32, BUFFERED>,
+    greater: CoalescingBuffer<'a, u32, BUFFERED>,
 }
 
-impl<'a> Halves<'a> {
+impl<'a, const BUFFERED: usize> Halves<'a, BUFFERED> {
     #[inline(always)]
     unsafe fn new(less: SliceMut<'a, u32>, greater: SliceMut<'a, u32>) -> Self {
         let warp = thread::thread_idx_x() as usize / 32;
@@ -78,7 +81,7 @@ impl<'a> Halves<'a> {
 
     /// Partitions the positions `begin..end` of an array.
     #[inline(always)]
-    unsafe fn partition<C: Float>(
+    unsafe fn partition<C: Float, const AT_ONCE: usize>(
         &mut self,
         level: &Level<'_, C>,
         from: Slice<'_, u32>,
@@ -92,7 +95,16 @@ impl<'a> Halves<'a> {
             let id = from.load(if is_item { round + lane } else { end - 1 });
             let (less, greater) = level.sides(id, median);
             self.less.push(is_item && less, id);
-            self.greater.push(is_item && greater, id);
+            if AT_ONCE != 0 {
+                self.greater.push(is_item && greater, id);
+            }
+        }
+        if AT_ONCE == 0 {
+            for round in strided(begin, end, 32) {
+                let is_item = round + lane < end;
+                let id = from.load(if is_item { round + lane } else { end - 1 });
+                self.greater.push(is_item && level.sides(id, median).1, id);
+            }
         }
     }
 }
@@ -125,8 +137,8 @@ impl Piece {
 /// Partitions with many warps per run; there are fewer runs than warps. Each warp compacts its piece to the same position of `less` and
 /// `greater`, and writes the two counts to `counts`.
 #[kernel(family = "research-balanced", block = THREADS, shared = PartitionSmem)]
-#[instances(C = [f32, f64])]
-pub unsafe fn balanced_partition_pieces<C: Float>(
+#[instances(C = [f32, f64], BUFFERED = [0, 1], AT_ONCE = [0, 1])]
+pub unsafe fn balanced_partition_pieces<C: Float, const BUFFERED: usize, const AT_ONCE: usize>(
     level: Level<'_, C>,
     from: Slice<u32>,
     less: SliceMut<u32>,
@@ -141,8 +153,9 @@ pub unsafe fn balanced_partition_pieces<C: Float>(
         let median = level.median(piece.address, piece.run, lane + piece.number as usize);
         if !from.is_empty() {
             let len = piece.end - piece.begin;
-            let mut halves = Halves::new(less.part(piece.begin, len), greater.part(piece.begin, len));
-            halves.partition(&level, from, piece.begin, piece.end, median);
+            let mut halves =
+                Halves::<BUFFERED>::new(less.part(piece.begin, len), greater.part(piece.begin, len));
+            halves.partition::<C, AT_ONCE>(&level, from, piece.begin, piece.end, median);
             if lane == 0 {
                 counts.store(2 * warp as usize, halves.less.len as u32);
                 counts.store(2 * warp as usize + 1, halves.greater.len as u32);
@@ -191,8 +204,8 @@ unsafe fn copy(from: Slice<'_, u32>, to: SliceMut<'_, u32>, begin: usize) {
 
 /// Partitions with one warp per run; there are at least as many runs as warps.
 #[kernel(family = "research-balanced", block = THREADS, shared = PartitionSmem)]
-#[instances(C = [f32, f64])]
-pub unsafe fn balanced_partition_runs<C: Float>(
+#[instances(C = [f32, f64], BUFFERED = [0, 1], AT_ONCE = [0, 1])]
+pub unsafe fn balanced_partition_runs<C: Float, const BUFFERED: usize, const AT_ONCE: usize>(
     level: Level<'_, C>,
     from: Slice<u32>,
     to: SliceMut<u32>,
@@ -207,9 +220,9 @@ pub unsafe fn balanced_partition_runs<C: Float>(
         if !from.is_empty() {
             let (less, greater) = (run.less(), run.greater());
             let output = |run: Run| to.part(run.begin as usize, run.len as usize);
-            let mut halves = Halves::new(output(less), output(greater));
+            let mut halves = Halves::<BUFFERED>::new(output(less), output(greater));
             let (begin, end) = (run.begin as usize, (run.begin + run.len) as usize);
-            halves.partition(&level, from, begin, end, median);
+            halves.partition::<C, AT_ONCE>(&level, from, begin, end, median);
             halves.less.finish();
             halves.greater.finish();
             // All lanes have read the buffers before the next run writes to them.
