@@ -65,7 +65,7 @@ impl BatchedRows {
         self.begins[batch] as u32
     }
 
-    /// Cuts values of all rows into those of each batch; empty parts if there are no values.
+    /// Cuts a list with a value for each row into a part for each batch. An empty list has empty parts.
     pub(super) fn parts<'a, T>(&self, mut values: &'a mut [T]) -> Vec<&'a mut [T]> {
         let part = |batch: &RecordBatch| {
             let len = batch.num_rows().min(values.len());
@@ -136,11 +136,7 @@ impl BatchedRows {
             Field::new(field.name(), DataType::Null, true)
         };
         let fields: Vec<Field> = self.schema.fields().iter().zip(&arrays).map(field).collect();
-        with_columns(&Arc::new(Schema::new(fields)), arrays, self.num_rows)
+        let options = RecordBatchOptions::new().with_row_count(Some(self.num_rows));
+        Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
-}
-
-fn with_columns(schema: &SchemaRef, columns: Vec<ArrayRef>, num_rows: usize) -> Result<RecordBatch> {
-    let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

@@ -96,7 +96,7 @@ impl ScoredRows {
 /// The best rows so far.
 struct BestRows {
     len: usize,
-    /// Up to twice as many rows as wanted, with their scores.
+    /// Scores and rows, fewer than `2 * len`.
     rows: Vec<(f64, u32)>,
     /// The score that a further row must exceed.
     bound: f64,
@@ -114,7 +114,7 @@ impl BestRows {
         }
     }
 
-    /// Keeps as many rows as wanted.
+    /// Keeps the best `len` rows.
     fn cut(&mut self) {
         if self.rows.len() > self.len {
             let (_, last, _) = self.rows.select_nth_unstable_by(self.len - 1, |a, b| b.0.total_cmp(&a.0));

@@ -81,7 +81,7 @@ pub fn decode_points<'a>(
 /// Checks the points of an array as [`decode_points`] and [`check_lon_lat`] do, and returns the rows that have one; `None` if all have.
 ///
 /// # Errors
-/// Those of [`decode_points`] and [`check_lon_lat`].
+/// The errors of [`decode_points`] and [`check_lon_lat`].
 pub fn check_points(
     array: &dyn Array,
     measure: Measure,

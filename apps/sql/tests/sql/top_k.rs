@@ -18,7 +18,7 @@ async fn best_pairs_equal_sorted_pairs() {
     }
 }
 
-/// Sides of so many rows that their best rows are joined first, which have enough pairs or not.
+/// Large sides, whose best rows are joined first: with enough pairs among these rows, and with too few.
 #[tokio::test]
 async fn best_pairs_of_many_rows() {
     let session = session(3, 8192);

@@ -2,7 +2,7 @@
 //! builds with less device memory than needed, where the CPU splits the upper levels; threads per block, and a thread per node; points per
 //! leaf; the reduction that finds the bounding box of the points, which is the root.
 //!
-//! The points are those of a laser scan, and a measurement is ten runs, as in the paper.
+//! The points are those of a generated laser scan. A row is the result of ten runs, as in the paper.
 
 use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::measure::{Effort, Timing};

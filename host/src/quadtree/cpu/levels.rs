@@ -111,7 +111,7 @@ impl<C: Coord, const D: usize> Points<C, D> {
         counts
     }
 
-    /// Moves the points of a node to another buffer of as many points, in the order of the children.
+    /// Copies the points of a node to another buffer, sorted by child.
     fn scatter(&self, range: Range<usize>, counts: &[u32; MAX_CHILDREN], classes: &[u8], to: &mut Self) {
         let mut next = [range.start; MAX_CHILDREN];
         for child in 1..1 << D {
