@@ -84,7 +84,11 @@ impl<C: Coord> BuildPlan<C> {
             BuildAlgorithm::Selection => Box::new(selection(false)),
             BuildAlgorithm::SelectionInPlace => Box::new(selection(true)),
             #[cfg(feature = "research")]
-            BuildAlgorithm::Tags => Box::new(tags::Tags::<C>::plan(&mut layout, num_points, dims)),
+            BuildAlgorithm::Tags
+            | BuildAlgorithm::TagsOfUnfinished
+            | BuildAlgorithm::TagsAboveCoordinates => {
+                Box::new(tags::Tags::<C>::plan(&mut layout, num_points, dims, algorithm))
+            }
             #[cfg(feature = "research")]
             BuildAlgorithm::TagsInPlace => Box::new(swaps::Swaps::plan(&mut layout, num_points)),
         };

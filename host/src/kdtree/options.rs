@@ -104,6 +104,13 @@ pub enum BuildAlgorithm {
     /// feature `research`.
     #[cfg(feature = "research")]
     Tags,
+    /// [`Tags`](Self::Tags) whose sorts leave out the nodes that are finished, which are at the front. Only with the feature `research`.
+    #[cfg(feature = "research")]
+    TagsOfUnfinished,
+    /// [`Tags`](Self::Tags) without ranks: the tag is above the coordinate in a key of 64 bits, and each level sorts from the order of the
+    /// ids. Coordinates of 64 bits are built by [`Tags`](Self::Tags). Only with the feature `research`.
+    #[cfg(feature = "research")]
+    TagsAboveCoordinates,
     /// [`Tags`](Self::Tags) in place: a bitonic sort (Batcher 1968) swaps the points, each with a tag. O(n log^3 n). Only with the feature
     /// `research`.
     #[cfg(feature = "research")]

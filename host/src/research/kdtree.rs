@@ -11,6 +11,8 @@
 //! | variant | reproduces | passes over the points | temporary bytes per point | 10M `f32` x 3 |
 //! |---|---|---|---|---|
 //! | [`Tags`](crate::kdtree::BuildAlgorithm::Tags) | Wald 2022, *GPU-friendly, Parallel, and (Almost-)In-Place Construction of Left-Balanced k-d Trees*, section 4 | a radix sort of 5 to 8 passes per level; the axes are ranked once, so that a level sorts 64-bit keys | 4 D + 24, plus about 0.3 | 20.3 ms |
+//! | [`TagsOfUnfinished`](crate::kdtree::BuildAlgorithm::TagsOfUnfinished) | the same section: finished nodes are at the front, and sorts skip them | those of `Tags`, over fewer points on the lowest levels | those of `Tags` | not measured |
+//! | [`TagsAboveCoordinates`](crate::kdtree::BuildAlgorithm::TagsAboveCoordinates) | the same section: the tag above the coordinate in one key of 64 bits | those of `Tags`, and one that brings the points into the order of their ids before the sort, which breaks ties; no ranks | those of `Tags` | not measured |
 //! | [`TagsInPlace`](crate::kdtree::BuildAlgorithm::TagsInPlace) | the same section, "almost in place", by the bitonic sort of Batcher 1968 | a sort of O(log^2 n) passes per level | 4 | 230 ms |
 //! | [`Selection`](crate::kdtree::BuildAlgorithm::Selection), the default | | one per level down to subtrees that fit in shared memory | 4 w + 4, plus about 2.3 | 5.7 ms |
 //!

@@ -74,7 +74,13 @@ fn build_by<P: Point>(device: &Device, points: &[P], rule: SplitRule) -> KdTree<
     tree.verify().unwrap_or_else(|error| panic!("{what}: {error}"));
     // The CPU has no other algorithms.
     let on_cpu: &[_] = &[BuildAlgorithm::Tags];
-    let on_gpu: &[_] = &[BuildAlgorithm::SelectionInPlace, BuildAlgorithm::Tags, BuildAlgorithm::TagsInPlace];
+    let on_gpu: &[_] = &[
+        BuildAlgorithm::SelectionInPlace,
+        BuildAlgorithm::Tags,
+        BuildAlgorithm::TagsOfUnfinished,
+        BuildAlgorithm::TagsAboveCoordinates,
+        BuildAlgorithm::TagsInPlace,
+    ];
     for &algorithm in if device.is_cpu() { on_cpu } else { on_gpu } {
         let other = by(algorithm);
         assert!(other.node_ids().unwrap() == tree.node_ids().unwrap(), "{what}: another by {algorithm:?}");

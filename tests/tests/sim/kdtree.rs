@@ -31,6 +31,8 @@ where
         tree
     };
     by(BuildAlgorithm::Tags);
+    by(BuildAlgorithm::TagsOfUnfinished);
+    by(BuildAlgorithm::TagsAboveCoordinates);
     if points.len() <= 40 {
         by(BuildAlgorithm::TagsInPlace);
     }

@@ -10,9 +10,11 @@ use kauri::{Device, Error, KdTree, KdTreeOptions, Result, Scalar};
 use kauri_kernels::thread::coord::Coord;
 
 /// The build algorithms with the names of their rows.
-const ALGORITHMS: [(&str, BuildAlgorithm); 3] = [
+const ALGORITHMS: [(&str, BuildAlgorithm); 5] = [
     ("build", BuildAlgorithm::Selection),
     ("build, by tags", BuildAlgorithm::Tags),
+    ("build, by tags of unfinished points", BuildAlgorithm::TagsOfUnfinished),
+    ("build, by tags above coordinates", BuildAlgorithm::TagsAboveCoordinates),
     ("build, by tags in place", BuildAlgorithm::TagsInPlace),
 ];
 /// The build algorithms of the CPU.

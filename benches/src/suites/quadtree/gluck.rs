@@ -35,6 +35,8 @@ const LEAF_POINTS: [u32; 3] = [20, 200, 2000];
 const THREADS: [u32; 8] = [4, 8, 16, 32, 64, 128, 256, 512];
 /// Levels from which on a thread splits each node; blocks split the nodes above.
 const THREAD_LEVELS: [u32; 4] = [0, 2, 4, 6];
+/// With more points, ten builds by one thread for each node of all levels take minutes.
+const MOST_BY_ONE_THREAD: usize = 10_000_000;
 /// Runs of a measurement. With few threads a run of 80M points takes many seconds, so no time limit ends it early.
 const RUNS: usize = 10;
 /// The memory that a build of 40M points takes here: at that number the device of the paper ran out of memory.
@@ -181,6 +183,9 @@ fn shapes(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Resu
         build(&options, &format!("level by level, a block of {threads} threads a node"), point)?;
     }
     for thread_level in THREAD_LEVELS {
+        if thread_level == 0 && n > MOST_BY_ONE_THREAD {
+            continue;
+        }
         let levels = LevelsOptions { thread_level, block_points: u32::MAX, ..LevelsOptions::default() };
         let options = QuadtreeOptions::default().algorithm(BuildAlgorithm::Levels(levels));
         let line = format!("a thread a node from level {thread_level} on");

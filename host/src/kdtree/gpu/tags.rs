@@ -3,7 +3,10 @@
 use crate::device::{Layout, Region, Temp};
 use crate::error::Result;
 use crate::kdtree::gpu::{Algorithm, Build};
+use crate::kdtree::options::BuildAlgorithm;
+use crate::primitives::generate::iota_on;
 use crate::primitives::pairs::{Pairs, empty_view};
+use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::radix_sort::{RadixSort, Shape, SortBy};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::kdtree::tags::{
@@ -13,12 +16,17 @@ use kauri_kernels::kdtree::tags::{
 use kauri_kernels::query::left_balanced::{full_tree, num_levels};
 use kauri_kernels::thread::coord::Coord;
 use std::marker::PhantomData;
+use std::mem;
 
 /// The scratch memory of a build.
 pub(super) struct Tags<C> {
     num_points: usize,
     dims: usize,
-    /// The rank of each point on each axis, axis by axis.
+    /// Sorts leave out the nodes that are finished.
+    skips_finished: bool,
+    /// The lower halves of the sort keys are coordinates, and each level sorts from the order of the ids.
+    by_coordinates: bool,
+    /// The rank or the coordinate key of each point on each axis, axis by axis.
     ranks: Region<u32>,
     /// Sort keys: coordinates, or tags with ranks. Double-buffered.
     keys: [Region<u64>; 2],
@@ -29,12 +37,21 @@ pub(super) struct Tags<C> {
 }
 
 impl<C: Coord> Tags<C> {
-    pub(super) fn plan(layout: &mut Layout, num_points: usize, dims: usize) -> Self {
+    /// Plans a build. Coordinates of 64 bits have no room beside a tag, so their points are ranked.
+    pub(super) fn plan(
+        layout: &mut Layout,
+        num_points: usize,
+        dims: usize,
+        algorithm: BuildAlgorithm,
+    ) -> Self {
         let shapes = [Shape::of::<C::Key, u32>(num_points), Shape::of::<u64, u32>(num_points)];
         let [sort_axis, sort_tags] = RadixSort::plan(layout, num_points, shapes);
         Self {
             num_points,
             dims,
+            skips_finished: algorithm == BuildAlgorithm::TagsOfUnfinished,
+            by_coordinates: algorithm == BuildAlgorithm::TagsAboveCoordinates
+                && size_of::<C::Key>() == size_of::<u32>(),
             ranks: layout.reserve(num_points * dims),
             keys: [layout.reserve(num_points), layout.reserve(num_points)],
             ids: [layout.reserve(num_points), layout.reserve(num_points)],
@@ -55,7 +72,7 @@ impl<C: Coord> Tags<C> {
         unsafe { temp.view(self.ranks).part(axis * self.num_points, self.num_points) }
     }
 
-    /// Ranks the points on every axis by (coordinate, id).
+    /// Ranks the points on every axis by (coordinate, id), or writes their coordinate keys.
     ///
     /// # Safety
     /// As [`run`](Algorithm::run).
@@ -64,13 +81,20 @@ impl<C: Coord> Tags<C> {
         let num_points = self.num_points;
         let by = SortBy::low_bits(8 * size_of::<C::Key>() as u32);
         for axis in 0..self.dims {
-            let [pairs, other] = self.pairs::<C::Key>(temp);
+            let [mut pairs, other] = self.pairs::<C::Key>(temp);
+            let ranks = self.axis_ranks(temp, axis);
+            if self.by_coordinates {
+                // SAFETY: these keys have the size of ranks.
+                pairs.keys = unsafe { SliceMut::from_raw_parts(ranks.as_ptr().cast(), num_points) };
+            }
             let args = (coords, pairs.keys, pairs.values, self.dims as u32, axis as u32);
             // SAFETY: passed on to the caller; all other arrays belong to the plan.
             unsafe {
                 temp.stream.launch_items::<kdtree_coordinate_keys<C>>(num_points as u64, args)?;
+                if self.by_coordinates {
+                    continue;
+                }
                 let [sorted, _] = self.sort_axis.run(temp, by, pairs.read_only(), [other, pairs])?;
-                let ranks = self.axis_ranks(temp, axis);
                 temp.stream
                     .launch_items::<kdtree_ranks>(num_points as u64, (sorted.values.read_only(), ranks))?;
             }
@@ -78,7 +102,8 @@ impl<C: Coord> Tags<C> {
         Ok(())
     }
 
-    /// Sorts by tag and rank once per level, and updates every tag to the child. At the end the tag of a point is its node.
+    /// Sorts by tag and rank, or by tag, coordinate and id, once per level, and updates every tag to the child. At the end the tag of a point
+    /// is its node.
     ///
     /// # Safety
     /// As [`run`](Algorithm::run). The ranks are written.
@@ -96,7 +121,23 @@ impl<C: Coord> Tags<C> {
             for level in 0..num_levels(n as u32) - 1 {
                 // Tags of this level are below 2^(level + 1).
                 let by = SortBy::low_bits(u32::BITS + level + 1);
-                [pairs, other] = self.sort_tags.run(temp, by, pairs.read_only(), [other, pairs])?;
+                if self.by_coordinates && level > 0 {
+                    // The sort is stable, so equal coordinates stay in the order of the ids.
+                    let (keys, ids) = (pairs.keys.read_only(), pairs.values.read_only());
+                    permute_parts(&temp.stream, Direction::Scatter, 1, keys, ids, other.keys)?;
+                    iota_on(&temp.stream, 0, other.values)?;
+                    mem::swap(&mut pairs, &mut other);
+                }
+                // The nodes of the level above are still among the points of their subtrees; the nodes before are at the front.
+                let from = if self.skips_finished { full_tree(level.saturating_sub(1)) as usize } else { 0 };
+                let [unsorted, to] = [pairs, other].map(|pairs| pairs.part(from, n - from));
+                self.sort_tags.run(temp, by, unsorted.read_only(), [to, unsorted])?;
+                if by.num_passes() % 2 == 1 {
+                    let [to, finished] = [other, pairs].map(|pairs| pairs.part(0, from));
+                    temp.stream.copy(to.keys, finished.keys.read_only())?;
+                    temp.stream.copy(to.values, finished.values.read_only())?;
+                    mem::swap(&mut pairs, &mut other);
+                }
                 let ids = pairs.values.read_only();
                 write_level_axes(build, ids, level + 1)?;
                 let args = (pairs.keys, ids, ranks, axes, level);
