@@ -46,8 +46,8 @@
 //! | [`bounds`] | bounding box of points | n | 512 bytes |
 //! | [`histogram`] | counts of bins and of byte values | n | none |
 //!
-//! Milliseconds on an H200, of segmented reductions and sorts on an H100, followed by CUB or Thrust in the same run. `benches/results/primitives-h200.md`,
-//! `primitives-h100.md` and, for segmented scans, `scan-h200.md` have all rows, also for 1G items, and explain the rows that are slower:
+//! Milliseconds on an H200, of segmented sorts on an H100, followed by CUB or Thrust in the same run. `benches/results/primitives-h200.md`,
+//! `primitives-h100.md` and, for segmented scans and reductions, `scan-h200.md` have all rows, also for 1G items, and explain the rows that are slower:
 //!
 //! | module | operation | 1M | 10M | 100M |
 //! |---|---|--:|--:|--:|
@@ -57,9 +57,9 @@
 //! | [`segmented_sort`] | `u32` with `u32`, segments of 200 | 0.077 / 0.481 | 0.568 / 4.65 | 5.47 / 46.1 |
 //! | [`reduce`] | sum of `u32` | 0.012 / 0.014 | 0.015 / 0.017 | 0.098 / 0.101 |
 //! | [`scan`] | sum of `u32` | 0.014 / 0.017 | 0.037 / 0.045 | 0.262 / 0.322 |
-//! | [`segmented`] | scan, sum of `u32`, segments of 1000 | 0.021 / 0.017 | 0.062 / 0.059 | 0.458 / 0.410 |
-//! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.018 / 0.110 | 0.057 / 1.44 | 0.271 / 14.3 |
-//! | [`segmented`] | reduce, sum of `u32`, segments of 1000 | 0.015 / 0.008 | 0.039 / 0.027 | 0.177 / 0.217 |
+//! | [`segmented`] | scan, sum of `u32`, segments of 1000 | 0.019 / 0.016 | 0.058 / 0.057 | 0.456 / 0.405 |
+//! | [`segmented`] | reduce, sum of `u32`, segments of 8 | 0.018 / 0.110 | 0.055 / 1.42 | 0.245 / 14.1 |
+//! | [`segmented`] | reduce, sum of `u32`, segments of 1000 | 0.015 / 0.008 | 0.038 / 0.022 | 0.135 / 0.206 |
 //! | [`select`] | below, half of `u32` | 0.012 / 0.015 | 0.039 / 0.036 | 0.204 / 0.231 |
 //! | [`select`] | partition, half of `u32` | 0.014 / 0.016 | 0.044 / 0.043 | 0.272 / 0.316 |
 //! | [`partition`] | three classes of `u32`, segments of 1000 | 0.030 | 0.159 | 1.45 |

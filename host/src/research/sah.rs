@@ -47,8 +47,8 @@
 //!
 //! | rays | with a stack, ms | [`RayTraversal::Restart`], ms |
 //! |---|--:|--:|
-//! | of a camera | 0.88 | 1.97 |
-//! | random | 1.82 | 3.46 |
+//! | of a camera | 0.84 | 1.96 |
+//! | random | 1.75 | 3.43 |
 
 pub use crate::rays::options::RayTraversal;
 pub use crate::sah::variants::{CandidateLayout, StagesOptions};

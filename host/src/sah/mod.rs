@@ -11,9 +11,9 @@
 //!
 //! | build | time | scratch memory | random rays |
 //! |---|--:|--:|--:|
-//! | [`Quality::Fast`], the default | 3.7 ms | 71 MB | 1.8 ms |
-//! | with [`clip`](SahOptions::clip) | 4.5 ms | 280 MB | |
-//! | [`Quality::Exact`] | 13.8 ms | 146 MB | 1.7 ms |
+//! | [`Quality::Fast`], the default | 3.6 ms | 71 MB | 1.8 ms |
+//! | with [`clip`](SahOptions::clip) | 4.2 ms | 280 MB | |
+//! | [`Quality::Exact`] | 13.3 ms | 146 MB | 1.6 ms |
 //! | [`refit`](SahTree::refit_on) of a tree to a moved mesh | 1.9 ms | | |
 //!
 //! The table is of 871,414 triangles and 2,073,600 rays in device memory on an H200 (suite `sah`,
@@ -21,10 +21,10 @@
 //!
 //! | rays | number | in input order | sorted |
 //! |---|--:|--:|--:|
-//! | of a camera, first hit | 2,073,600 | 0.88 ms | 1.04 ms |
-//! | random, first hit | 2,073,600 | 1.82 ms | 1.95 ms |
-//! | to the sun, any hit | 473,160 | 0.74 ms | 0.69 ms |
-//! | around surface points, any hit | 485,099 | 0.65 ms | 0.76 ms |
+//! | of a camera, first hit | 2,073,600 | 0.84 ms | 1.01 ms |
+//! | random, first hit | 2,073,600 | 1.75 ms | 1.90 ms |
+//! | to the sun, any hit | 473,160 | 0.71 ms | 0.67 ms |
+//! | around surface points, any hit | 485,099 | 0.62 ms | 0.75 ms |
 //!
 //! Intersections are watertight: rays find no gap between triangles that share an edge (Woop, Benthin, Wald 2013). The
 //! hits of a ray depend on ray and triangle alone, not on the tree, its builder or the device.
