@@ -29,11 +29,14 @@ pub(crate) fn each<T: Send, R: Send>(
         .collect()
 }
 
-/// Calls `run` for all numbers below `num` concurrently, each on its own thread. Returns when all are done.
+/// Calls `run` for all numbers below `num` concurrently, each on its own thread, the last one on the calling thread. Returns when all are
+/// done.
 fn run_each(num: usize, run: &(dyn Fn(usize) + Sync)) {
+    let Some(last) = num.checked_sub(1) else { return };
     thread::scope(|scope| {
         let spawn = |i| thread::Builder::new().spawn_scoped(scope, move || run(i)).ok();
-        let threads: Vec<_> = (0..num).map(spawn).collect();
+        let threads: Vec<_> = (0..last).map(spawn).collect();
+        run(last);
         for (i, thread) in threads.into_iter().enumerate() {
             match thread {
                 Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),

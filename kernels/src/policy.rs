@@ -798,6 +798,17 @@ pub const BALANCED_SUBTREES_ROWS: usize = 8;
 /// The minimum of blocks of the subtree kernel.
 pub const BALANCED_SUBTREES_MIN_BLOCKS: u32 = 2;
 
+/// The bits of a digit of the radix selection that cuts the points of several GPUs: two or three passes for keys of 32 bits. Untuned.
+pub const CUT_BITS: u32 = 11;
+/// The threads of a block that counts digits, or that orders the points at a cut. Untuned.
+pub const CUT_THREADS: usize = 256;
+/// The points of each thread. Untuned.
+pub const CUT_ROWS: usize = 8;
+/// The most blocks that count digits. Untuned.
+pub const CUT_MAX_BLOCKS: usize = 1024;
+/// The selection ends when at most this many points may be the median: the host selects among them. Untuned.
+pub const CUT_MAX_CANDIDATES: usize = 2048;
+
 /// Builds of at least this many points renumber the points on the way down, once runs have at most [`RENUMBER_MAX_RUN`] points.
 pub const RENUMBER_MIN_POINTS: usize = 1 << 26;
 /// Length of the runs on whose level points are renumbered.

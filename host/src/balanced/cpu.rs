@@ -75,8 +75,10 @@ fn build<C: Float, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
     });
     let representatives = stats.phase("dedupe", || {
         let representatives = representatives(points, &arrays[0])?;
-        for (axis, array) in arrays.iter_mut().enumerate() {
-            array.dedup_by(|&mut a, &mut b| compare(points, axis, a, b).is_eq());
+        if !representatives.is_empty() {
+            arrays.par_iter_mut().enumerate().for_each(|(axis, array)| {
+                array.dedup_by(|&mut a, &mut b| compare(points, axis, a, b).is_eq());
+            });
         }
         Ok(representatives)
     })?;

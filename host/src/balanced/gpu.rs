@@ -138,6 +138,28 @@ impl<C: Float> GpuTree<C> {
         Ok(tree)
     }
 
+    /// Like [`build_over`](Self::build_over), for distinct points. `None` if points are equal.
+    pub(crate) fn build_over_distinct(
+        stream: &Stream,
+        workspace: &mut Workspace,
+        coords: Buffer<C>,
+        dims: usize,
+        options: &BalancedOptions,
+        stats: &mut Stats,
+    ) -> Result<Option<Self>> {
+        let mut tree = Self::without_nodes(coords, dims)?;
+        if tree.num_points() > 0 {
+            let (plan, temp) = tree.plan(stream, workspace, options)?;
+            let mut phases = Phases { stream, stats: Some(stats) };
+            let num_nodes = tree.sort(&*plan, &temp, &mut phases)?;
+            if num_nodes < tree.num_points() {
+                return Ok(None);
+            }
+            tree.partition(&*plan, &temp, &mut phases, num_nodes)?;
+        }
+        Ok(Some(tree))
+    }
+
     /// Allocates a tree over points with undefined coordinates. It has no nodes.
     pub(crate) fn uninitialized(gpu: &Gpu, num_points: usize, dims: usize) -> Result<Self> {
         Self::without_nodes(Buffer::uninitialized(gpu, num_points * dims, COORDS)?, dims)
@@ -169,17 +191,34 @@ impl<C: Float> GpuTree<C> {
         temp: &Temp<'_>,
         stats: Option<&mut Stats>,
     ) -> Result<()> {
-        let (stream, num_points) = (&temp.stream, self.num_points());
-        let mut phases = Phases { stream, stats };
+        let mut phases = Phases { stream: &temp.stream, stats };
+        let num_nodes = self.sort(plan, temp, &mut phases)?;
+        self.partition(plan, temp, &mut phases, num_nodes)
+    }
+
+    /// Sorts the points, and returns the number of distinct ones.
+    fn sort(&mut self, plan: &dyn BuildPlan<C>, temp: &Temp<'_>, phases: &mut Phases<'_>) -> Result<usize> {
+        let num_children = num_children(plan, self.num_points());
         phases.run("init", || {
-            self.children.resize(num_children(plan, num_points), CHILDREN)?;
-            self.children.fill_bytes(stream, 0xff)
+            self.children.resize(num_children, CHILDREN)?;
+            self.children.fill_bytes(&temp.stream, 0xff)
         })?;
         let context = BuildContext { temp, coords: self.coords.slice(), dims: self.dims };
-        let num_nodes = plan.sort(context, &mut self.representatives, &mut phases)?;
+        plan.sort(context, &mut self.representatives, phases)
+    }
+
+    /// Writes the nodes over sorted points.
+    fn partition(
+        &mut self,
+        plan: &dyn BuildPlan<C>,
+        temp: &Temp<'_>,
+        phases: &mut Phases<'_>,
+        num_nodes: usize,
+    ) -> Result<()> {
         self.medians.resize(medians_len(num_nodes as u32), MEDIANS)?;
+        let context = BuildContext { temp, coords: self.coords.slice(), dims: self.dims };
         phases.run("partition", || {
-            self.medians.fill_bytes(stream, 0xff)?;
+            self.medians.fill_bytes(&temp.stream, 0xff)?;
             plan.partition(context, num_nodes, self.medians.slice_mut(), self.children.slice_mut())
         })?;
         self.num_nodes = num_nodes;

@@ -14,6 +14,7 @@
 //! remain usable.
 
 mod build;
+mod cut;
 mod exchange;
 mod part;
 mod points;

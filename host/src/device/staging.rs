@@ -2,6 +2,7 @@
 //! the CPU while another is copied.
 
 use super::buffer::Buffer;
+use super::driver::Transfer;
 use super::event::Event;
 use super::gpu::Gpu;
 use super::pinned::PinnedBuffer;
@@ -92,6 +93,39 @@ impl Staging {
         let piece =
             || Ok((PinnedBuffer::zeroed(gpu, len, "arrays on their way to the device")?, Event::new(gpu)?));
         Ok(Self { stream: Stream::new(gpu)?, pieces: [piece()?, piece()?] })
+    }
+
+    /// Returns what copies of this many bytes go through; `None` for few bytes.
+    pub(crate) fn for_bytes(gpu: &Gpu, bytes: usize) -> Result<Option<Self>> {
+        (bytes >= STAGED_FROM).then(|| Self::within(gpu, STAGED_BYTES)).transpose()
+    }
+
+    /// Copies memory of another device to this one, piece by piece: one is written while the next is read. Returns when the copy is done.
+    ///
+    /// # Safety
+    /// Both addresses are of live device memory, which no other work uses; `from` is on the device of `source`.
+    pub(super) unsafe fn copy_from_device(
+        &mut self,
+        to: u64,
+        source: &Gpu,
+        from: u64,
+        bytes: usize,
+    ) -> Result<()> {
+        // A separate stream, because other streams may copy from that device at the same time.
+        let reading = Stream::new(source)?;
+        // SAFETY: passed on to the caller; a piece is read into after its copy to the device, and freed after all copies.
+        let copied =
+            (0..bytes).step_by(self.pieces[0].0.len()).enumerate().try_for_each(|(round, begin)| unsafe {
+                let (piece, copied) = &mut self.pieces[round % 2];
+                let (len, at) = (piece.len().min(bytes - begin), piece.as_mut_ptr());
+                copied.synchronize()?;
+                let read = reading.transfer(Transfer::ToHost { to: at, from: from + begin as u64 }, len);
+                reading.synchronize().and(read)?;
+                self.stream.transfer(Transfer::ToDevice { to: to + begin as u64, from: at }, len)?;
+                self.stream.record(copied)
+            });
+        // Also after an error, as in `upload`.
+        self.stream.synchronize().and(copied)
     }
 
     /// Uploads `num_rows` rows of `width` items. `write(first_row, items)` writes complete rows from `first_row` on,

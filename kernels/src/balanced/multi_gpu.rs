@@ -3,6 +3,8 @@
 //! The columns of a part are rotated: the first column is the split axis of the level that the part is on. A level of the whole tree then
 //! has the super keys of level 0 of the part.
 
+pub mod cut;
+
 use crate::policy::PER_ITEM_THREADS;
 use crate::thread::coord::Float;
 use crate::thread::items::own_item;
@@ -68,24 +70,25 @@ pub unsafe fn balanced_verify_sides<C: Float>(
         let column = (above + dims - level % dims) % dims;
         let is_greater = address >> (level - 1 - above) & 1 == 1;
         let (first, last) = if is_greater { (ancestor, point) } else { (point, ancestor) };
-        if !is_less(first, last, dims, column) {
+        if compare(first, last, dims, column) >= 0 {
             finding.atomic_min(0, id as u64, Ordering::Relaxed, Scope::Device);
         }
         above += 1;
     }
 }
 
-/// Returns true if point `a` comes before point `b` by the super key that begins with a column, and does not equal it.
+/// Compares two points by the super key that begins with a column. Returns -1 if `a` comes first, 0 if they are equal, and 1 if `b` comes
+/// first.
 #[inline(always)]
-unsafe fn is_less<C: Float>(a: Slice<'_, C>, b: Slice<'_, C>, dims: u32, column: u32) -> bool {
+unsafe fn compare<C: Float>(a: Slice<'_, C>, b: Slice<'_, C>, dims: u32, column: u32) -> i32 {
     let mut beyond = 0;
     while beyond < dims {
         let at = if column + beyond < dims { column + beyond } else { column + beyond - dims } as usize;
         let (key_a, key_b) = (a.load(at).key(), b.load(at).key());
         if key_a != key_b {
-            return key_a < key_b;
+            return if key_a < key_b { -1 } else { 1 };
         }
         beyond += 1;
     }
-    false
+    0
 }

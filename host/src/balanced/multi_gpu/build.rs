@@ -2,8 +2,8 @@
 
 use kauri_kernels::balanced::Run;
 use kauri_kernels::thread::coord::Float;
-use std::ops::Range;
 
+use crate::balanced::multi_gpu::cut::Cut;
 use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
 use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
@@ -20,8 +20,18 @@ use crate::threads::{both, each};
 /// The nodes that a group of parts has built.
 struct BuiltNodes<C> {
     top_nodes: Vec<TopNode<C>>,
+    /// One per part; fewer if the cuts were by selection and points are equal.
     subtrees: Vec<Subtree<C>>,
     stats: Stats,
+}
+
+/// How a group of parts finds the median of its points.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CutBy {
+    /// The parts are sorted.
+    Sorting,
+    /// The parts stay in any order. Points must be distinct.
+    Selection,
 }
 
 /// A node by its level and its address on that level.
@@ -55,7 +65,8 @@ pub(crate) fn memory_plan<C: Float>(
     dims: usize,
     options: &BalancedOptions,
 ) -> MemoryPlan {
-    part::memory_plan::<C>(most_points(num_points, num_gpus.min(MAX_PARTS)), dims, options)
+    let num_parts = num_gpus.clamp(2, MAX_PARTS);
+    part::memory_plan::<C>(most_points(num_points, num_parts), num_parts, dims, options)
 }
 
 impl<C: Float> MultiGpuTree<C> {
@@ -76,34 +87,68 @@ impl<C: Float> MultiGpuTree<C> {
                 let chunk_coords = &coords[chunk.start * dims..chunk.end * dims];
                 // The length of the subtree if all points are distinct.
                 let subtree_len = Run::len_of(address, level, num_points as u32) as usize;
-                Part::upload(gpu, chunk_coords, chunk.start as u32, dims, subtree_len, options)
+                Part::upload(gpu, gpus.len(), chunk_coords, chunk.start as u32, dims, subtree_len, options)
             })
         })?;
         let mut representatives = Representatives { num_points, ids: Vec::new() };
-        stats.phase("sort", || {
-            each(&mut parts, Part::sort_distinct)?;
-            parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))
-        })?;
-        let pieces = stats.phase("exchange", || {
-            let pieces = ranges(&mut parts)?;
-            exchange(&mut parts, &pieces, |_, part, len| part.next_points(len))?;
-            Ok(pieces)
-        })?;
-        stats.phase("dedupe", || {
-            each(parts.iter_mut().zip(&pieces), |(part, pieces)| {
-                part.merge_distinct(pieces.iter().map(|piece| piece.range.len()))
-            })?;
-            parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))?;
-            representatives.resolve_chains()
-        })?;
-        let num_nodes = parts.iter().map(Part::len).sum();
-        let BuiltNodes { top_nodes, subtrees, stats: build_stats } =
-            build_nodes(&mut parts, NodeAddress::ROOT, options)?;
+        let mut built = None;
+        if selects_first(options) {
+            let by_selection = build_nodes(&mut parts, NodeAddress::ROOT, options, CutBy::Selection)?;
+            if by_selection.subtrees.len() == parts.len() {
+                built = Some(by_selection);
+            } else {
+                stats.phases.extend(by_selection.stats.phases);
+            }
+        }
+        let BuiltNodes { top_nodes, subtrees, stats: build_stats } = match built {
+            Some(built) => built,
+            None => {
+                parts.iter_mut().for_each(Part::restart);
+                keep_distinct(&mut parts, &mut representatives, stats)?;
+                build_nodes(&mut parts, NodeAddress::ROOT, options, CutBy::Sorting)?
+            }
+        };
         stats.phases.extend(build_stats.phases);
         stats.temp_bytes = parts.iter().map(|part| part.temp_bytes).max().unwrap_or(0);
+        let num_nodes =
+            top_nodes.len() + subtrees.iter().map(|subtree| subtree.tree.num_nodes).sum::<usize>();
         let representatives = representatives.ids;
         Ok(Nodes { dims, num_points, num_nodes, top_nodes, subtrees, representatives }.into())
     }
+}
+
+/// True if parts are first cut by selection. Robinson's algorithm sorts them.
+fn selects_first(options: &BalancedOptions) -> bool {
+    #[cfg(feature = "research")]
+    if options.algorithm == crate::balanced::options::BuildAlgorithm::Robinson {
+        return false;
+    }
+    let _ = options;
+    true
+}
+
+/// Sorts the points, exchanges them so that each part holds a range of the whole order, and removes equal points.
+fn keep_distinct<C: Float>(
+    parts: &mut [Part<C>],
+    representatives: &mut Representatives,
+    stats: &mut Stats,
+) -> Result<()> {
+    stats.phase("sort", || {
+        each(&mut *parts, Part::sort_distinct)?;
+        parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))
+    })?;
+    let pieces = stats.phase("exchange", || {
+        let pieces = ranges(parts)?;
+        exchange(parts, &pieces, |_, part, len| part.next_points(len))?;
+        Ok(pieces)
+    })?;
+    stats.phase("dedupe", || {
+        each(parts.iter_mut().zip(&pieces), |(part, pieces)| {
+            part.merge_distinct(pieces.iter().map(|piece| piece.range.len()))
+        })?;
+        parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))?;
+        representatives.resolve_chains()
+    })
 }
 
 /// Returns the roots of the subtrees that a group of parts ends with, one per part.
@@ -163,98 +208,62 @@ fn ranges<C: Float>(parts: &mut [Part<C>]) -> Result<Vec<Vec<Piece>>> {
     Ok(begins.zip(ends).map(pieces).collect())
 }
 
-/// Builds the subtree of a group of parts. The first column of its points is the split axis of its level. Exception: the points of the
-/// whole tree are already sorted, and rotated to the columns of level 1.
+/// Builds the subtree of a group of parts. The first column of its points is the split axis of its level. Exception: if cuts are by sorting,
+/// the points of the whole tree are already sorted, and rotated to the columns of level 1. Ends without some subtrees if cuts are by
+/// selection and points are equal, or too many of them have one coordinate in common.
 fn build_nodes<C: Float>(
     parts: &mut [Part<C>],
     root: NodeAddress,
     options: &BalancedOptions,
+    cut_by: CutBy,
 ) -> Result<BuiltNodes<C>> {
     let NodeAddress { level, address } = root;
-    let mut stats = Stats::default();
+    let mut built = BuiltNodes { top_nodes: Vec::new(), subtrees: Vec::new(), stats: Stats::default() };
     if let [part] = parts {
-        let (tree, ids) = part.build_subtree(options, &mut stats)?;
-        let subtrees = vec![Subtree { level, address, tree, ids }];
-        return Ok(BuiltNodes { top_nodes: Vec::new(), subtrees, stats });
+        let subtree = part.build_subtree(options, &mut built.stats)?;
+        built.subtrees.extend(subtree.map(|(tree, ids)| Subtree { level, address, tree, ids }));
+        return Ok(built);
     }
-    if level > 0 {
-        stats.phase("sort", || each(&mut *parts, Part::sort))?;
-    }
+    let cut = built.stats.phase("sort", || match cut_by {
+        CutBy::Selection => Cut::by_selection(parts),
+        CutBy::Sorting => {
+            if level > 0 {
+                each(&mut *parts, Part::sort)?;
+            }
+            Cut::of_sorted(parts).map(Some)
+        }
+    })?;
+    let Some(cut) = cut else { return Ok(built) };
     let num_less = parts.len().div_ceil(2);
-    let median =
-        stats.phase("exchange", || {
-            let split = split(parts)?;
-            let (less, greater) = (split.less(), split.greater(parts));
-            let pieces =
-                [redistribute(&less, 0..num_less), redistribute(&greater, num_less..parts.len())].concat();
-            // A half of one part receives its whole subtree, in the memory that the tree will own.
-            let is_last = |i: usize| if i < num_less { num_less == 1 } else { pieces.len() - num_less == 1 };
-            exchange(parts, &pieces, |i, part, len| {
+    built.stats.phase("exchange", || {
+        let (less, greater) = (cut.less(), cut.greater(parts));
+        let pieces =
+            [redistribute(&less, 0..num_less), redistribute(&greater, num_less..parts.len())].concat();
+        // A half of one part receives its whole subtree, in the memory that the tree will own.
+        let is_last = |i: usize| if i < num_less { num_less == 1 } else { pieces.len() - num_less == 1 };
+        exchange(
+            parts,
+            &pieces,
+            |i, part, len| {
                 if is_last(i) { part.subtree_points(len) } else { part.next_points(len) }
-            })?;
-            Ok(split.median)
-        })?;
+            },
+        )
+    })?;
     let (less, greater) = parts.split_at_mut(num_less);
-    let (less, greater) =
-        both(|| build_nodes(less, root.less(), options), || build_nodes(greater, root.greater(), options))?;
+    let (less, greater) = both(
+        || build_nodes(less, root.less(), options, cut_by),
+        || build_nodes(greater, root.greater(), options, cut_by),
+    )?;
     // The halves are built in parallel, so the longer time counts.
     let longer = if less.stats.total() > greater.stats.total() { less.stats } else { greater.stats };
-    stats.phases.extend(longer.phases);
-    let top_node = median.map(|(id, mut coords)| {
+    built.stats.phases.extend(longer.phases);
+    built.top_nodes.extend(cut.median.map(|(id, mut coords)| {
         // Rotates the columns of the next level back to the axes.
         let dims = coords.len();
         coords.rotate_right((level as usize + 1) % dims);
         TopNode { level, address, id, coords }
-    });
-    let top_nodes = top_node.into_iter().chain(less.top_nodes).chain(greater.top_nodes).collect();
-    let subtrees = less.subtrees.into_iter().chain(greater.subtrees).collect();
-    Ok(BuiltNodes { top_nodes, subtrees, stats })
-}
-
-/// The cut of the sorted parts of a group at their median.
-struct Split<C> {
-    /// The number of points of each part that come before the median.
-    num_less: Vec<usize>,
-    /// The part that holds the median.
-    holder: usize,
-    /// The id and the coordinates of the median; `None` if there are no points.
-    median: Option<(u32, Vec<C>)>,
-}
-
-impl<C: Float> Split<C> {
-    /// Returns the range of the points before the median in each part.
-    fn less(&self) -> Vec<Range<usize>> {
-        self.num_less.iter().map(|&end| 0..end).collect()
-    }
-
-    /// Returns the range of the points after the median in each part.
-    fn greater(&self, parts: &[Part<C>]) -> Vec<Range<usize>> {
-        let begin =
-            |part: usize| self.num_less[part] + usize::from(self.median.is_some() && part == self.holder);
-        parts.iter().enumerate().map(|(i, part)| begin(i)..part.len()).collect()
-    }
-}
-
-/// Finds the median of a group of sorted parts, whose columns are those of the next level.
-fn split<C: Float>(parts: &mut [Part<C>]) -> Result<Split<C>> {
-    let lens: Vec<_> = parts.iter().map(Part::len).collect();
-    let len = lens.iter().sum::<usize>();
-    let rank = Run { begin: 0, len: len as u32 }.num_less() as usize;
-    let compare = |a: &[C], b: &[C]| compare(a, b, a.len() - 1);
-    let cut = cuts(&lens, &[rank], &compare, |part, positions| parts[part].read_points(positions))?;
-    let num_less = cut.into_iter().next().unwrap_or_default();
-    let mut median: Option<(usize, Vec<C>)> = None;
-    for (part, &position) in num_less.iter().enumerate().filter(|&(part, &end)| end < lens[part]) {
-        let point = parts[part].read_points(&[position as u32])?;
-        if median.as_ref().is_none_or(|(_, least)| compare(&point, least).is_lt()) {
-            median = Some((part, point));
-        }
-    }
-    Ok(match median {
-        None => Split { num_less, holder: 0, median: None },
-        Some((holder, coords)) => {
-            let id = parts[holder].read_id(num_less[holder])?;
-            Split { num_less, holder, median: Some((id, coords)) }
-        }
-    })
+    }));
+    built.top_nodes.extend(less.top_nodes.into_iter().chain(greater.top_nodes));
+    built.subtrees.extend(less.subtrees.into_iter().chain(greater.subtrees));
+    Ok(built)
 }

@@ -1,10 +1,14 @@
 //! The part of the points on one device.
 
 use cuda_std::mem::{Slice, SliceMut};
+use kauri_kernels::balanced::multi_gpu::cut::{
+    CLASSES, CUT_DIGITS, CUT_ITEMS, balanced_candidates, balanced_count_digits, balanced_cut,
+};
 use kauri_kernels::balanced::multi_gpu::{balanced_first_coordinates, balanced_lay_out_points};
-use kauri_kernels::policy::BALANCED_WARPS;
+use kauri_kernels::policy::{BALANCED_WARPS, CUT_MAX_BLOCKS};
 use kauri_kernels::primitives::merge_sort::primitives_super_keys;
 use kauri_kernels::thread::coord::Float;
+use std::ops::Range;
 
 use crate::balanced::gpu::coordinate_sort::CoordinateSort;
 use crate::balanced::gpu::distinct::Distinct;
@@ -12,7 +16,7 @@ use crate::balanced::gpu::plan::BuildContext;
 use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, Region, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, Region, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, MemoryPlan};
 use crate::primitives::generate::iota_on;
@@ -37,14 +41,19 @@ pub(crate) struct Part<C> {
     workspace: Workspace,
     pub(super) dims: usize,
     pub(super) points: Points<C>,
-    /// The memory of the points before the last step, for the points of the next step.
-    spare: Option<Points<C>>,
+    /// The points as they were uploaded, while a step may have to begin with them again.
+    input: Option<Points<C>>,
+    keeps_input: bool,
+    /// Memory for the points of the next steps.
+    spares: Vec<Points<C>>,
     /// Memory for the points of the subtree, which the tree will own.
     subtree: Option<Points<C>>,
     /// The points that the last step removed.
     removed: Vec<RemovedPoint>,
     /// Peak bytes in addition to the memory of the tree.
     pub(super) temp_bytes: u64,
+    /// Page-locked memory for copies from and to devices that cannot reach this one.
+    pub(super) staging: Option<Staging>,
 }
 
 /// The output of a permutation: memory for the points, and the column that becomes the first one.
@@ -88,23 +97,36 @@ impl<C: Float> DistinctMerge<C> {
 /// The most points that the first exchange adds to a part: one per other part that equals the last point, and one by rounding.
 const MAX_ADDED: usize = MAX_PARTS;
 
-/// Returns the bytes of a part of at most `len` points. Its tree also stores the ids of the points. Temporary are two copies of the points,
-/// and the scratch memory.
-pub(crate) fn memory_plan<C: Float>(len: usize, dims: usize, options: &BalancedOptions) -> MemoryPlan {
+/// Returns the number of copies of the points of a part, without those of the tree: the input, and the memory of one step, or of two if
+/// points move more than once.
+fn num_copies(num_parts: usize) -> usize {
+    if num_parts > 2 { 3 } else { 2 }
+}
+
+/// Returns the bytes of one of some parts, of at most `len` points. Its tree also stores the ids of the points. Temporary are copies of the
+/// points, and the scratch memory.
+pub(crate) fn memory_plan<C: Float>(
+    len: usize,
+    num_parts: usize,
+    dims: usize,
+    options: &BalancedOptions,
+) -> MemoryPlan {
     let tree_bytes = tree_memory_plan::<C>(len, dims, options).tree_bytes + (len * size_of::<u32>()) as u64;
     let len = len + MAX_ADDED;
     let sort = bytes_of(|layout| Sort::<C>::plan(layout, len, true));
     let merge = bytes_of(|layout| DistinctMerge::<C>::plan(layout, len));
     let scratch = sort.max(merge).max(tree_memory_plan::<C>(len, dims, options).temp_bytes);
-    let temp_bytes = scratch + 2 * (len * (dims * size_of::<C>() + size_of::<u32>())) as u64;
+    let copies = num_copies(num_parts) * len * (dims * size_of::<C>() + size_of::<u32>());
+    let temp_bytes = scratch + copies as u64;
     MemoryPlan { tree_bytes, temp_bytes }
 }
 
 impl<C: Float> Part<C> {
-    /// Uploads consecutive points; the first one has id `first`. Allocates the memory of all steps. `subtree_len` is the maximum length of
-    /// the subtree of the part.
+    /// Uploads consecutive points to one of some parts; the first one has id `first`. Allocates the memory of all steps. `subtree_len` is
+    /// the maximum length of the subtree of the part.
     pub(crate) fn upload(
         gpu: &Gpu,
+        num_parts: usize,
         coords: &[C],
         first: u32,
         dims: usize,
@@ -113,9 +135,11 @@ impl<C: Float> Part<C> {
     ) -> Result<Self> {
         let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
         // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
-        let lens = [n + MAX_ADDED, n + MAX_ADDED, subtree_len];
-        let [points, spare, subtree] = lens.map(|len| Points::uninitialized(gpu, len, dims));
-        let mut points = points?.truncate(n);
+        let new = |len| Points::uninitialized(gpu, len, dims);
+        let mut points = new(n + MAX_ADDED)?.truncate(n);
+        let spares = (1..num_copies(num_parts)).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
+        let subtree = Some(new(subtree_len)?);
+        let mut staging = Staging::for_bytes(gpu, size_of_val(coords))?;
         let mut workspace = Workspace::new(gpu);
         let (mut sort, mut merge) = (Layout::new(), Layout::new());
         Sort::<C>::plan(&mut sort, n, true);
@@ -127,17 +151,39 @@ impl<C: Float> Part<C> {
         let (to, ids) = points.write();
         // SAFETY: nothing else uses the new memory.
         unsafe {
-            stream.upload(to, coords)?;
             iota_on(&stream, first, ids)?;
+            match &mut staging {
+                Some(staging) => staging.upload_to(to, coords, dims)?,
+                None => stream.upload(to, coords)?,
+            }
         }
         stream.synchronize()?;
-        let (spare, subtree) = (Some(spare?), Some(subtree?));
-        Ok(Self { stream, workspace, dims, points, spare, subtree, removed: Vec::new(), temp_bytes: 0 })
+        Ok(Self {
+            stream,
+            workspace,
+            dims,
+            points,
+            input: None,
+            keeps_input: true,
+            spares,
+            subtree,
+            removed: Vec::new(),
+            temp_bytes: 0,
+            staging,
+        })
+    }
+
+    /// Takes back the points that were uploaded, and no longer keeps them.
+    pub(crate) fn restart(&mut self) {
+        if let Some(input) = self.input.take() {
+            self.spares.push(std::mem::replace(&mut self.points, input));
+        }
+        self.keeps_input = false;
     }
 
     /// Returns memory for the points of the next step.
     pub(crate) fn next_points(&mut self, len: usize) -> Result<Points<C>> {
-        match self.spare.take().and_then(|spare| spare.reuse(len)) {
+        match self.spares.pop().and_then(|spare| spare.reuse(len)) {
             Some(spare) => Ok(spare),
             None => Points::uninitialized(self.stream.gpu(), len, self.dims),
         }
@@ -158,10 +204,15 @@ impl<C: Float> Part<C> {
     /// Replaces the points, and keeps their memory for the next step.
     pub(crate) fn replace(&mut self, points: Points<C>) {
         // Once `subtree` is taken, the new points are the memory of the tree.
-        let temporary = [Some(&self.points), self.spare.as_ref(), self.subtree.as_ref().and(Some(&points))];
-        let bytes: u64 = temporary.into_iter().flatten().map(Points::bytes).sum();
+        let temporary = [Some(&self.points), self.input.as_ref(), self.subtree.as_ref().and(Some(&points))];
+        let bytes: u64 = temporary.into_iter().flatten().chain(&self.spares).map(Points::bytes).sum();
         self.temp_bytes = self.temp_bytes.max(self.workspace.bytes() + bytes);
-        self.spare = Some(std::mem::replace(&mut self.points, points));
+        let before = std::mem::replace(&mut self.points, points);
+        if self.keeps_input && self.input.is_none() {
+            self.input = Some(before);
+        } else {
+            self.spares.push(before);
+        }
     }
 
     /// Returns the points that the last step removed.
@@ -190,6 +241,66 @@ impl<C: Float> Part<C> {
             permute_parts(stream, Direction::Gather, dims, self.points.coords(), at.read_only(), coords)?;
             stream.read(coords.read_only())
         }
+    }
+
+    /// Counts the points by some bits of the key of their first column: those whose higher bits are those of `prefix`.
+    pub(crate) fn count_digits(&mut self, prefix: u64, bits: Range<u32>) -> Result<Vec<u32>> {
+        let (stream, coords) = (&self.stream, self.points.coords());
+        let plan = |layout: &mut Layout| layout.reserve::<u32>(CUT_DIGITS);
+        let (counts, temp) = carve(stream, &mut self.workspace, "digits of a part", plan)?;
+        temp.clear(counts)?;
+        let counts = temp.view(counts);
+        let num_blocks = self.points.len().div_ceil(CUT_ITEMS).min(CUT_MAX_BLOCKS) as u64;
+        let args = (coords, self.dims as u32, prefix, bits.start, bits.end, counts);
+        // SAFETY: the arrays of a plan do not overlap, and the points live as long as the part.
+        unsafe {
+            stream.launch::<balanced_count_digits<C>>(num_blocks, args)?;
+            stream.read(counts.read_only())
+        }
+    }
+
+    /// Returns the coordinates of the points, `len` of them, whose key of the first column has the bits of `prefix` from bit `bit` on.
+    pub(crate) fn candidates(&mut self, prefix: u64, bit: u32, len: usize) -> Result<Vec<C>> {
+        if len == 0 {
+            return Ok(Vec::new());
+        }
+        let (stream, coords, dims) = (&self.stream, self.points.coords(), self.dims as u32);
+        let plan = |layout: &mut Layout| (layout.reserve::<u32>(len), layout.reserve::<u32>(1));
+        let (regions, temp) = carve(stream, &mut self.workspace, "candidates of a part", plan)?;
+        temp.clear(regions.1)?;
+        let (positions, num_found) = (temp.view(regions.0), temp.view(regions.1));
+        let args = (coords, dims, prefix, bit, positions, num_found);
+        // SAFETY: as in `count_digits`.
+        let positions = unsafe {
+            stream.launch_items::<balanced_candidates<C>>(self.points.len() as u64, args)?;
+            stream.read(positions.read_only())?
+        };
+        self.read_points(&positions)
+    }
+
+    /// Orders the points: `num_less` points before a point by the super key of the first column, `num_equal` points that equal it, then
+    /// those after it. Rotates the columns to those of the next level.
+    pub(crate) fn cut(&mut self, at: &[C], num_less: usize, num_equal: usize) -> Result<()> {
+        let n = self.len();
+        if n == 0 {
+            return Ok(());
+        }
+        let to = Output { points: self.next_points(n)?, rotation: 1 };
+        let (dims, stream) = (self.dims, &self.stream);
+        let plan = |layout: &mut Layout| {
+            (layout.reserve::<C>(dims), layout.reserve::<u32>(CLASSES), layout.reserve::<u32>(n))
+        };
+        let (regions, temp) = carve(stream, &mut self.workspace, "the cut of a part", plan)?;
+        let (point, nexts, order) = (temp.view(regions.0), temp.view(regions.1), temp.view(regions.2));
+        temp.upload(point, at)?;
+        temp.upload(nexts, &[0, num_less as u32, (num_less + num_equal) as u32])?;
+        let context = BuildContext { temp: &temp, coords: self.points.coords(), dims };
+        let args = (context.coords, dims as u32, point.read_only(), nexts, order);
+        // SAFETY: as in `count_digits`.
+        unsafe { stream.launch::<balanced_cut<C>>(n.div_ceil(CUT_ITEMS) as u64, args)? };
+        let points = context.permute(self.points.ids(), order.read_only(), to)?;
+        self.replace(points);
+        Ok(())
     }
 
     /// Sorts the points by the super key of the first column, and rotates the columns to those of the next level.
@@ -277,18 +388,21 @@ impl<C: Float> Part<C> {
         Ok(())
     }
 
-    /// Builds the subtree over the points; its first level splits on the first column. Returns it with the ids of its points.
+    /// Builds the subtree over the points; its first level splits on the first column. Returns it with the ids of its points; `None` if
+    /// points are equal.
     pub(crate) fn build_subtree(
         &mut self,
         options: &BalancedOptions,
         stats: &mut Stats,
-    ) -> Result<(GpuTree<C>, Buffer<u32>)> {
-        self.spare = None;
+    ) -> Result<Option<(GpuTree<C>, Buffer<u32>)>> {
+        self.spares.clear();
         let none = Points::uninitialized(self.stream.gpu(), 0, self.dims)?;
         let (coords, ids) = std::mem::replace(&mut self.points, none).into_buffers();
-        let tree = GpuTree::build_over(&self.stream, &mut self.workspace, coords, self.dims, options, stats)?;
-        self.temp_bytes = self.temp_bytes.max(self.workspace.bytes());
-        Ok((tree, ids))
+        let (stream, workspace) = (&self.stream, &mut self.workspace);
+        let tree = GpuTree::build_over_distinct(stream, workspace, coords, self.dims, options, stats)?;
+        let input_bytes = self.input.as_ref().map_or(0, Points::bytes);
+        self.temp_bytes = self.temp_bytes.max(self.workspace.bytes() + input_bytes);
+        Ok(tree.map(|tree| (tree, ids)))
     }
 }
 
