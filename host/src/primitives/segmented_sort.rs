@@ -186,8 +186,8 @@ impl<K: RadixKey, V: Carried> SegmentLists<K, V> {
         unsafe {
             let (num_listed, tickets) = (counters.part(0, 2).read_only(), counters.part(2, 2));
             let SegmentedSort { source, offsets, target, by } = in_caller_form(sort);
-            // Not one argument: the assembler allocates registers by the order of the parameters, and `by` before the lists makes sorts of
-            // segments of 5000 pairs 4.6 % slower (H200).
+            // Not one argument: the assembler allocates registers by the order of the parameters, and with `by` before the lists, sorts
+            // of segments of 5000 pairs are slower.
             let args = (source, offsets, target, scratch, list.read_only(), num_listed, tickets, which, by);
             temp.stream.launch::<primitives_segmented_sort_blocks<K, V, 8, ITEMS>>(blocks, args)
         }

@@ -29,16 +29,20 @@
 //! # Ok::<(), kauri::Error>(())
 //! ```
 //!
-//! Costs: milliseconds for 2^24 points of 4 `f32` on an H200 (`benches/results/kdtree-robinson-h200.md`, rows `balanced` and
-//! `Robinson`; the phase that removes equal points is called `dedupe` there):
+//! Costs: milliseconds for 2^24 points of 4 `f32` on an H200 (`benches/results/kdtree-robinson-h200.md`, rows `balanced`,
+//! `Robinson` and `Brown`; the phase that removes equal points is called `dedupe` there), on its CPU from one run:
 //!
 //! | algorithm | sort | remove equal points | partition | sum | temporary memory |
 //! |---|--:|--:|--:|--:|--:|
-//! | [`Paths`](BuildAlgorithm::Paths), the default | 3.8 | 0.02 | 7.4 | 11.2 | 792 MB |
-//! | [`Robinson`](BuildAlgorithm::Robinson) | 13.9 | 1.6 | 32.7 | 48.2 | 671 MB |
+//! | [`Paths`](BuildAlgorithm::Paths), the default | 3.6 | 0.05 | 7.4 | 11.0 | 792 MB |
+//! | [`Robinson`](BuildAlgorithm::Robinson) with 4096 warps | 13.9 | 1.8 | 35.2 | 50.8 | 671 MB |
+//! | … without coalescing buffers | 13.9 | 1.7 | 35.3 | 50.9 | 671 MB |
+//! | … one compaction after the other | 13.9 | 1.7 | 59.7 | 75.3 | 671 MB |
+//! | … with 2048 warps | 13.9 | 2.4 | 42.0 | 58.3 | 671 MB |
+//! | Brown's builder, 1 CPU thread | 35,162 | 4220 | 41,124 | 80,506 | 336 MB |
+//! | Brown's builder, 8 CPU threads | 5722 | 4618 | 9418 | 19,758 | 336 MB |
 //!
-//! The suite `kdtree-robinson` has a row for each variant, and for 1, 2, 4 and 8 threads of the CPU; `docs/experiments.md` shows where they
-//! are recorded.
+//! `benches/results/pages/kdtree-robinson.md` has more warps and threads, the published times, and an implementation in CUDA C++.
 //!
 //! A tree of [`Robinson`](BuildAlgorithm::Robinson) also stores the children of the nodes: 8 bytes per point.
 //!

@@ -36,7 +36,8 @@ impl Default for LevelsOptions {
 }
 
 impl LevelsOptions {
-    /// Of 80M points in a square (`quadtree-h200`): `block_points` from 512 to 4096 and `thread_points` from 8 to 64 took 12.6 to 13.2 ms.
+    /// For 80M points in a square, `block_points` from 512 to 4096 and `thread_points` from 8 to 64 took 12.6 to 13.2 ms
+    /// (`benches/results/pages/quadtree.md`).
     pub(crate) const DEFAULT: Self =
         Self { threads: None, block_points: 2048, thread_points: 8, thread_level: u32::MAX, prunes: true };
 
