@@ -36,8 +36,8 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::device::{Device, Gpu, HAS_GPUS, gpu_of};
-use crate::error::{Error, Result, check_count, check_len};
+use crate::device::{Device, Gpu, gpu_of, gpus_of};
+use crate::error::{Result, check_count};
 use crate::memory::{self, MemoryPlan};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{
@@ -48,7 +48,7 @@ use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;
 use backend::Backend;
-use multi_gpu::{MAX_PARTS, MultiGpuTree};
+use multi_gpu::MultiGpuTree;
 
 /// A node of a [`BalancedKdTree`]: the id of its point, and the ids of the points of its children.
 ///
@@ -162,7 +162,6 @@ fn build_of_floats<C: Float>(
     stats: &mut Stats,
 ) -> Result<Box<dyn Backend<C>>> {
     Ok(match place {
-        Place::Gpus(_) if !HAS_GPUS => return Err(Error::CudaDisabled),
         Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
         Place::Device(device) => match gpu_of!(device) {
             None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
@@ -247,13 +246,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// The errors of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if a device is the CPU; [`Error::Shape`] if the list is empty;
     /// [`Error::TooManyItems`] if it has more than eight devices. After an error of one device the others remain usable.
     pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
-        let (what, count) = ("devices to build on", devices.len());
-        if devices.is_empty() {
-            check_len(what, 1, 0)?;
-        }
-        check_count(what, count as u64, MAX_PARTS as u64)?;
-        let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
-        let gpus = gpus.collect::<Result<Vec<_>>>()?;
+        let (gpus, count) = (gpus_of("devices to build on", devices)?, devices.len());
         let _span =
             tracing::debug_span!("balanced_kdtree_build_over", points = points.len(), dims = P::DIMS, count)
                 .entered();

@@ -22,5 +22,4 @@ mod ranks;
 mod tree;
 
 pub(crate) use build::memory_plan;
-pub(crate) use part::MAX_PARTS;
 pub(crate) use tree::MultiGpuTree;

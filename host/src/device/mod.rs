@@ -110,7 +110,25 @@ macro_rules! gpu_of {
 }
 pub(crate) use gpu_of;
 
-use crate::error::{Error, Result};
+/// Most devices of a list for one call.
+pub(crate) const MAX_DEVICES: usize = 8;
+
+/// Returns the GPUs of a list of devices for one call.
+///
+/// # Errors
+/// [`Error::Shape`] if the list is empty, [`Error::TooManyItems`] if it has more than [`MAX_DEVICES`], [`Error::NotOnGpu`] if a device is
+/// the CPU, [`Error::CudaDisabled`].
+pub(crate) fn gpus_of(what: &'static str, devices: &[Device]) -> Result<Vec<Gpu>> {
+    if devices.is_empty() {
+        check_len(what, 1, 0)?;
+    }
+    check_count(what, devices.len() as u64, MAX_DEVICES as u64)?;
+    let gpus = devices.iter().map(|device| device.gpu().cloned().ok_or(Error::NotOnGpu));
+    let gpus = gpus.collect::<Result<Vec<_>>>()?;
+    if HAS_GPUS { Ok(gpus) } else { Err(Error::CudaDisabled) }
+}
+
+use crate::error::{Error, Result, check_count, check_len};
 use std::fmt;
 use std::sync::Arc;
 

@@ -95,6 +95,11 @@ impl Staging {
         Ok(Self { stream: Stream::new(gpu)?, pieces: [piece()?, piece()?] })
     }
 
+    /// Returns the device.
+    pub(crate) fn gpu(&self) -> &Gpu {
+        self.stream.gpu()
+    }
+
     /// Returns what copies of this many bytes go through; `None` for few bytes.
     pub(crate) fn for_bytes(gpu: &Gpu, bytes: usize) -> Result<Option<Self>> {
         (bytes >= STAGED_FROM).then(|| Self::within(gpu, STAGED_BYTES)).transpose()

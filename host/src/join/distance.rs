@@ -6,7 +6,7 @@ use super::rows::VisitRows;
 use super::sets::{HostSets, sides_on_device};
 use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
-use crate::device::{Buffer, Device, Gpu, Stream, Workspace};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace, gpus_of};
 use crate::error::Result;
 use crate::point::Point;
 use crate::rows::{Rows, RowsBatch};
@@ -118,6 +118,41 @@ impl<C: Float> DistanceJoin<C> {
         pairs: SelfPairs,
     ) -> Result<u64> {
         self.count_sets(device, HostSets::one(points, pairs.pairing()))
+    }
+
+    /// Counts the pairs on several GPUs, which take parts of the sets in turn.
+    ///
+    /// # Errors
+    /// The errors of [`count`](Self::count), and those of [`BalancedKdTree::build_over`](crate::balanced::BalancedKdTree::build_over) for
+    /// the list of devices.
+    pub fn count_over<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        devices: &[Device],
+        left: &[P],
+        right: &[P],
+    ) -> Result<u64> {
+        let gpus = gpus_of("devices to join on", devices)?;
+        let sets = HostSets::two(left, right);
+        let params = self.params::<P>(sets.pairing)?;
+        gpu::count_over(&gpus, sets.validate()?.slices(), &params)
+    }
+
+    /// Counts the pairs of two points of one set on several GPUs.
+    ///
+    /// # Errors
+    /// The errors of [`count_over`](Self::count_over).
+    pub fn self_count_over<P: Point<Coord: Coord<Distance = C>>>(
+        &self,
+        devices: &[Device],
+        points: &[P],
+        pairs: SelfPairs,
+    ) -> Result<u64> {
+        // Parts have ids of their own. Each point is within the distance of itself, so it is one pair too many.
+        let count = self.count_over(devices, points, points)? - points.len() as u64;
+        Ok(match pairs {
+            SelfPairs::Once => count / 2,
+            SelfPairs::Both => count,
+        })
     }
 
     /// Estimates the number of pairs from the pairs of about `sample` left points, evenly spaced by id. The result is exact if there

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `TopKDistanceJoin::run` | [`top_k_from_host`], [`top_k()`], then `best_pairs` in [`threshold`], [`nested`] or [`filter`] |
 //! | `DistanceJoin::count` | [`count`]: [`cells`] sorts both sides, then `launch_count` |
+//! | `DistanceJoin::count_over` | [`count_over`]: [`deal`] uploads slabs, [`count`] for each |
 //! | `DistanceJoin::rows` | [`rows`]: [`cells`] sorts both sides, then `launch_count`, a scan, and `launch_emit` |
 //! | `DistanceJoin::rows_batches` | [`deliver`]: the steps of `rows` for each batch |
 //! | `KnnJoin::run` | [`nearest()`]: [`cells`] sorts both sides, then one kernel |
@@ -15,6 +16,7 @@ pub(super) mod best;
 #[cfg(feature = "research")]
 mod cell_list;
 pub(super) mod cells;
+mod deal;
 pub(super) mod filter;
 mod from_host;
 mod grid;
@@ -32,7 +34,7 @@ mod top_k;
 pub(super) use batches::deliver;
 pub(super) use from_host::top_k_from_host;
 pub(super) use nearest::nearest;
-pub(super) use pairs::{count, rows};
+pub(super) use pairs::{count, count_over, rows};
 pub(super) use plan::MemoryPlan;
 pub use scored::DeviceScored;
 pub(super) use threshold::top_k_by_custom_score;

@@ -7,7 +7,7 @@ use super::params::{JoinParams, Lookup, TopKParams};
 use super::scored::{Score, Scored, ScoredPair};
 use super::sets::{check_count, checked_sets, sides_on_device};
 use super::strategy::Strategy;
-use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace, gpu_of, gpus_of};
 use crate::error::Result;
 use crate::memory;
 use crate::point::Point;
@@ -19,6 +19,7 @@ use kauri_kernels::join::threshold::CustomScoreLaunch;
 use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 use kauri_kernels::thread::words::Bits128;
+use std::slice;
 
 /// Top-k distance join: the `k` best-scored pairs of a left and a right point within a distance.
 ///
@@ -216,12 +217,49 @@ impl<C: Float> TopKDistanceJoin<C> {
         left: Scored<'_, P, S>,
         right: Scored<'_, P, S>,
     ) -> Result<TopPairs> {
-        let _span = tracing::debug_span!("top_k_distance_join", k = self.k).entered();
+        self.run_at(device, gpu_of!(device).map(slice::from_ref).unwrap_or_default(), left, right)
+    }
+
+    /// Joins two sets in host memory on several GPUs, which take parts of the sets in turn: the pairs of [`run`](Self::run).
+    ///
+    /// ```
+    /// use kauri::device::SimOptions;
+    /// use kauri::{Device, Scored, TopKDistanceJoin};
+    /// let (points, scores) = ([[0.0f32, 0.0], [1.0, 0.0], [5.0, 5.0]], [3u32, 1, 9]);
+    /// # #[cfg(feature = "sim")] {
+    /// let devices = [Device::sim(SimOptions::default())?, Device::sim(SimOptions::default())?];
+    /// let (join, set) = (TopKDistanceJoin::new(1.0, 2), Scored::new(&points, &scores)?);
+    /// assert_eq!(join.run_over(&devices, set, set)?.pairs(), join.run(&Device::cpu(), set, set)?.pairs());
+    /// # }
+    /// # Ok::<(), kauri::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`run`](Self::run), and those of [`BalancedKdTree::build_over`](crate::balanced::BalancedKdTree::build_over) for the
+    /// list of devices.
+    pub fn run_over<P: Point<Coord: Coord<Distance = C>>, S: Score>(
+        &self,
+        devices: &[Device],
+        left: Scored<'_, P, S>,
+        right: Scored<'_, P, S>,
+    ) -> Result<TopPairs> {
+        let gpus = gpus_of("devices to join on", devices)?;
+        self.run_at(&devices[0], &gpus, left, right)
+    }
+
+    fn run_at<P: Point<Coord: Coord<Distance = C>>, S: Score>(
+        &self,
+        device: &Device,
+        gpus: &[Gpu],
+        left: Scored<'_, P, S>,
+        right: Scored<'_, P, S>,
+    ) -> Result<TopPairs> {
+        let _span = tracing::debug_span!("top_k_distance_join", k = self.k, gpus = gpus.len()).entered();
         let scores = [left.scores(), right.scores()];
         let params = self.params::<P, S>(scores.map(<[S]>::len))?;
         let coords = checked_sets(left.points(), right.points())?;
         let coords = [&coords[0][..], &coords[1][..]];
-        run_from_host(device, params, coords, scores, self.device_bytes, || {
+        run_from_host(device, gpus, params, coords, scores, self.device_bytes, || {
             cpu::top_k(coords, scores, &params)
         })
     }
@@ -319,9 +357,10 @@ impl<C: Float> TopKDistanceJoin<C> {
     }
 }
 
-/// Joins two sets in host memory, whose validated coordinates and scores are given; `on_cpu` joins them on the CPU.
+/// Joins two sets in host memory, whose validated coordinates and scores are given, on GPUs; without any, `on_cpu` joins them.
 pub(super) fn run_from_host<J: ScoredJoin, S: Score>(
     device: &Device,
+    gpus: &[Gpu],
     params: TopKParams<J>,
     coords: [&[J::Coord]; 2],
     scores: [&[S]; 2],
@@ -329,18 +368,16 @@ pub(super) fn run_from_host<J: ScoredJoin, S: Score>(
     on_cpu: impl FnOnce() -> Result<Vec<Bits128>>,
 ) -> Result<TopPairs> {
     let mut stats = Stats::new(device);
-    let pairs = match gpu_of!(device) {
-        _ if params.k == 0 => stats.phase("join", Vec::new),
-        None => stats.phase("join", on_cpu)?,
-        Some(gpu) => {
-            let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-            let params = params.choose_strategy(scores.map(<[S]>::len))?;
-            let pairs = stats.phase("join", || {
-                gpu::top_k_from_host(&stream, &mut workspace, params, coords, scores, device_bytes)
-            })?;
-            stats.temp_bytes = workspace.bytes();
-            pairs
-        }
+    let pairs = if params.k == 0 {
+        stats.phase("join", Vec::new)
+    } else if gpus.is_empty() {
+        stats.phase("join", on_cpu)?
+    } else {
+        let params = params.choose_strategy(scores.map(<[S]>::len))?;
+        let join = || gpu::top_k_from_host(gpus, params, coords, scores, device_bytes);
+        let (pairs, temp_bytes) = stats.phase("join", join)?;
+        stats.temp_bytes = temp_bytes;
+        pairs
     };
     Ok(TopPairs { pairs: as_scored(&pairs, &params.scoring)?, stats })
 }

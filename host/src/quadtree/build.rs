@@ -16,6 +16,7 @@ use crate::query::on_device::BufferRef;
 use crate::stats::Stats;
 use kauri_kernels::quadtree::frame::MAX_LEVELS;
 use kauri_kernels::thread::coord::Coord;
+use std::slice;
 
 /// [`Backend`] for each type of coordinates.
 pub(crate) struct Trees;
@@ -37,15 +38,38 @@ pub(crate) fn build(
         match gpu_of!(device) {
             Some(gpu) => match in_core(gpu, coords, dims, options, stats)? {
                 Some(tree) => Box::new(tree) as Box<dyn Backend<C>>,
-                None => with_2_or_3!(dims, D => {
-                    let tree = streamed::build(gpu, coords.as_chunks::<D>().0, options, progress, stats)?;
-                    Box::new(OutOfCoreTree::new(gpu, tree))
-                }),
+                None => out_of_core(slice::from_ref(gpu), coords, dims, options, progress, stats)?,
             },
             None => with_2_or_3!(dims, D => {
                 Box::new(cpu::build(coords.as_chunks::<D>().0, options, stats)?)
             }),
         }
+    }))
+}
+
+/// Builds the tree over validated coordinates out of core on several devices. The first one runs its queries.
+pub(crate) fn build_over(
+    gpus: &[Gpu],
+    coords: Coords<'_>,
+    dims: usize,
+    options: &QuadtreeOptions,
+    progress: &mut dyn Progress,
+    stats: &mut Stats,
+) -> Result<Typed<Trees>> {
+    Ok(with_coordinate!(coords, C, coords => out_of_core(gpus, coords, dims, options, progress, stats)?))
+}
+
+fn out_of_core<C: Coord>(
+    gpus: &[Gpu],
+    coords: &[C],
+    dims: usize,
+    options: &QuadtreeOptions,
+    progress: &mut dyn Progress,
+    stats: &mut Stats,
+) -> Result<Box<dyn Backend<C>>> {
+    Ok(with_2_or_3!(dims, D => {
+        let tree = streamed::build(gpus, coords.as_chunks::<D>().0, options, progress, stats)?;
+        Box::new(OutOfCoreTree::new(&gpus[0], tree))
     }))
 }
 

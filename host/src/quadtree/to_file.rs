@@ -23,6 +23,7 @@ use kauri_kernels::thread::coord::Coord;
 use std::fs::File;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// Builds the tree over the points of a source, and writes it to a file: the bytes that [`save`](CellTree::save) would write.
@@ -109,7 +110,7 @@ fn write(
                 coords: OutputColumn::File(parts[0]),
                 ids: OutputColumn::File(parts[1]),
             };
-            let part = build_nodes::<C, D>(gpu, input, &output, &frame, options, progress, stats)?;
+            let part = build_nodes::<C, D>(slice::from_ref(gpu), input, &output, &frame, options, progress, stats)?;
             let (frame, options) = (file_words(&frame, options.root), options_in_file(options));
             let sections = &sections_of_nodes(&part.nodes, &frame, &options);
             stats.phase("file", || finish(&Contents { num_points, num_nodes: part.nodes.len(), sections }))

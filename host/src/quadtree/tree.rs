@@ -1,14 +1,14 @@
 //! The public types of trees, [`Quadtree`] and [`Octree`], and their operations.
 
-use crate::device::Device;
+use crate::device::{Device, gpus_of};
 use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
-use crate::point::{Dispatch, MAX_POINTS, Slice, checked_coordinates, points_by};
+use crate::point::{Coords, Dispatch, MAX_POINTS, Slice, Typed, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
 use crate::quadtree::backend::{Backend, Outline};
-use crate::quadtree::build;
+use crate::quadtree::build::{self, Trees};
 use crate::quadtree::dims::CartesianPoint;
-use crate::quadtree::options::QuadtreeOptions;
+use crate::quadtree::options::{OutOfCore, QuadtreeOptions};
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::rows::Rows;
@@ -133,13 +133,49 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         options: &QuadtreeOptions,
         progress: &mut dyn Progress,
     ) -> Result<Self> {
+        Self::build_at(device, points, options, |coords, stats| {
+            build::build(device, coords, Self::DIMS, options, progress, stats)
+        })
+    }
+
+    /// Builds the tree over `points` out of core on several GPUs, which take parts of the points in turn: the tree of
+    /// [`build`](CellTree::build), in host memory. The first device runs its queries.
+    ///
+    /// - Memory: points and nodes in host memory. Each device takes at most the memory that is free on the device with the least of it.
+    /// - [`QuadtreeOptions::out_of_core`] counts as [`OutOfCore::Streamed`](super::OutOfCore::Streamed).
+    ///
+    /// # Errors
+    /// The errors of [`build`](CellTree::build), and those of
+    /// [`BalancedKdTree::build_over`](crate::balanced::BalancedKdTree::build_over) for the list of devices.
+    pub fn build_over(devices: &[Device], points: &[P], options: &QuadtreeOptions) -> Result<Self> {
+        let gpus = gpus_of("devices to build on", devices)?;
+        let build = |coords: Coords<'_>, stats: &mut Stats| {
+            let options = options.clone().out_of_core(OutOfCore::Streamed);
+            build::build_over(
+                &gpus,
+                coords,
+                Self::DIMS,
+                &options,
+                &mut |_: Step| ControlFlow::Continue(()),
+                stats,
+            )
+        };
+        Self::build_at(&devices[0], points, options, build)
+    }
+
+    /// Validates the points and builds their tree.
+    fn build_at(
+        device: &Device,
+        points: &[P],
+        options: &QuadtreeOptions,
+        build: impl FnOnce(Coords<'_>, &mut Stats) -> Result<Typed<Trees>>,
+    ) -> Result<Self> {
         options.check()?;
         check_count("points", points.len() as u64, MAX_POINTS)?;
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = D).entered();
         let mut stats = Stats::new(device);
         let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let coords = P::Coord::wrap::<Slice<'_>>(&coords);
-        let tree = build::build(device, coords, Self::DIMS, options, progress, &mut stats)?;
+        let tree = build(P::Coord::wrap::<Slice<'_>>(&coords), &mut stats)?;
         Ok(Self::new(device.clone(), stats, P::Coord::unwrap(tree)))
     }
 

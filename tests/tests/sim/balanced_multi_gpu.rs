@@ -84,6 +84,32 @@ fn subtrees_of_every_size() {
     tree.verify().unwrap();
 }
 
+/// More points than the host selects among: devices count digits of the first coordinate.
+#[test]
+fn medians_by_selection() {
+    for count in [2, 3, 4] {
+        let devices = separate(count);
+        let mut many = points::<f32, 2>(6000, 1 << 20, |x| x as f32 - 300_000.0);
+        same_as_on_the_cpu(&devices, &many);
+        // The median twice, and another point twice.
+        let sorted = BalancedKdTree::build(&Device::cpu(), &many, &BalancedOptions::default()).unwrap();
+        let median = many[sorted.medians().unwrap()[0] as usize];
+        many.push(median);
+        same_as_on_the_cpu(&devices, &many);
+        many[5000] = many[1];
+        same_as_on_the_cpu(&devices, &many);
+    }
+    let devices = separate(2);
+    // Many points with the first coordinate of the median, of which the host can take some, but not all.
+    for column in [900, 3000] {
+        let points: Vec<_> = (0..5000u32)
+            .map(|i| [if i % 5000 < column { 7.5 } else { f64::from(i % 13) }, f64::from(i * 7919 % 10_007)])
+            .collect();
+        same_as_on_the_cpu(&devices, &points);
+    }
+    same_as_on_the_cpu(&devices, &points::<i64, 3>(4100, 1 << 40, |x| x as i64 - (1 << 39)));
+}
+
 #[test]
 fn all_dimensions_and_types() {
     let devices = separate(3);

@@ -27,6 +27,7 @@ mod search;
 mod segmented;
 mod segmented_sort;
 mod select;
+mod several_devices;
 mod spline;
 mod terrain;
 mod top_k;

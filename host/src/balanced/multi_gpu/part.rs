@@ -16,7 +16,7 @@ use crate::balanced::gpu::plan::BuildContext;
 use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, Region, Staging, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Staging, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, MemoryPlan};
 use crate::primitives::generate::iota_on;
@@ -27,7 +27,7 @@ use crate::primitives::planned::{bytes_of, carve};
 use crate::stats::Stats;
 
 /// Maximum number of parts of a tree.
-pub(crate) const MAX_PARTS: usize = 8;
+pub(crate) const MAX_PARTS: usize = MAX_DEVICES;
 
 /// The ids of a removed point and of the equal point that was kept.
 pub(crate) struct RemovedPoint {

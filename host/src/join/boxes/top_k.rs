@@ -4,7 +4,7 @@ use super::cpu;
 use super::method::BoxMethod;
 use super::params::BoxParams;
 use super::sets::checked_sets;
-use crate::device::{Device, Stream, Workspace};
+use crate::device::{Device, Stream, Workspace, gpu_of};
 use crate::error::Result;
 use crate::join::cpu::best_bytes;
 use crate::join::gpu::DeviceScored;
@@ -22,6 +22,7 @@ use kauri_kernels::join::score::ScoreFunction;
 use kauri_kernels::thread::coord::{Coord, Float};
 use kauri_kernels::thread::measure::Norm;
 use kauri_kernels::thread::words::Bits128;
+use std::slice;
 
 /// Top-k box join: the `k` best-scored pairs of a left and a right box that intersect, are within a distance, or of which the left one
 /// contains the right one.
@@ -139,7 +140,8 @@ impl<C: Float> TopKBoxJoin<C> {
         let params = self.params::<P, S>(scores.map(<[S]>::len))?;
         let sides = checked_sets(HostSets::two(left.points(), right.points()))?;
         let [right, left] = sides.slices();
-        run_from_host(device, params, [left, right], scores, self.device_bytes, || {
+        let gpus = gpu_of!(device).map(slice::from_ref).unwrap_or_default();
+        run_from_host(device, gpus, params, [left, right], scores, self.device_bytes, || {
             cpu::top_k([left, right], scores, &params)
         })
     }

@@ -2,35 +2,31 @@
 //!
 //! If the strategy begins with the best-scored points, only the scores and these points are uploaded first. Their join gives a threshold,
 //! and points that cannot be in a pair above it are not uploaded. The other points are uploaded at once if they fit. Otherwise they are
-//! uploaded [slab by slab](super::slabs), each with the threshold of the slabs before it.
+//! uploaded [slab by slab](super::slabs), each with the threshold of the slabs before it. Several devices [take](super::deal) the slabs in
+//! turn.
 
 use super::best::BestPairs;
+use super::deal::{Uploader, deal};
 use super::nested::{self, BestPointsJoin, TopScores};
 use super::scored::{DeviceScored, ScoredJoin, score_words};
-use super::slabs::{Borders, Ids, ItemSizes, SlabLists, Slabs};
+use super::slabs::{Ids, ItemSizes, SlabLists, Slabs};
 use super::top_k::top_k;
-use crate::device::{Buffer, Layout, Staging, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, Stream, Workspace};
 use crate::error::Result;
 use crate::join::params::TopKParams;
 use crate::join::scored::Score;
 use crate::join::strategy::Strategy;
-use crate::memory::{self, vec_with_capacity};
+use crate::memory;
 use crate::once::Once;
 use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::top_k::Best as BestKeys;
-use bytemuck::Pod;
-use cust_core::DeviceCopy;
+use crate::threads::lock;
 use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
-use std::mem::MaybeUninit;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::sync_channel;
-use std::thread;
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
-/// Larger arrays are uploaded by way of page-locked memory.
-const STAGED: usize = 256 << 20;
 /// The memory limit is raised to what this many items of each set need.
 const MIN_ITEMS: usize = 256;
 /// Most slabs of a set.
@@ -45,32 +41,35 @@ struct ScoredSets<'a, J: ScoredJoin, S> {
     extremes: [Once<[u64; 2]>; 2],
 }
 
-/// Returns the best pairs of sets in host memory, with at most `bytes` bytes of device memory; all free memory if `None`.
+/// Returns the best pairs of sets in host memory, and the most scratch memory of a device. The devices join different parts, each with at
+/// most `bytes` bytes of device memory; all free memory if `None`.
 pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
-    stream: &Stream,
-    workspace: &mut Workspace,
+    gpus: &[Gpu],
     mut params: TopKParams<J>,
     coords: [&[J::Coord]; 2],
     scores: [&[S]; 2],
     bytes: Option<u64>,
-) -> Result<Vec<Bits128>> {
-    let gpu = stream.gpu();
+) -> Result<(Vec<Bits128>, u64)> {
     let bytes = match bytes {
         Some(bytes) => bytes,
-        // A part is left over, because allocations are rounded up.
-        None => gpu.free_memory()? / 16 * 15,
+        None => {
+            let free = gpus.iter().map(Gpu::free_memory).collect::<Result<Vec<_>>>()?;
+            // A part is left over, because allocations are rounded up.
+            free.into_iter().min().unwrap_or(0) / 16 * 15
+        }
     };
     #[cfg(feature = "research")]
     {
         params.heap_bytes = params.heap_bytes.min(super::heaps::max_bytes(bytes));
     }
+    let (stream, mut workspace) = (Stream::new(&gpus[0])?, Workspace::new(&gpus[0]));
     let lens = scores.map(<[S]>::len);
-    let mut uploader = Uploader { stream, staging: None };
+    let mut uploader = Uploader::new(&stream);
     let sets = ScoredSets { params, coords, scores, extremes: [Once::new(), Once::new()] };
     let mut ids = lens.map(Ids::First);
     if params.strategy == Strategy::Threshold {
-        match sets.join_best_points(workspace, &mut uploader, bytes)? {
-            BestPointsJoin::Complete(pairs) => return Ok(pairs),
+        match sets.join_best_points(&mut workspace, &mut uploader, bytes)? {
+            BestPointsJoin::Complete(pairs) => return Ok((pairs, workspace.bytes())),
             BestPointsJoin::Threshold(threshold) => {
                 (params.strategy, params.threshold) = (Strategy::Cells, last_of_rank(threshold.0))
             }
@@ -83,43 +82,33 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
         max_bytes: bytes,
     };
     partition.max_bytes = bytes.max(partition.bytes([MIN_ITEMS; 2]));
-    let mut merged = MergedPairs { k: params.k, pairs: Vec::new(), threshold: params.threshold };
-    let mut join = |part: UploadedPart<J::Coord, S>| {
+    let merged = MergedPairs { k: params.k, pairs: Vec::new(), threshold: params.threshold };
+    let merged = Mutex::new(merged);
+    let join = |stream: &Stream, workspace: &mut Workspace, part: UploadedPart<J::Coord, S>| {
         if part.ids.iter().all(|ids| ids.len() > 0) {
-            let params = TopKParams { threshold: merged.threshold, ..params };
+            let params = TopKParams { threshold: lock(&merged).threshold, ..params };
             let pairs = top_k(stream, workspace, params, part.view())?;
-            merged.add(pairs.iter().map(|&pair| part.with_global_ids(pair)))?;
-        }
-        Ok(merged.threshold)
-    };
-    if partition.bytes([ids[0].len(), ids[1].len()]) <= partition.max_bytes {
-        join(sets.upload(&mut uploader, ids)?)?;
-        return Ok(merged.pairs);
-    }
-    let slabs = partition.slabs(coords, [&ids[0], &ids[1]])?;
-    // One part is uploaded while another is joined.
-    let rank = AtomicU64::new(params.threshold.0);
-    thread::scope(|scope| {
-        let (sender, receiver) = sync_channel(0);
-        let (sets, rank) = (&sets, &rank);
-        scope.spawn(move || {
-            partition.for_each_part(&slabs, |ids| {
-                let threshold = last_of_rank(rank.load(Ordering::Relaxed));
-                let part =
-                    sets.filter_by_threshold(ids, threshold).and_then(|ids| sets.upload(&mut uploader, ids));
-                let has_failed = part.is_err();
-                if sender.send(part).is_err() || has_failed {
-                    return ControlFlow::Break(());
-                }
-                ControlFlow::Continue(())
-            })
-        });
-        for part in receiver {
-            rank.store(join(part?)?.0, Ordering::Relaxed);
+            lock(&merged).add(pairs.iter().map(|&pair| part.with_global_ids(pair)))?;
         }
         Ok(())
-    })?;
-    Ok(merged.pairs)
+    };
+    let mut temp_bytes = workspace.bytes();
+    if gpus.len() == 1 && partition.bytes([ids[0].len(), ids[1].len()]) <= partition.max_bytes {
+        join(&stream, &mut workspace, sets.upload(&mut uploader, ids)?)?;
+        temp_bytes = workspace.bytes();
+    } else {
+        drop((uploader, workspace));
+        let slabs = partition.slabs(gpus.len(), coords, [&ids[0], &ids[1]])?;
+        let parts = partition.parts(&slabs);
+        let upload = |uploader: &mut Uploader<'_>, part: usize| {
+            let threshold = lock(&merged).threshold;
+            let ids = sets.filter_by_threshold(parts[part].ids(&slabs), threshold)?;
+            sets.upload(uploader, ids)
+        };
+        temp_bytes = temp_bytes.max(deal(gpus, parts.len(), upload, join)?);
+    }
+    let merged = merged.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((merged.pairs, temp_bytes))
 }
 
 /// The best pairs of all parts so far.
@@ -290,50 +279,6 @@ impl<C: Float, S: Score> UploadedPart<C, S> {
     }
 }
 
-/// Uploads arrays to the device.
-struct Uploader<'a> {
-    stream: &'a Stream,
-    staging: Option<Staging>,
-}
-
-impl Uploader<'_> {
-    /// Uploads `width` items for each of some points.
-    fn items<T: DeviceCopy + Pod + Send + Sync>(
-        &mut self,
-        from: &[T],
-        width: usize,
-        ids: &Ids,
-        label: &'static str,
-    ) -> Result<Buffer<T>> {
-        let len = ids.len() * width;
-        let make = |first: usize, to: &mut [MaybeUninit<T>]| match ids {
-            Ids::First(_) => {
-                to.write_copy_of_slice(&from[first * width..][..to.len()]);
-            }
-            Ids::List(ids) => {
-                for (to, &id) in to.chunks_exact_mut(width).zip(&ids[first..]) {
-                    to.write_copy_of_slice(&from[id as usize * width..][..width]);
-                }
-            }
-        };
-        if len * size_of::<T>() >= STAGED {
-            let staging = match &mut self.staging {
-                Some(staging) => staging,
-                none => none.insert(Staging::new(self.stream.gpu())?),
-            };
-            return staging.upload(ids.len(), width, label, make);
-        }
-        match ids {
-            Ids::First(_) => Buffer::from_slice(self.stream, &from[..len], label),
-            Ids::List(ids) => {
-                let mut items: Vec<T> = vec_with_capacity(len, label)?;
-                ids.iter().for_each(|&id| items.extend_from_slice(&from[id as usize * width..][..width]));
-                Buffer::from_slice(self.stream, &items, label)
-            }
-        }
-    }
-}
-
 /// Splits two sets into parts that are joined one after another, because they exceed device memory.
 struct Partition<J> {
     params: TopKParams<J>,
@@ -352,51 +297,51 @@ impl<J: ScoredJoin> Partition<J> {
         bytes.saturating_add(items)
     }
 
-    /// Distributes the items of both sets to slabs.
-    fn slabs(&self, coords: [&[J::Coord]; 2], ids: [&Ids; 2]) -> Result<[SlabLists; 2]> {
+    /// Distributes the items of both sets to slabs, at least two for each of several devices.
+    fn slabs(&self, num_gpus: usize, coords: [&[J::Coord]; 2], ids: [&Ids; 2]) -> Result<[SlabLists; 2]> {
         let (params, none) = (&self.params.join, self.bytes([0, 0]));
         let all = self.bytes(ids.map(Ids::len)) - none;
         // A quarter more slabs than needed, because some left items are in several slabs.
         let num = all.saturating_mul(5) / 4 / self.max_bytes.saturating_sub(none).max(1) + 2;
-        let num = num.min(MAX_SLABS) as usize;
+        let num = num.min(MAX_SLABS).max(2 * num_gpus as u64) as usize;
         let sizes = ItemSizes { dims: params.dims(), width: params.width() };
-        let slabs = Slabs::new(num, sizes, coords, ids, params.reach());
-        Ok([
-            slabs.distribute(coords[0], ids[0], Borders::Overlap)?,
-            slabs.distribute(coords[1], ids[1], Borders::Disjoint)?,
-        ])
+        Slabs::new(num, sizes, coords, ids, params.reach()).distribute_both(coords, ids)
     }
 
-    /// Calls `visit` with the items of each part. Each pair is in one part.
-    fn for_each_part(&self, lists: &[SlabLists; 2], mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>) {
-        for slab in 0..lists[0].num_slabs().min(lists[1].num_slabs()) {
-            if self.split_slab([lists[0].ids(slab), lists[1].ids(slab)], &mut visit).is_break() {
-                return;
-            }
-        }
+    /// Returns the parts to join. Each pair is in one part.
+    fn parts(&self, slabs: &[SlabLists; 2]) -> Vec<SlabPart> {
+        (0..slabs[0].num_slabs().min(slabs[1].num_slabs()))
+            .flat_map(|slab| self.parts_of_slab(slabs, slab))
+            .collect()
     }
 
-    /// Calls `visit` with a slab, or with each combination of parts of both sets if the slab needs too much memory.
-    fn split_slab(
-        &self,
-        sets: [Ids; 2],
-        mut visit: impl FnMut([Ids; 2]) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        let lens = [sets[0].len(), sets[1].len()];
+    /// Returns a slab, or each combination of parts of both sets if the slab needs too much memory.
+    fn parts_of_slab(&self, slabs: &[SlabLists; 2], slab: usize) -> Vec<SlabPart> {
+        let lens = [slabs[0].len(slab), slabs[1].len(slab)];
         let mut part = lens.map(|len| len.max(1));
-        if self.bytes(part) <= self.max_bytes {
-            return visit(sets);
-        }
         while self.bytes(part) > self.max_bytes && part != [1, 1] {
             let larger = usize::from(part[1] > part[0]);
             part[larger] = part[larger].div_ceil(2);
         }
-        for left in (0..lens[0]).step_by(part[0]) {
-            for right in (0..lens[1]).step_by(part[1]) {
-                let len = |set: usize, begin: usize| part[set].min(lens[set] - begin);
-                visit([sets[0].part(left, len(0, left)), sets[1].part(right, len(1, right))])?;
-            }
-        }
-        ControlFlow::Continue(())
+        let ranges = |set: usize| {
+            let range = move |begin: usize| begin..(begin + part[set]).min(lens[set]);
+            (0..lens[set]).step_by(part[set]).map(range)
+        };
+        ranges(0)
+            .flat_map(|left| ranges(1).map(move |right| SlabPart { slab, ranges: [left.clone(), right] }))
+            .collect()
+    }
+}
+
+/// Some items of both sets in a slab.
+struct SlabPart {
+    slab: usize,
+    ranges: [Range<usize>; 2],
+}
+
+impl SlabPart {
+    /// Returns the items.
+    fn ids(&self, slabs: &[SlabLists; 2]) -> [Ids; 2] {
+        [0, 1].map(|set: usize| slabs[set].ids(self.slab).part(self.ranges[set].clone()))
     }
 }

@@ -1,9 +1,12 @@
 //! All pairs of a join: their number and their rows.
 
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
+use super::deal::{Uploader, deal};
 use super::grid::grid_of_device_sets;
-use crate::device::{Buffer, Layout, Region, Stream, Temp, Workspace};
+use super::slabs::{Ids, ItemSizes, Slabs};
+use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::join::grid::reach;
 use crate::join::params::JoinParams;
 use crate::join::rows::ITEM_BYTES;
 use crate::point::with_kernel_dims;
@@ -13,6 +16,7 @@ use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
 use kauri_kernels::thread::coord::Float;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the pairs.
 pub(in crate::join) fn count<C: Float>(
@@ -32,6 +36,36 @@ pub(in crate::join) fn count<C: Float>(
         let sides = plan.run(&temp, &grid, params, sets, None)?;
         count_all(&temp, &sides, total)
     }
+}
+
+/// Number of slabs for each device that counts pairs.
+const SLABS_PER_DEVICE: usize = 4;
+
+/// Counts the pairs of two sets in host memory on several devices. Sets are given as [build, probe].
+pub(in crate::join) fn count_over<C: Float>(
+    gpus: &[Gpu],
+    [build, probe]: [&[C]; 2],
+    params: &JoinParams<C>,
+) -> Result<u64> {
+    let coords = [probe, build];
+    let ids = coords.map(|set| Ids::First(set.len() / params.dims));
+    let sizes = ItemSizes { dims: params.dims, width: params.dims };
+    let slabs = Slabs::new(SLABS_PER_DEVICE * gpus.len(), sizes, coords, [&ids[0], &ids[1]], reach(params));
+    let lists = slabs.distribute_both(coords, [&ids[0], &ids[1]])?;
+    let total = AtomicU64::new(0);
+    let upload = |uploader: &mut Uploader<'_>, slab: usize| {
+        let mut points =
+            |set: usize| uploader.items(coords[set], params.dims, &lists[set].ids(slab), "points of a join");
+        Ok([points(1)?, points(0)?])
+    };
+    let join = |stream: &Stream, workspace: &mut Workspace, [build, probe]: [Buffer<C>; 2]| {
+        let count = count(stream, workspace, [build.slice(), probe.slice()], params)?;
+        total.fetch_add(count, Ordering::Relaxed);
+        Ok(())
+    };
+    let num_slabs = lists[0].num_slabs().min(lists[1].num_slabs());
+    deal(gpus, num_slabs, upload, join)?;
+    Ok(total.into_inner())
 }
 
 /// Finds the pairs: returns where the row of each probe point begins, and the ids of the build points near it, in device memory.

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::memory;
 use kauri_kernels::thread::coord::Float;
 use rayon::prelude::*;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// Most points of the sample that determines the borders of slabs.
 const SAMPLE: usize = 1 << 16;
@@ -37,9 +37,12 @@ impl Ids {
         }
     }
 
-    /// Returns `len` points from index `begin` on.
-    pub(super) fn part(&self, begin: usize, len: usize) -> Self {
-        Self::List((begin..begin + len).map(|i| self.get(i) as u32).collect())
+    /// Returns the points of a range of indices.
+    pub(super) fn part(self, range: Range<usize>) -> Self {
+        if range == (0..self.len()) {
+            return self;
+        }
+        Self::List(range.map(|i| self.get(i) as u32).collect())
     }
 
     /// Returns the points that `accepts` accepts.
@@ -58,6 +61,11 @@ impl SlabLists {
         self.0.first().map_or(0, Vec::len)
     }
 
+    /// Returns the number of points of a slab.
+    pub(super) fn len(&self, slab: usize) -> usize {
+        self.0.iter().map(|lists| lists[slab].len()).sum()
+    }
+
     /// Returns the points of a slab.
     pub(super) fn ids(&self, slab: usize) -> Ids {
         Ids::List(self.0.par_iter().flat_map_iter(|lists| lists[slab].iter().copied()).collect())
@@ -66,7 +74,7 @@ impl SlabLists {
 
 /// Whether slabs share items.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Borders {
+enum Borders {
     /// A left item belongs to all slabs within reach.
     Overlap,
     /// A right item belongs to one slab.
@@ -149,16 +157,26 @@ impl Slabs {
         self.begins.partition_point(|&begin| begin <= x)
     }
 
+    /// Distributes the items of the left and the right set to slabs, so that each pair is in one slab.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub(super) fn distribute_both<C: Float>(
+        &self,
+        coords: [&[C]; 2],
+        ids: [&Ids; 2],
+    ) -> Result<[SlabLists; 2]> {
+        Ok([
+            self.distribute(coords[0], ids[0], Borders::Overlap)?,
+            self.distribute(coords[1], ids[1], Borders::Disjoint)?,
+        ])
+    }
+
     /// Distributes the items of one set to slabs.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).
-    pub(super) fn distribute<C: Float>(
-        &self,
-        coords: &[C],
-        ids: &Ids,
-        borders: Borders,
-    ) -> Result<SlabLists> {
+    fn distribute<C: Float>(&self, coords: &[C], ids: &Ids, borders: Borders) -> Result<SlabLists> {
         memory::check((ids.len() * size_of::<u32>()) as u64, "points of parts of a join")?;
         let slabs = |[low, high]: [f64; 2]| -> RangeInclusive<usize> {
             // A little more than the reach, because of rounding.

@@ -41,7 +41,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use top::{Batch, Root, TopNodes};
 
-/// Number of lanes: one uploads, one works, one downloads.
+/// Number of lanes of a device: one uploads, one works, one downloads.
 const LANES: usize = 3;
 /// Most bytes of page-locked memory of a lane. Allocating more takes longer than it saves.
 const STAGED_BYTES: u64 = 8 << 20;
@@ -56,12 +56,11 @@ const MAX_CELL_BITS: u32 = 20;
 
 /// An out-of-core build in progress.
 struct StreamedBuild<'a, C, const D: usize> {
-    gpu: &'a Gpu,
     options: &'a QuadtreeOptions,
     frame: Frame<D>,
     /// Number of levels below the root.
     depth: u32,
-    /// Device memory to use.
+    /// Memory of each device to use.
     bytes: u64,
     /// Bytes of page-locked memory of a lane.
     staged_bytes: u64,
@@ -84,7 +83,7 @@ pub(crate) struct TreePoints<'a, C> {
 
 /// Builds the tree over points in host memory.
 pub(crate) fn build<C: Coord, const D: usize>(
-    gpu: &Gpu,
+    gpus: &[Gpu],
     points: &[[C; D]],
     options: &QuadtreeOptions,
     progress: &mut dyn Progress,
@@ -93,10 +92,10 @@ pub(crate) fn build<C: Coord, const D: usize>(
     let frame = stats.phase("bounds", || frame_of_bounds(bounds(points), points.is_empty(), options))?;
     #[cfg(feature = "research")]
     if options.out_of_core == OutOfCore::CpuTop {
-        let build = StreamedBuild::new(gpu, &frame, options)?;
-        let (levels, ordered) = build.with_cpu_top(points, progress, stats)?;
+        let build = StreamedBuild::new(gpus, &frame, options)?;
+        let (levels, ordered) = build.with_cpu_top(gpus, points, progress, stats)?;
         let part = stats.phase("nodes", || levels.into_part())?;
-        stats.temp_bytes = gpu.memory_use().peak_bytes;
+        stats.temp_bytes = peak_bytes(gpus);
         return Ok(HostTree::new(&frame, options, part, ordered));
     }
     let n = points.len();
@@ -107,7 +106,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
         coords: OutputColumn::Memory(Parts::new(&mut coords.spare_capacity_mut()[..n * D])),
         ids: OutputColumn::Memory(Parts::new(&mut ids.spare_capacity_mut()[..n])),
     };
-    let part = build_nodes(gpu, input, &output, &frame, options, progress, stats)?;
+    let part = build_nodes(gpus, input, &output, &frame, options, progress, stats)?;
     // SAFETY: the build has written the points of all roots, which are all points.
     unsafe {
         ids.set_len(n);
@@ -118,7 +117,7 @@ pub(crate) fn build<C: Coord, const D: usize>(
 
 /// Builds the nodes of the tree over `input`, and writes its points in tree order to `output`, which has room for them.
 pub(crate) fn build_nodes<C: Coord, const D: usize>(
-    gpu: &Gpu,
+    gpus: &[Gpu],
     input: InputPoints<'_, C>,
     output: &TreePoints<'_, C>,
     frame: &Frame<D>,
@@ -126,17 +125,22 @@ pub(crate) fn build_nodes<C: Coord, const D: usize>(
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<Part<D>> {
-    let build = StreamedBuild::<C, D>::new(gpu, frame, options)?;
+    let build = StreamedBuild::<C, D>::new(gpus, frame, options)?;
     let point_bytes = (D * size_of::<C>() + size_of::<u32>()) as u64;
-    let mut lanes = Lanes::new(LANES, build.staged_bytes, point_bytes, progress);
+    let mut lanes = Lanes::new(gpus, LANES, build.staged_bytes, point_bytes, progress);
     let levels = stats.phase("parts", || {
         let node = Node { start: 0, end: input.len as u32, first_child: 0, level: 0 };
         let root = Root { node, corner: [0; D], splits: build.splits(&node), cells: 0..1 };
         build.build_subtree(&mut lanes, &root, input, output, build.max_points(LANES))
     })?;
     let part = stats.phase("nodes", || levels.into_part())?;
-    stats.temp_bytes = gpu.memory_use().peak_bytes;
+    stats.temp_bytes = peak_bytes(gpus);
     Ok(part)
+}
+
+/// Returns the most bytes that a device has held.
+fn peak_bytes(gpus: &[Gpu]) -> u64 {
+    gpus.iter().map(|gpu| gpu.memory_use().peak_bytes).max().unwrap_or(0)
 }
 
 /// Returns an upper bound of the device memory of a build: the memory that is free, or what all points take at once.
@@ -148,12 +152,13 @@ pub(crate) fn temp_bytes(gpu: &Gpu, num_points: u64, in_core_bytes: u64) -> u64 
 }
 
 impl<'a, C: Coord, const D: usize> StreamedBuild<'a, C, D> {
-    fn new(gpu: &'a Gpu, frame: &Frame<D>, options: &'a QuadtreeOptions) -> Result<Self> {
+    fn new(gpus: &[Gpu], frame: &Frame<D>, options: &'a QuadtreeOptions) -> Result<Self> {
         // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
-        let free = gpu.free_memory()?;
+        let free = gpus.iter().map(Gpu::free_memory).collect::<Result<Vec<_>>>()?;
+        let free = free.into_iter().min().unwrap_or(0);
         let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
         let depth = options.depth(frame);
-        Ok(Self { gpu, options, frame: *frame, depth, bytes, staged_bytes, coords: PhantomData })
+        Ok(Self { options, frame: *frame, depth, bytes, staged_bytes, coords: PhantomData })
     }
 }
 
@@ -189,8 +194,8 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         output: &TreePoints<'_, C>,
     ) -> Result<Levels<D>> {
         let tasks: Vec<_> = batches.iter().map(|batch| batch.points.clone()).collect();
-        let built = lanes
-            .run(self.gpu, "subtrees", &tasks, |lane, i| self.build_batch(lane, &top, &batches[i], output))?;
+        let built =
+            lanes.run("subtrees", &tasks, |lane, i| self.build_batch(lane, &top, &batches[i], output))?;
         for (batch, built) in batches.iter().zip(built) {
             let below = match built {
                 Some(levels) => levels,
@@ -212,7 +217,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     ) -> Result<Levels<D>> {
         lanes.release();
         let is_smallest = batch.roots.len() == 1 && batch.points.len() / 2 < MIN_POINTS;
-        let alone = lanes.run(self.gpu, "subtrees", std::slice::from_ref(&batch.points), |lane, _| {
+        let alone = lanes.run("subtrees", std::slice::from_ref(&batch.points), |lane, _| {
             if is_smallest {
                 return self.try_batch(lane, top, batch, output).map(Some);
             }

@@ -25,7 +25,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     ) -> Result<Option<Levels<D>>> {
         match self.try_batch(lane, top, batch, output) {
             Err(Error::OutOfMemory { memory: "device", .. }) => {
-                lane.workspace = Workspace::new(self.gpu);
+                lane.workspace = Workspace::new(lane.stream.gpu());
                 Ok(None)
             }
             result => result.map(Some),
@@ -63,7 +63,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             self.options.algorithm.run(&mut build, &mut lane.workspace)?;
             let (in_order, mut ids_out) = (
                 build.coords_in_order()?,
-                Buffer::<u32>::uninitialized(self.gpu, ids.len(), "ids of a batch")?,
+                Buffer::<u32>::uninitialized(lane.stream.gpu(), ids.len(), "ids of a batch")?,
             );
             gather_on(&lane.stream, ids.slice(), build.ids.slice(), ids_out.slice_mut())?;
             let NodeBuffers { nodes, cells } = build.nodes;

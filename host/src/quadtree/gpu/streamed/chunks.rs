@@ -44,7 +44,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         max_points: usize,
     ) -> Result<Vec<Chunk>> {
         let chunks: Vec<_> = Ranges::new(input.len, MAX_CHUNK.min(max_points)).iter().collect();
-        let counts = lanes.run(self.gpu, "counts", &chunks, |lane, i| {
+        let counts = lanes.run("counts", &chunks, |lane, i| {
             let coords = input.coords.upload(lane, chunks[i].clone(), D)?;
             let frame = self.frame_on(&lane.stream)?;
             let num_cells = 1 << (D as u32 * num_levels);
@@ -90,7 +90,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             tasks.push(points);
             runs.push(chunk_runs);
         }
-        lanes.run(self.gpu, "batches", &tasks, |lane, i| {
+        lanes.run("batches", &tasks, |lane, i| {
             self.distribute_chunk(lane, top, &cell_ranks, (&tasks[i], &runs[i]), input, output)
         })?;
         Ok(())
@@ -108,7 +108,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     ) -> Result<()> {
         let coords = input.coords.upload(lane, chunk.clone(), D)?;
         let ids = input.ids.map(|ids| ids.upload(lane, chunk.clone(), 1)).transpose()?;
-        let (gpu, stream) = (self.gpu, &lane.stream);
+        let (gpu, stream) = (lane.stream.gpu(), &lane.stream);
         let mut coords_out = Buffer::<C>::uninitialized(gpu, coords.len(), "points of batches")?;
         let num_ids = ids.as_ref().map_or(0, Buffer::len);
         let mut ids_out = Buffer::<u32>::uninitialized(gpu, num_ids, "ids of batches")?;

@@ -1,5 +1,6 @@
 //! Out-of-core builds whose upper levels the CPU splits (Gluck 2014).
 
+use crate::device::Gpu;
 use crate::error::Result;
 use crate::memory::Parts;
 use crate::progress::Progress;
@@ -18,6 +19,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
     /// Splits the upper levels on the CPU, then builds the subtrees of the last of these levels one after another.
     pub(super) fn with_cpu_top(
         &self,
+        gpus: &[Gpu],
         points: &[[C; D]],
         progress: &mut dyn Progress,
         stats: &mut Stats,
@@ -36,7 +38,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             ids: OutputColumn::Memory(Parts::new(ids_out)),
         };
         let point_bytes = (D * size_of::<C>() + size_of::<u32>()) as u64;
-        let mut lanes = Lanes::new(1, self.staged_bytes, point_bytes, progress);
+        let mut lanes = Lanes::new(gpus, 1, self.staged_bytes, point_bytes, progress);
         let levels = stats.phase("parts", || self.build_batches(&mut lanes, top, &batches, &output))?;
         Ok((levels, OrderedPoints { coords, ids }))
     }

@@ -21,6 +21,8 @@ pub(super) const LABEL: &str = "points on their way through the device";
 
 /// Threads with a stream each, which take tasks one after another.
 pub(crate) struct Lanes<'a> {
+    gpus: &'a [Gpu],
+    /// Number of lanes of each device.
     num: usize,
     /// Bytes of page-locked memory of a lane.
     staged_bytes: u64,
@@ -84,16 +86,17 @@ impl Lane {
 
 impl<'a> Lanes<'a> {
     pub(crate) fn new(
+        gpus: &'a [Gpu],
         num: usize,
         staged_bytes: u64,
         point_bytes: u64,
         progress: &'a mut dyn Progress,
     ) -> Self {
-        Self { num, staged_bytes, point_bytes, progress, idle: Mutex::default() }
+        Self { gpus, num, staged_bytes, point_bytes, progress, idle: Mutex::default() }
     }
 }
 
-impl Lanes<'_> {
+impl<'a> Lanes<'a> {
     /// Frees the page-locked memory of idle lanes.
     pub(crate) fn release(&mut self) {
         lock(&self.idle).clear();
@@ -103,7 +106,6 @@ impl Lanes<'_> {
     /// says so.
     pub(crate) fn run<R: Send>(
         &mut self,
-        gpu: &Gpu,
         phase: &'static str,
         tasks: &[Range<usize>],
         work: impl Fn(&mut Lane, usize) -> Result<R> + Sync,
@@ -115,8 +117,12 @@ impl Lanes<'_> {
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(is_stopped));
         let mut results: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
         let (sender, finished) = mpsc::channel();
-        let run_lane = |sender: mpsc::Sender<(usize, R)>| -> Result<()> {
-            let staging = lock(idle).pop().map_or_else(|| Staging::within(gpu, staged_bytes), Ok)?;
+        let run_lane = |gpu: &Gpu, sender: mpsc::Sender<(usize, R)>| -> Result<()> {
+            let take = |idle: &mut Vec<Staging>| {
+                let i = idle.iter().position(|staging| staging.gpu().same(gpu))?;
+                Some(idle.swap_remove(i))
+            };
+            let staging = take(&mut lock(idle)).map_or_else(|| Staging::within(gpu, staged_bytes), Ok)?;
             let mut lane = Lane { stream: Stream::new(gpu)?, workspace: Workspace::new(gpu), staging };
             while !stop.load(Ordering::Relaxed) {
                 let i = next.fetch_add(1, Ordering::Relaxed);
@@ -130,16 +136,18 @@ impl Lanes<'_> {
             lock(idle).push(lane.staging);
             Ok(())
         };
-        let run_lane = |sender| run_lane(sender).inspect_err(|_| stop.store(true, Ordering::Relaxed));
+        let run_lane =
+            |gpu: &Gpu, sender| run_lane(gpu, sender).inspect_err(|_| stop.store(true, Ordering::Relaxed));
         thread::scope(|scope| {
-            let spawn = |_| {
+            let spawn = |gpu: &'a Gpu| {
                 let (run_lane, sender) = (&run_lane, sender.clone());
-                thread::Builder::new().spawn_scoped(scope, move || run_lane(sender)).ok()
+                thread::Builder::new().spawn_scoped(scope, move || run_lane(gpu, sender)).ok()
             };
-            let threads: Vec<_> = (0..self.num.min(tasks.len())).filter_map(spawn).collect();
+            let num_lanes = (self.num * self.gpus.len()).min(tasks.len());
+            let threads: Vec<_> = self.gpus.iter().cycle().take(num_lanes).filter_map(spawn).collect();
             if threads.is_empty() {
                 // No thread could be spawned: run the tasks on this one.
-                run_lane(sender)?;
+                run_lane(&self.gpus[0], sender)?;
             } else {
                 drop(sender);
             }

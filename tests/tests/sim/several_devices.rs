@@ -1,0 +1,148 @@
+//! Joins and quadtrees whose parts several simulated devices take in turn, against one device.
+
+use kauri::device::{Device, FaultCall, FaultPlan, SimOptions};
+use kauri::join::{Scored, SelfPairs, Strategy, TopKDistanceJoin};
+use kauri::{DistanceJoin, Error, LonLat, Point, Quadtree, QuadtreeOptions, Result};
+use kauri_tests::generate::Shape;
+
+/// Returns `count` separate devices, each under a different standard schedule, the first one with little memory.
+fn separate(count: usize) -> Vec<Device> {
+    let open = |i: usize| Device::sim(SimOptions::nth_order(i, 3)).unwrap();
+    let limited =
+        |i: usize| open(i).gpu().unwrap().with_memory_limit(if i == 0 { 600_000 } else { u64::MAX });
+    (0..count).map(|i| Device::from_gpu(limited(i))).collect()
+}
+
+/// Joins two sets of points with scores.
+fn best<P: Point<Coord = f32>>(
+    sets: [&[P]; 2],
+    strategy: Strategy,
+    run: impl Fn(&TopKDistanceJoin<f32>, [Scored<'_, P, i32>; 2]) -> Result<kauri::join::TopPairs>,
+) -> Result<Vec<kauri::join::ScoredPair>> {
+    let scores = sets.map(|set| (0..set.len()).map(|i| (i * 7919 % 97) as i32 - 40).collect::<Vec<_>>());
+    let sets = [0, 1].map(|i| Scored::new(sets[i], &scores[i]).unwrap());
+    let join = TopKDistanceJoin::new(0.05, 30).strategy(strategy);
+    run(&join, sets).map(kauri::join::TopPairs::into_pairs)
+}
+
+#[test]
+fn best_pairs_of_parts() {
+    for (count, lens) in [(1, [300, 200]), (2, [300, 200]), (3, [2, 400]), (4, [250, 250]), (2, [0, 5])] {
+        let devices = separate(count);
+        for (i, shape) in [Shape::Uniform, Shape::Clustered, Shape::AllEqual].into_iter().enumerate() {
+            let sets = [0, 1].map(|set| shape.points::<f32, 2>(lens[set], (i + set) as u64));
+            let sets = sets.each_ref().map(|set| &set[..]);
+            for strategy in [Strategy::Threshold, Strategy::Cells] {
+                let expected = best(sets, strategy, |join, [a, b]| join.run(&Device::cpu(), a, b)).unwrap();
+                let found = best(sets, strategy, |join, [a, b]| join.run_over(&devices, a, b)).unwrap();
+                assert!(found == expected, "{shape:?}, {strategy:?}, {count} devices");
+            }
+        }
+    }
+}
+
+fn same_counts<P: Point<Coord = C>, C>(devices: &[Device], join: &DistanceJoin<C>, sets: [&[P]; 2])
+where
+    C: kauri_kernels::thread::coord::Float,
+{
+    let [left, right] = sets;
+    let cpu = Device::cpu();
+    let what = format!("{} and {} points, {} devices", left.len(), right.len(), devices.len());
+    assert_eq!(
+        join.count_over(devices, left, right).unwrap(),
+        join.count(&cpu, left, right).unwrap(),
+        "{what}"
+    );
+    for pairs in [SelfPairs::Once, SelfPairs::Both] {
+        let expected = join.self_count(&cpu, left, pairs).unwrap();
+        assert_eq!(join.self_count_over(devices, left, pairs).unwrap(), expected, "{what}");
+    }
+}
+
+#[test]
+fn counts_of_parts() {
+    for count in 1..=4 {
+        let devices = separate(count);
+        for shape in [Shape::Uniform, Shape::Clustered, Shape::AllEqual, Shape::Lattice] {
+            for lens in [[300, 170], [1, 90], [70, 0]] {
+                let sets = [0, 1].map(|set| shape.points::<f32, 2>(lens[set], set as u64));
+                for epsilon in [0.0, 0.04] {
+                    same_counts(&devices, &DistanceJoin::new(epsilon), sets.each_ref().map(|set| &set[..]));
+                }
+            }
+        }
+    }
+    let places: Vec<_> = (0..200).map(|i| LonLat::new(f64::from(i % 40) - 20.0, f64::from(i / 7))).collect();
+    same_counts(&separate(3), &DistanceJoin::new(150_000.0), [&places, &places[30..90]]);
+}
+
+#[test]
+fn quadtrees_of_parts() {
+    for count in 1..=4 {
+        let devices = separate(count);
+        for (shape, n) in
+            [(Shape::Uniform, 900), (Shape::Clustered, 1500), (Shape::AllEqual, 300), (Shape::Lattice, 1)]
+        {
+            let points = shape.points::<f32, 2>(n, 4);
+            let options = QuadtreeOptions::default().leaf_points(5);
+            let expected = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
+            let tree = Quadtree::build_over(&devices, &points, &options).unwrap();
+            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{shape:?}, {count} devices");
+            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{shape:?}, {count} devices");
+            tree.verify().unwrap();
+        }
+    }
+}
+
+#[test]
+fn invalid_lists_of_devices_are_refused() {
+    let (points, join) = ([[1.0f32, 2.0]], DistanceJoin::new(1.0));
+    let refused = |devices: &[Device]| join.count_over(devices, &points, &points).unwrap_err();
+    assert!(matches!(refused(&[]), Error::Shape { expected: 1, got: 0, .. }));
+    assert!(matches!(refused(&[Device::cpu()]), Error::NotOnGpu));
+    let quadtree = Quadtree::build_over(&[], &points, &QuadtreeOptions::default());
+    assert!(matches!(quadtree.unwrap_err(), Error::Shape { .. }));
+    assert!(matches!(
+        best([&points; 2], Strategy::Cells, |join, [a, b]| join.run_over(&[], a, b)),
+        Err(Error::Shape { .. })
+    ));
+}
+
+/// All calls of one of three devices fail from some call on. The error is typed, nothing leaks, and the others remain usable.
+#[test]
+fn a_device_is_lost() {
+    let points = Shape::Uniform.points::<f32, 2>(600, 3);
+    let work: [fn(&[Device], &[[f32; 2]]) -> Result<usize>; 3] = [
+        |devices, points| {
+            DistanceJoin::new(0.02).count_over(devices, points, points).map(|count| count as usize)
+        },
+        |devices, points| {
+            best([points; 2], Strategy::Threshold, |join, [a, b]| join.run_over(devices, a, b))
+                .map(|pairs| pairs.len())
+        },
+        |devices, points| {
+            let options = QuadtreeOptions::default().leaf_points(9);
+            Quadtree::build_over(devices, points, &options).map(|tree| tree.num_nodes())
+        },
+    ];
+    let devices = separate(3);
+    for work in work {
+        let expected = work(&devices, &points).unwrap();
+        let mut failures = 0;
+        for nth in [1, 2, 5, 11, 23, 47, 95] {
+            let faults = FaultPlan { call: FaultCall::Any, nth, repeat: true };
+            let gpus: Vec<_> =
+                devices.iter().map(|device| device.gpu().unwrap().with_memory_limit(u64::MAX)).collect();
+            let mut with_lost: Vec<_> = gpus.iter().cloned().map(Device::from_gpu).collect();
+            with_lost[1] = Device::from_gpu(gpus[1].with_faults(faults));
+            match work(&with_lost, &points) {
+                Ok(found) => assert_eq!(found, expected),
+                Err(Error::OutOfMemory { .. } | Error::Driver { name: "INJECTED", .. }) => failures += 1,
+                Err(error) => panic!("call {nth}: {error}"),
+            }
+            assert!(gpus.iter().all(|gpu| gpu.memory_use().live_bytes == 0), "call {nth}");
+        }
+        assert!(failures > 1, "{failures}");
+        assert_eq!(work(&devices, &points).unwrap(), expected);
+    }
+}
