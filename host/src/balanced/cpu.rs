@@ -8,17 +8,18 @@ use kauri_kernels::query::left_balanced::full_tree;
 use kauri_kernels::thread::coord::Float;
 use rayon::prelude::*;
 use std::cmp::Ordering;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU8, AtomicU32};
 
 use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
 use crate::balanced::backend::Sections;
 use crate::balanced::super_key;
 use crate::error::{Error, Result};
-use crate::memory::{self, Items, MemoryPlan};
+use crate::memory::{self, Items, MemoryPlan, Parts};
 use crate::once::Once;
 use crate::parallel::{self, Ranges, TASK_ITEMS};
 use crate::query::backend::QueryBackend;
@@ -27,6 +28,8 @@ use crate::stats::Stats;
 
 /// One task partitions a run of at most this many points.
 const MAX_TASK_POINTS: usize = 4096;
+/// One task partitions this many points of an array.
+const PARTITION_TASK_POINTS: usize = 1 << 16;
 
 /// A tree in host memory.
 pub(crate) struct CpuTree<C: Float> {
@@ -38,11 +41,12 @@ pub(crate) struct CpuTree<C: Float> {
     pub(super) index: Once<CpuIndex<C>>,
 }
 
-/// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build: one array per axis, and a scratch array for
-/// partitions.
+/// Returns the bytes of a tree, with its coordinates, and the temporary bytes of its build: one array per axis, and the keys of one sort.
+/// Partitions take less: a scratch array, and a byte per point.
 pub(crate) fn memory_plan<C: Float>(num_points: usize, dims: usize) -> MemoryPlan {
     let tree_bytes = num_points * dims * size_of::<C>() + 4 * medians_len(num_points as u32);
-    MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes: 4 * num_points as u64 * (dims as u64 + 1) }
+    let temp_bytes = num_points * (4 * dims + size_of::<(C::Key, u32)>());
+    MemoryPlan { tree_bytes: tree_bytes as u64, temp_bytes: temp_bytes as u64 }
 }
 
 impl<C: Float> CpuTree<C> {
@@ -59,20 +63,14 @@ fn compare<C: Float, const D: usize>(points: &[[C; D]], axis: usize, a: u32, b: 
 fn build<C: Float, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Result<CpuTree<C>> {
     let n = points.len();
     let mut coords = memory::vec_with_capacity(n * D, "coordinates of the points")?;
+    stats.phase("init", || coords.extend_from_slice(points.as_flattened()));
     let mut arrays: [Vec<u32>; D] = std::array::from_fn(|_| Vec::new());
-    stats.phase("init", || {
-        coords.extend_from_slice(points.as_flattened());
-        arrays.iter_mut().try_for_each(|array| {
-            memory::reserve(array, n, "sorted arrays")?;
-            array.extend(0..n as u32);
+    stats.phase("sort", || {
+        arrays.iter_mut().enumerate().try_for_each(|(axis, array)| {
+            *array = sorted(points, axis)?;
             Ok(())
         })
     })?;
-    stats.phase("sort", || {
-        for (axis, array) in arrays.iter_mut().enumerate() {
-            array.par_sort_unstable_by(|&a, &b| compare(points, axis, a, b).then(a.cmp(&b)));
-        }
-    });
     let representatives = stats.phase("dedupe", || {
         let representatives = representatives(points, &arrays[0])?;
         if !representatives.is_empty() {
@@ -87,13 +85,26 @@ fn build<C: Float, const D: usize>(points: &[[C; D]], stats: &mut Stats) -> Resu
     let mut medians = memory::vec_with_capacity(num_medians, "medians of the tree")?;
     medians.resize_with(num_medians, || AtomicU32::new(NONE));
     let mut scratch = memory::filled(num_nodes, 0, "scratch memory of partitions")?;
+    let mut sides = memory::vec_with_capacity(n, "sides of points")?;
+    sides.resize_with(n, || AtomicU8::new(0));
     stats.phase("partition", || {
-        let build = Build { points, medians: &medians };
+        let build = Build { sides: &sides, medians: &medians };
         build.subtree(arrays.each_mut().map(|array| &mut array[..]), &mut scratch, 0, 0);
     });
     let medians = medians.into_iter().map(AtomicU32::into_inner).collect::<Vec<_>>().into();
     let (coords, representatives) = (Arc::new(coords.into()), representatives.into());
     Ok(CpuTree { dims: D, coords, num_nodes, medians, representatives, index: Once::new() })
+}
+
+/// Returns the ids of the points, sorted by the super key that begins on an axis; equal points are in the order of their ids.
+fn sorted<C: Float, const D: usize>(points: &[[C; D]], axis: usize) -> Result<Vec<u32>> {
+    let keyed = |id: usize| (points[id][axis].key(), id as u32);
+    let mut keys = parallel::collect(points.len(), TASK_ITEMS, "keys of a sort", keyed)?;
+    // Comparisons read the points only where keys are equal.
+    keys.par_sort_unstable_by(|&(key, a), &(other, b)| {
+        key.cmp(&other).then_with(|| compare(points, axis, a, b)).then(a.cmp(&b))
+    });
+    parallel::collect(keys.len(), TASK_ITEMS, "sorted arrays", |i| keys[i].1)
 }
 
 /// Returns for each point the first point that equals it. Empty if all points are distinct. `sorted` is the array of the first axis.
@@ -111,13 +122,19 @@ fn representatives<C: Float, const D: usize>(points: &[[C; D]], sorted: &[u32]) 
     Ok(representatives)
 }
 
+/// The sides of a median that a point is on.
+const LESS: u8 = 0;
+const MEDIAN: u8 = 1;
+const GREATER: u8 = 2;
+
 /// The data that all subtrees of a build share.
-struct Build<'a, C, const D: usize> {
-    points: &'a [[C; D]],
+struct Build<'a, const D: usize> {
+    /// The side of each point of the last median above it.
+    sides: &'a [AtomicU8],
     medians: &'a [AtomicU32],
 }
 
-impl<C: Float, const D: usize> Build<'_, C, D> {
+impl<const D: usize> Build<'_, D> {
     /// Builds the subtree at an address of a level. `arrays` holds its points, sorted on each axis.
     fn subtree(&self, arrays: [&mut [u32]; D], scratch: &mut [u32], level: u32, address: u32) {
         let len = arrays[0].len();
@@ -130,11 +147,21 @@ impl<C: Float, const D: usize> Build<'_, C, D> {
         if len == 1 {
             return;
         }
+        // The array of the axis has the sides in order.
+        let mark = |ids: &[u32], side: u8| {
+            let ranges = Ranges::new(ids.len(), MAX_TASK_POINTS);
+            ranges.for_each(&|range| {
+                ids[range].iter().for_each(|&id| self.sides[id as usize].store(side, Relaxed))
+            });
+        };
+        mark(&arrays[axis][..middle], LESS);
+        mark(&[median], MEDIAN);
+        mark(&arrays[axis][middle + 1..], GREATER);
         let mut less_halves = [const { None }; D];
         let mut greater_halves = [const { None }; D];
         for (other, array) in arrays.into_iter().enumerate() {
             if other != axis {
-                self.partition(array, scratch, axis, median, middle);
+                self.partition(array, scratch, middle);
             }
             let (less, rest) = array.split_at_mut(middle);
             (less_halves[other], greater_halves[other]) = (Some(less), Some(&mut rest[1..]));
@@ -153,23 +180,35 @@ impl<C: Float, const D: usize> Build<'_, C, D> {
         }
     }
 
-    /// Partitions an array stably: the points before the median, the median, the points after it.
-    fn partition(&self, array: &mut [u32], scratch: &mut [u32], axis: usize, median: u32, middle: usize) {
-        let (mut less, mut greater) = (0, middle + 1);
-        for &id in &*array {
-            match compare(self.points, axis, id, median) {
-                Ordering::Less => {
-                    scratch[less] = id;
-                    less += 1;
-                }
-                Ordering::Equal => {}
-                Ordering::Greater => {
-                    scratch[greater] = id;
-                    greater += 1;
-                }
+    /// Partitions an array stably by the sides of its points: those before the median, the median, those after it.
+    fn partition(&self, array: &mut [u32], scratch: &mut [u32], middle: usize) {
+        let side = |id: u32| self.sides[id as usize].load(Relaxed);
+        let (source, ranges) = (&*array, Ranges::new(array.len(), PARTITION_TASK_POINTS));
+        let output = Parts::of_initialized(&mut scratch[..source.len()]);
+        let move_range = |range: Range<usize>, mut nexts: [usize; 3]| {
+            for &id in &source[range] {
+                let to = &mut nexts[side(id) as usize];
+                // SAFETY: by the counts, each position is the place of one point.
+                unsafe { output.part(*to..*to + 1) }.fill(MaybeUninit::new(id));
+                *to += 1;
             }
+        };
+        let first = [0, middle, middle + 1];
+        if ranges.num() == 1 {
+            move_range(0..source.len(), first);
+        } else {
+            // The numbers of points of each range on each side, then where they begin.
+            let mut begins = ranges.map(|range| {
+                let mut counts = [0; 3];
+                source[range].iter().for_each(|&id| counts[side(id) as usize] += 1);
+                counts
+            });
+            begins.iter_mut().fold(first, |begin, counts| {
+                let lens = std::mem::replace(counts, begin);
+                [0, 1, 2].map(|side| begin[side] + lens[side])
+            });
+            ranges.for_each(&|range| move_range(range.clone(), begins[range.start / PARTITION_TASK_POINTS]));
         }
-        scratch[middle] = median;
         array.copy_from_slice(&scratch[..array.len()]);
     }
 }

@@ -234,11 +234,12 @@ impl<P: Point> BalancedKdTree<P> {
     ///
     /// - Result: the medians, nodes and removed points of [`build`](BalancedKdTree::build), for any list of devices. Each subtree remains
     ///   in the memory of its GPU. Host memory holds the few nodes above the subtrees, and 4 bytes per point if points were removed.
-    /// - Cost: `build` over one part, with twice as many sorts on the first axis. Each point moves between devices at most once per level
-    ///   above the subtrees, plus once: directly if the devices have peer access, else through host memory.
+    /// - Cost: `build` over one part, and per level above the subtrees the selection of a median and one move of each point between
+    ///   devices: directly if the devices have peer access, else through host memory. If points are equal, or thousands of them have the
+    ///   first coordinate of a median, the parts are sorted and merged first, which costs a sort and a move more.
     ///   [`plan_over`](BalancedKdTree::plan_over) returns the memory.
-    /// - Phases of [`stats`](BalancedKdTree::stats): init, sort (which also removes equal points within a part), exchange, dedupe and
-    ///   partition. Of steps that run in parallel the longest counts. `temp_bytes` is that of the part with the most.
+    /// - Phases of [`stats`](BalancedKdTree::stats): init, sort (also the selections, and the removal of equal points within a part),
+    ///   exchange, dedupe and partition. Of steps that run in parallel the longest counts. `temp_bytes` is that of the part with the most.
     /// - Files: a saved file equals the file that `build` would save, except that a removed point has the coordinates of the point that was
     ///   kept, so -0.0 may become 0.0 or the reverse. Loading puts the tree on one device.
     ///

@@ -1,11 +1,12 @@
-//! Builds of balanced trees on several GPUs, in halves on one GPU, and on one GPU, by phase. (Robinson's two GPUs are 1.9 times as fast as
-//! one of them, with 16,777,216 points of four coordinates.)
+//! Builds of balanced trees on several GPUs, in halves on one GPU, and on one GPU, by phase, also by Robinson's builder. (Robinson's two
+//! GPUs are 1.9 times as fast as one of them, with 16,777,216 points of four coordinates.)
 
 use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
 use crate::suites::{Settings, copy, unless_too_large};
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
+use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Device, Error, Result, Stats};
 use std::time::{Duration, Instant};
 
@@ -21,6 +22,7 @@ type Tree = BalancedKdTree<[f32; 4]>;
 struct Variant {
     work: String,
     devices: Vec<Device>,
+    algorithm: BuildAlgorithm,
     /// Calls `build_over`, rather than `build` on the only device.
     is_in_parts: bool,
 }
@@ -37,13 +39,22 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Returns the variants: one GPU as a whole and in halves; two, four and eight GPUs, as far as there are that many; and two GPUs that
-/// exchange points through host memory.
+/// Returns the variants: one GPU as a whole and in halves; two, four and eight GPUs, as far as there are that many, and two GPUs that
+/// exchange points through host memory; each but the last also by Robinson's builder.
 fn variants(first: &Device) -> Result<Vec<Variant>> {
+    let kauri = BuildAlgorithm::Paths;
+    let variant = |work: &str, devices: Vec<Device>, algorithm, is_in_parts| Variant {
+        work: work.to_owned(),
+        devices,
+        algorithm,
+        is_in_parts,
+    };
     let alone = vec![first.clone()];
     let mut variants = vec![
-        Variant { work: "one GPU".into(), devices: alone.clone(), is_in_parts: false },
-        Variant { work: "halves on one GPU".into(), devices: alone, is_in_parts: true },
+        variant("one GPU", alone.clone(), kauri, false),
+        variant("halves on one GPU", alone.clone(), kauri, true),
+        variant("Robinson's builder, one GPU", alone.clone(), BuildAlgorithm::Robinson, false),
+        variant("Robinson's builder, halves on one GPU", alone, BuildAlgorithm::Robinson, true),
     ];
     let num_gpus = Device::list_cuda().map_or(0, |list| list.len());
     for count in [2, 4, 8].into_iter().filter(|&count| count <= num_gpus) {
@@ -51,15 +62,17 @@ fn variants(first: &Device) -> Result<Vec<Variant>> {
         if count == 2 {
             let apart = |device: &Device| device.gpu().map(|gpu| Device::from_gpu(gpu.without_peer_copies()));
             let devices = devices.iter().filter_map(apart).collect();
-            variants.push(Variant { work: "2 GPUs, through host memory".into(), devices, is_in_parts: true });
+            variants.push(variant("2 GPUs, through host memory", devices, kauri, true));
         }
-        variants.push(Variant { work: format!("{count} GPUs"), devices, is_in_parts: true });
+        variants.push(variant(&format!("{count} GPUs"), devices.clone(), kauri, true));
+        let robinson = format!("Robinson's builder, {count} GPUs");
+        variants.push(variant(&robinson, devices, BuildAlgorithm::Robinson, true));
     }
     Ok(variants)
 }
 
 fn build(points: &Points, variant: &Variant) -> Result<Tree> {
-    let options = BalancedOptions::default();
+    let options = BalancedOptions::default().algorithm(variant.algorithm);
     if variant.is_in_parts {
         Tree::build_over(&variant.devices, points, &options)
     } else {

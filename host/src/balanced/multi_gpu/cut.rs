@@ -1,5 +1,6 @@
 //! The cut of the points of a group of parts at their median, by the super key of the first column.
 
+use bytemuck::AnyBitPattern;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -8,11 +9,10 @@ use kauri_kernels::policy::{CUT_BITS, CUT_MAX_CANDIDATES};
 use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::radix_key::RadixKey;
 
-use crate::balanced::multi_gpu::part::Part;
+use crate::balanced::multi_gpu::part::{Part, Pending};
 use crate::balanced::multi_gpu::ranks::cuts;
 use crate::balanced::super_key::compare;
 use crate::error::Result;
-use crate::threads::each;
 
 /// The cut of the points of a group at their median. The points of each part are in order as far as the cut, and have the columns of the
 /// next level.
@@ -101,9 +101,14 @@ impl<C: Float> Cut<C> {
         for (num_less, coords) in num_less.iter_mut().zip(&coords) {
             *num_less += count(coords, Ordering::Less);
         }
-        each(parts.iter_mut().zip(num_less.iter().zip(num_equal)), |(part, (&num_less, num_equal))| {
-            part.cut(median, num_less, num_equal)
-        })?;
+        // All devices work before the first one is waited for.
+        let lens = num_less.iter().zip(num_equal);
+        let cuts = parts
+            .iter_mut()
+            .zip(lens)
+            .map(|(part, (&num_less, num_equal))| part.cut(median, num_less, num_equal));
+        let cuts = cuts.collect::<Result<Vec<_>>>()?;
+        parts.iter_mut().zip(cuts).try_for_each(|(part, points)| part.finish(points))?;
         let id = parts[holder].read_id(num_less[holder])?;
         let mut median = median.to_vec();
         median.rotate_left(1);
@@ -129,7 +134,7 @@ fn candidates<C: Float>(parts: &mut [Part<C>], rank: usize) -> Result<Option<Can
             return Ok(None);
         }
         let begin = end.saturating_sub(CUT_BITS);
-        let counts = each(&mut *parts, |part| part.count_digits(prefix, begin..end))?;
+        let counts = read_all(parts.iter_mut().map(|part| part.count_digits(prefix, begin..end)))?;
         let count = |digit: usize| counts.iter().map(|counts| counts[digit] as usize).sum::<usize>();
         let (mut digit, mut before) = (0, num_less.iter().sum::<usize>() + count(0));
         while before <= rank {
@@ -142,6 +147,14 @@ fn candidates<C: Float>(parts: &mut [Part<C>], rank: usize) -> Result<Option<Can
         }
         (prefix, end) = (prefix | (digit as u64) << begin, begin);
     }
-    let coords = each(parts.iter_mut().zip(lens), |(part, len)| part.candidates(prefix, end, len))?;
+    let sizes = parts.iter_mut().zip(lens);
+    let coords = read_all(sizes.map(|(part, len)| part.candidates(prefix, end, len)))?;
     Ok(Some(Candidates { num_less, coords }))
+}
+
+/// Returns the results of all parts. All devices work before the first one is waited for.
+fn read_all<'a, T: AnyBitPattern>(
+    pending: impl Iterator<Item = Result<Pending<'a, T>>>,
+) -> Result<Vec<Vec<T>>> {
+    pending.collect::<Result<Vec<_>>>()?.into_iter().map(Pending::read).collect()
 }

@@ -61,9 +61,10 @@ pub(crate) fn exchange<C: Float>(
     pieces: &[Vec<Piece>],
     allocate: impl Fn(usize, &mut Part<C>, usize) -> Result<Points<C>> + Sync,
 ) -> Result<()> {
-    let outputs = each(parts.iter_mut().zip(pieces).enumerate(), |(i, (part, pieces))| {
-        allocate(i, part, pieces.iter().map(|piece| piece.range.len()).sum())
-    })?;
+    let targets = parts.iter_mut().zip(pieces).enumerate();
+    let outputs = targets
+        .map(|(i, (part, pieces))| allocate(i, part, pieces.iter().map(|piece| piece.range.len()).sum()));
+    let outputs = outputs.collect::<Result<Vec<_>>>()?;
     let mut stagings: Vec<_> = parts.iter_mut().map(|part| part.staging.take()).collect();
     let sources = &*parts;
     let to = outputs.into_iter().zip(&mut stagings);

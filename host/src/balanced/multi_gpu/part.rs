@@ -1,5 +1,6 @@
 //! The part of the points on one device.
 
+use bytemuck::AnyBitPattern;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::balanced::multi_gpu::cut::{
     CLASSES, CUT_DIGITS, CUT_ITEMS, balanced_candidates, balanced_count_digits, balanced_cut,
@@ -16,7 +17,7 @@ use crate::balanced::gpu::plan::BuildContext;
 use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Staging, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Staging, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, MemoryPlan};
 use crate::primitives::generate::iota_on;
@@ -54,6 +55,20 @@ pub(crate) struct Part<C> {
     pub(super) temp_bytes: u64,
     /// Page-locked memory for copies from and to devices that cannot reach this one.
     pub(super) staging: Option<Staging>,
+}
+
+/// A result that the device may still be working on.
+pub(crate) struct Pending<'a, T> {
+    temp: Temp<'a>,
+    result: Slice<'a, T>,
+}
+
+impl<T: AnyBitPattern> Pending<'_, T> {
+    /// Waits for the result, and copies it to the host.
+    pub(crate) fn read(self) -> Result<Vec<T>> {
+        // SAFETY: earlier work of the stream writes the result, which lives as long as the scratch memory.
+        unsafe { self.temp.stream.read(self.result) }
+    }
 }
 
 /// The output of a permutation: memory for the points, and the column that becomes the first one.
@@ -243,62 +258,54 @@ impl<C: Float> Part<C> {
         }
     }
 
-    /// Counts the points by some bits of the key of their first column: those whose higher bits are those of `prefix`.
-    pub(crate) fn count_digits(&mut self, prefix: u64, bits: Range<u32>) -> Result<Vec<u32>> {
-        let (stream, coords) = (&self.stream, self.points.coords());
+    /// Begins to count the points by some bits of the key of their first column: those whose higher bits are those of `prefix`.
+    pub(crate) fn count_digits(&mut self, prefix: u64, bits: Range<u32>) -> Result<Pending<'_, u32>> {
         let plan = |layout: &mut Layout| layout.reserve::<u32>(CUT_DIGITS);
-        let (counts, temp) = carve(stream, &mut self.workspace, "digits of a part", plan)?;
+        let (counts, temp) = carve(&self.stream, &mut self.workspace, "digits of a part", plan)?;
         temp.clear(counts)?;
         let counts = temp.view(counts);
         let num_blocks = self.points.len().div_ceil(CUT_ITEMS).min(CUT_MAX_BLOCKS) as u64;
-        let args = (coords, self.dims as u32, prefix, bits.start, bits.end, counts);
+        let args = (self.points.coords(), self.dims as u32, prefix, bits.start, bits.end, counts);
         // SAFETY: the arrays of a plan do not overlap, and the points live as long as the part.
-        unsafe {
-            stream.launch::<balanced_count_digits<C>>(num_blocks, args)?;
-            stream.read(counts.read_only())
-        }
+        unsafe { temp.stream.launch::<balanced_count_digits<C>>(num_blocks, args)? };
+        Ok(Pending { temp, result: counts.read_only() })
     }
 
-    /// Returns the coordinates of the points, `len` of them, whose key of the first column has the bits of `prefix` from bit `bit` on.
-    pub(crate) fn candidates(&mut self, prefix: u64, bit: u32, len: usize) -> Result<Vec<C>> {
-        if len == 0 {
-            return Ok(Vec::new());
-        }
-        let (stream, coords, dims) = (&self.stream, self.points.coords(), self.dims as u32);
-        let plan = |layout: &mut Layout| (layout.reserve::<u32>(len), layout.reserve::<u32>(1));
-        let (regions, temp) = carve(stream, &mut self.workspace, "candidates of a part", plan)?;
+    /// Begins to copy the coordinates of the points, `len` of them, whose key of the first column has the bits of `prefix` from bit `bit` on.
+    pub(crate) fn candidates(&mut self, prefix: u64, bit: u32, len: usize) -> Result<Pending<'_, C>> {
+        let plan = |layout: &mut Layout| (layout.reserve::<C>(len * self.dims), layout.reserve::<u32>(1));
+        let (regions, temp) = carve(&self.stream, &mut self.workspace, "candidates of a part", plan)?;
         temp.clear(regions.1)?;
-        let (positions, num_found) = (temp.view(regions.0), temp.view(regions.1));
-        let args = (coords, dims, prefix, bit, positions, num_found);
+        let (found, num_found) = (temp.view(regions.0), temp.view(regions.1));
+        let args = (self.points.coords(), self.dims as u32, prefix, bit, found, num_found);
         // SAFETY: as in `count_digits`.
-        let positions = unsafe {
-            stream.launch_items::<balanced_candidates<C>>(self.points.len() as u64, args)?;
-            stream.read(positions.read_only())?
-        };
-        self.read_points(&positions)
+        unsafe { temp.stream.launch_items::<balanced_candidates<C>>(self.points.len() as u64, args)? };
+        Ok(Pending { temp, result: found.read_only() })
     }
 
-    /// Orders the points: `num_less` points before a point by the super key of the first column, `num_equal` points that equal it, then
-    /// those after it. Rotates the columns to those of the next level.
-    pub(crate) fn cut(&mut self, at: &[C], num_less: usize, num_equal: usize) -> Result<()> {
+    /// Begins to order the points: `num_less` points before a point by the super key of the first column, `num_equal` points that equal it,
+    /// then those after it. The columns are those of the next level. [`finish`](Self::finish) takes the result.
+    pub(crate) fn cut(&mut self, at: &[C], num_less: usize, num_equal: usize) -> Result<Points<C>> {
         let n = self.len();
-        if n == 0 {
-            return Ok(());
-        }
         let to = Output { points: self.next_points(n)?, rotation: 1 };
-        let (dims, stream) = (self.dims, &self.stream);
+        let dims = self.dims;
         let plan = |layout: &mut Layout| {
             (layout.reserve::<C>(dims), layout.reserve::<u32>(CLASSES), layout.reserve::<u32>(n))
         };
-        let (regions, temp) = carve(stream, &mut self.workspace, "the cut of a part", plan)?;
+        let (regions, temp) = carve(&self.stream, &mut self.workspace, "the cut of a part", plan)?;
         let (point, nexts, order) = (temp.view(regions.0), temp.view(regions.1), temp.view(regions.2));
         temp.upload(point, at)?;
         temp.upload(nexts, &[0, num_less as u32, (num_less + num_equal) as u32])?;
         let context = BuildContext { temp: &temp, coords: self.points.coords(), dims };
         let args = (context.coords, dims as u32, point.read_only(), nexts, order);
         // SAFETY: as in `count_digits`.
-        unsafe { stream.launch::<balanced_cut<C>>(n.div_ceil(CUT_ITEMS) as u64, args)? };
-        let points = context.permute(self.points.ids(), order.read_only(), to)?;
+        unsafe { temp.stream.launch::<balanced_cut<C>>(n.div_ceil(CUT_ITEMS) as u64, args)? };
+        context.lay_out(self.points.ids(), order.read_only(), to)
+    }
+
+    /// Waits for the points of a step, and replaces the points by them.
+    pub(crate) fn finish(&mut self, points: Points<C>) -> Result<()> {
+        self.stream.synchronize()?;
         self.replace(points);
         Ok(())
     }
@@ -442,6 +449,13 @@ impl<C: Float> BuildContext<'_, C> {
 
     /// Permutes the points into an order and rotates their columns. Waits for the result.
     fn permute(self, ids: Slice<'_, u32>, order: Slice<'_, u32>, to: Output<C>) -> Result<Points<C>> {
+        let points = self.lay_out(ids, order, to)?;
+        self.temp.stream.synchronize()?;
+        Ok(points)
+    }
+
+    /// Begins to permute the points into an order, and to rotate their columns.
+    fn lay_out(self, ids: Slice<'_, u32>, order: Slice<'_, u32>, to: Output<C>) -> Result<Points<C>> {
         let BuildContext { temp, coords, dims, .. } = self;
         let Output { points, rotation } = to;
         let (mut points, rotation) = (points.truncate(order.len()), rotation % dims as u32);
@@ -449,7 +463,6 @@ impl<C: Float> BuildContext<'_, C> {
         let args = (coords, dims as u32, ids, order, rotation, new_coords, new_ids);
         // SAFETY: the order has positions of points, and buffers wait for the device before they are freed.
         unsafe { temp.stream.launch_items::<balanced_lay_out_points<C>>((order.len() * dims) as u64, args)? };
-        temp.stream.synchronize()?;
         Ok(points)
     }
 }

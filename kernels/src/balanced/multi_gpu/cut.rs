@@ -56,7 +56,7 @@ pub unsafe fn balanced_count_digits<C: Float>(
     }
 }
 
-/// Appends the positions of the points whose key of the first column has the bits of `prefix` from bit `bit` on, in any order, as far as
+/// Appends the coordinates of the points whose key of the first column has the bits of `prefix` from bit `bit` on, in any order, as far as
 /// there is room. `num_found` is initialized to 0.
 #[kernel(family = "balanced", block = PER_ITEM_THREADS)]
 #[instances(C = [f32, f64])]
@@ -65,15 +65,18 @@ pub unsafe fn balanced_candidates<C: Float>(
     dims: u32,
     prefix: u64,
     bit: u32,
-    positions: SliceMut<u32>,
+    found: SliceMut<C>,
     num_found: SliceMut<u32>,
 ) {
-    let Some(i) = own_item(coords.len() / dims as usize) else { return };
-    let differing = coords.load(i * dims as usize).key() ^ C::Key::low(prefix);
+    let dims = dims as usize;
+    let Some(i) = own_item(coords.len() / dims) else { return };
+    let differing = coords.load(i * dims).key() ^ C::Key::low(prefix);
     if bit == C::Key::BITS || differing.bits(bit, C::Key::BITS) == C::Key::ZERO {
-        let to = num_found.atomic_add(0, 1, Ordering::Relaxed, Scope::Device) as usize;
-        if to < positions.len() {
-            positions.store(to, i as u32);
+        let to = num_found.atomic_add(0, 1, Ordering::Relaxed, Scope::Device) as usize * dims;
+        if to < found.len() {
+            for axis in 0..dims {
+                found.store(to + axis, coords.load(i * dims + axis));
+            }
         }
     }
 }
