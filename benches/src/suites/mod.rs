@@ -9,6 +9,7 @@ pub mod primitives;
 pub mod quadtree;
 pub mod rtree;
 pub mod sah;
+pub mod several_gpus;
 pub mod terrain;
 
 use crate::measure::Effort;
@@ -44,6 +45,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
         .chain(sah::SUITES)
         .chain(bvh::SUITES)
         .chain(clouds::SUITES)
+        .chain(several_gpus::SUITES)
         .chain(terrain::SUITES);
     indexes.chain(first_call::SUITES).chain(join::SUITES).chain(primitives::SUITES)
 }

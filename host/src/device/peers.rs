@@ -1,7 +1,7 @@
 //! Copies between devices.
 
 use super::driver::Transfer;
-use super::staging::Staging;
+use super::staging::{STAGED_BYTES, Staging};
 use super::stream::Stream;
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -33,7 +33,7 @@ impl Stream {
             } else {
                 let staging = match staging {
                     Some(staging) => staging,
-                    None => staging.insert(Staging::new(gpu)?),
+                    None => staging.insert(Staging::within(gpu, STAGED_BYTES)?),
                 };
                 staging.copy_from_device(to, source.gpu(), from, bytes)
             }

@@ -26,7 +26,9 @@ const SHARE: usize = 256 << 10;
 /// Arrays of at least this many bytes are copied through page-locked memory of `STAGED_BYTES`: with 32 MiB of it, 80 MB took 12 ms more
 /// than without (`quadtree-gluck-h200`).
 const STAGED_FROM: usize = 128_000_000;
-const STAGED_BYTES: u64 = 16 << 20;
+pub(super) const STAGED_BYTES: u64 = 16 << 20;
+/// The bytes of a piece of that memory.
+pub(super) const PIECE_BYTES: usize = STAGED_BYTES as usize / 2;
 
 /// Copies items in whole rows to a new buffer on the device of `stream`, large arrays through page-locked memory. Returns when the copy is
 /// done.

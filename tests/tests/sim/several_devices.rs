@@ -5,21 +5,20 @@ use kauri::join::{Scored, SelfPairs, Strategy, TopKDistanceJoin};
 use kauri::{DistanceJoin, Error, LonLat, Point, Quadtree, QuadtreeOptions, Result};
 use kauri_tests::generate::Shape;
 
-/// Returns `count` separate devices, each under a different standard schedule, the first one with little memory.
-fn separate(count: usize) -> Vec<Device> {
+/// Returns `count` separate devices, each under a different standard schedule, the first one with a limit of memory.
+fn separate(count: usize, limit: u64) -> Vec<Device> {
     let open = |i: usize| Device::sim(SimOptions::nth_order(i, 3)).unwrap();
-    let limited =
-        |i: usize| open(i).gpu().unwrap().with_memory_limit(if i == 0 { 600_000 } else { u64::MAX });
-    (0..count).map(|i| Device::from_gpu(limited(i))).collect()
+    let limit = |i: usize| if i == 0 { limit } else { u64::MAX };
+    (0..count).map(|i| Device::from_gpu(open(i).gpu().unwrap().with_memory_limit(limit(i)))).collect()
 }
 
 /// Joins two sets of points with scores.
 fn best<P: Point<Coord = f32>>(
     sets: [&[P]; 2],
     strategy: Strategy,
-    run: impl Fn(&TopKDistanceJoin<f32>, [Scored<'_, P, i32>; 2]) -> Result<kauri::join::TopPairs>,
+    run: impl Fn(&TopKDistanceJoin<f32>, [Scored<'_, P, i64>; 2]) -> Result<kauri::join::TopPairs>,
 ) -> Result<Vec<kauri::join::ScoredPair>> {
-    let scores = sets.map(|set| (0..set.len()).map(|i| (i * 7919 % 97) as i32 - 40).collect::<Vec<_>>());
+    let scores = sets.map(|set| (0..set.len()).map(|i| (i * 7919 % 97) as i64 - 40).collect::<Vec<_>>());
     let sets = [0, 1].map(|i| Scored::new(sets[i], &scores[i]).unwrap());
     let join = TopKDistanceJoin::new(0.05, 30).strategy(strategy);
     run(&join, sets).map(kauri::join::TopPairs::into_pairs)
@@ -27,9 +26,9 @@ fn best<P: Point<Coord = f32>>(
 
 #[test]
 fn best_pairs_of_parts() {
-    for (count, lens) in [(1, [300, 200]), (2, [300, 200]), (3, [2, 400]), (4, [250, 250]), (2, [0, 5])] {
-        let devices = separate(count);
-        for (i, shape) in [Shape::Uniform, Shape::Clustered, Shape::AllEqual].into_iter().enumerate() {
+    for (count, lens) in [(2, [120, 90]), (3, [2, 200]), (4, [80, 80]), (2, [0, 5])] {
+        let devices = separate(count, 600_000);
+        for (i, shape) in [Shape::Uniform, Shape::AllEqual].into_iter().enumerate() {
             let sets = [0, 1].map(|set| shape.points::<f32, 2>(lens[set], (i + set) as u64));
             let sets = sets.each_ref().map(|set| &set[..]);
             for strategy in [Strategy::Threshold, Strategy::Cells] {
@@ -61,36 +60,40 @@ where
 
 #[test]
 fn counts_of_parts() {
-    for count in 1..=4 {
-        let devices = separate(count);
-        for shape in [Shape::Uniform, Shape::Clustered, Shape::AllEqual, Shape::Lattice] {
-            for lens in [[300, 170], [1, 90], [70, 0]] {
-                let sets = [0, 1].map(|set| shape.points::<f32, 2>(lens[set], set as u64));
-                for epsilon in [0.0, 0.04] {
-                    same_counts(&devices, &DistanceJoin::new(epsilon), sets.each_ref().map(|set| &set[..]));
-                }
+    for (count, shape) in
+        [(1, Shape::Uniform), (2, Shape::Clustered), (3, Shape::AllEqual), (4, Shape::Lattice)]
+    {
+        let devices = separate(count, 600_000);
+        for lens in [[150, 70], [1, 90], [70, 0]] {
+            let sets = [0, 1].map(|set| shape.points::<f32, 2>(lens[set], set as u64));
+            for epsilon in [0.0, 0.04] {
+                same_counts(&devices, &DistanceJoin::new(epsilon), sets.each_ref().map(|set| &set[..]));
             }
         }
     }
-    let places: Vec<_> = (0..200).map(|i| LonLat::new(f64::from(i % 40) - 20.0, f64::from(i / 7))).collect();
-    same_counts(&separate(3), &DistanceJoin::new(150_000.0), [&places, &places[30..90]]);
+    let places: Vec<_> = (0..90).map(|i| LonLat::new(f64::from(i % 40) - 20.0, f64::from(i / 7))).collect();
+    same_counts(&separate(3, u64::MAX), &DistanceJoin::new(150_000.0), [&places, &places[30..60]]);
 }
+
+/// The first device has too little memory for all points, so there are many parts.
+const LITTLE: u64 = 250_000;
 
 #[test]
 fn quadtrees_of_parts() {
-    for count in 1..=4 {
-        let devices = separate(count);
-        for (shape, n) in
-            [(Shape::Uniform, 900), (Shape::Clustered, 1500), (Shape::AllEqual, 300), (Shape::Lattice, 1)]
-        {
-            let points = shape.points::<f32, 2>(n, 4);
-            let options = QuadtreeOptions::default().leaf_points(5);
-            let expected = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
-            let tree = Quadtree::build_over(&devices, &points, &options).unwrap();
-            assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{shape:?}, {count} devices");
-            assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{shape:?}, {count} devices");
-            tree.verify().unwrap();
-        }
+    for (count, shape, n) in [
+        (1, Shape::Uniform, 700),
+        (2, Shape::Clustered, 1500),
+        (3, Shape::AllEqual, 600),
+        (4, Shape::Lattice, 1),
+    ] {
+        let devices = separate(count, LITTLE);
+        let points = shape.points::<f32, 2>(n, 4);
+        let options = QuadtreeOptions::default().leaf_points(5);
+        let expected = Quadtree::build(&Device::cpu(), &points, &options).unwrap();
+        let tree = Quadtree::build_over(&devices, &points, &options).unwrap();
+        assert_eq!(tree.nodes().unwrap(), expected.nodes().unwrap(), "{shape:?}, {count} devices");
+        assert_eq!(tree.ids().unwrap(), expected.ids().unwrap(), "{shape:?}, {count} devices");
+        tree.verify().unwrap();
     }
 }
 
@@ -111,7 +114,7 @@ fn invalid_lists_of_devices_are_refused() {
 /// All calls of one of three devices fail from some call on. The error is typed, nothing leaks, and the others remain usable.
 #[test]
 fn a_device_is_lost() {
-    let points = Shape::Uniform.points::<f32, 2>(600, 3);
+    let points = Shape::Uniform.points::<f32, 2>(800, 3);
     let work: [fn(&[Device], &[[f32; 2]]) -> Result<usize>; 3] = [
         |devices, points| {
             DistanceJoin::new(0.02).count_over(devices, points, points).map(|count| count as usize)
@@ -125,14 +128,14 @@ fn a_device_is_lost() {
             Quadtree::build_over(devices, points, &options).map(|tree| tree.num_nodes())
         },
     ];
-    let devices = separate(3);
-    for work in work {
+    let devices = separate(3, u64::MAX);
+    for (limit, work) in [u64::MAX, u64::MAX, LITTLE].into_iter().zip(work) {
         let expected = work(&devices, &points).unwrap();
         let mut failures = 0;
-        for nth in [1, 2, 5, 11, 23, 47, 95] {
+        for nth in [1, 3, 11, 40] {
             let faults = FaultPlan { call: FaultCall::Any, nth, repeat: true };
             let gpus: Vec<_> =
-                devices.iter().map(|device| device.gpu().unwrap().with_memory_limit(u64::MAX)).collect();
+                devices.iter().map(|device| device.gpu().unwrap().with_memory_limit(limit)).collect();
             let mut with_lost: Vec<_> = gpus.iter().cloned().map(Device::from_gpu).collect();
             with_lost[1] = Device::from_gpu(gpus[1].with_faults(faults));
             match work(&with_lost, &points) {
@@ -142,7 +145,7 @@ fn a_device_is_lost() {
             }
             assert!(gpus.iter().all(|gpu| gpu.memory_use().live_bytes == 0), "call {nth}");
         }
-        assert!(failures > 1, "{failures}");
+        assert!(failures > 0, "no part was on the device that was lost");
         assert_eq!(work(&devices, &points).unwrap(), expected);
     }
 }

@@ -7,6 +7,7 @@ pub mod cust_bridge;
 mod fault;
 mod modules;
 mod raw;
+mod staged;
 
 use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
 use super::images::KernelId;
@@ -14,6 +15,7 @@ use crate::error::{Error, Result};
 use context::PrimaryContext;
 use fault::FaultReport;
 use modules::Modules;
+use staged::StagedPieces;
 use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -24,6 +26,7 @@ pub(super) struct CudaDriver {
     info: DeviceInfo,
     modules: Modules,
     fault: FaultReport,
+    staged: StagedPieces,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
     /// The last field, so that everything in the context is dropped first.
@@ -97,6 +100,7 @@ impl CudaDriver {
             info,
             modules: Modules::default(),
             fault: FaultReport::default(),
+            staged: StagedPieces::default(),
             poison: OnceLock::new(),
             context: PrimaryContext::retain(device)?,
         })
@@ -159,6 +163,11 @@ unsafe impl Driver for CudaDriver {
 
     fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
         self.enter()?;
+        if memory == Memory::PinnedHost
+            && let Some(address) = self.staged.take(bytes)
+        {
+            return Ok(address);
+        }
         let (mut address, mut pointer) = (0, null_mut());
         // SAFETY: each call writes one address.
         let (call, code) = unsafe {
@@ -175,7 +184,11 @@ unsafe impl Driver for CudaDriver {
         }
         self.check(call, code)?;
         tracing::trace!(label, bytes, "alloc");
-        Ok(if memory == Memory::Device { address } else { pointer as u64 })
+        if memory == Memory::PinnedHost {
+            address = pointer as u64;
+            self.staged.add(address, bytes);
+        }
+        Ok(address)
     }
 
     unsafe fn free(&self, memory: Memory, address: u64) {
@@ -184,6 +197,7 @@ unsafe impl Driver for CudaDriver {
         let _ = match memory {
             // SAFETY: passed on to the caller.
             Memory::Device => self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) }),
+            Memory::PinnedHost if self.staged.keep(address) => Ok(()),
             Memory::PinnedHost => {
                 // SAFETY: passed on to the caller.
                 self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
@@ -349,6 +363,7 @@ impl Drop for CudaDriver {
         if self.enter().is_ok() {
             self.modules.unload();
             self.fault.release();
+            self.staged.release();
         }
     }
 }
