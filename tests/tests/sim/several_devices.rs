@@ -33,6 +33,11 @@ fn best_pairs_of_parts() {
             let sets = sets.each_ref().map(|set| &set[..]);
             for strategy in [Strategy::Threshold, Strategy::Cells] {
                 let expected = best(sets, strategy, |join, [a, b]| join.run(&Device::cpu(), a, b)).unwrap();
+                // Sets that fit in the memory of each device, and sets that are cut into slabs.
+                let in_slabs = best(sets, strategy, |join, [a, b]| {
+                    join.clone().device_bytes(0).run_over(&devices, a, b)
+                });
+                assert!(in_slabs.unwrap() == expected, "slabs, {shape:?}, {strategy:?}, {count} devices");
                 let found = best(sets, strategy, |join, [a, b]| join.run_over(&devices, a, b)).unwrap();
                 assert!(found == expected, "{shape:?}, {strategy:?}, {count} devices");
             }

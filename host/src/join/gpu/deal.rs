@@ -8,6 +8,7 @@ use crate::threads::each;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -54,6 +55,12 @@ pub(super) fn deal<P: Send>(
     Ok(temp_bytes.into_iter().max().unwrap_or(0))
 }
 
+/// Cuts items into consecutive parts of nearly equal numbers, one for each of some devices.
+pub(super) fn part_of(part: usize, len: usize, num_parts: usize) -> Range<usize> {
+    let begin = |part: usize| (len as u128 * part as u128 / num_parts as u128) as usize;
+    begin(part)..begin(part + 1)
+}
+
 /// Uploads arrays to a device.
 pub(super) struct Uploader<'a> {
     pub(super) stream: &'a Stream,
@@ -75,8 +82,8 @@ impl<'a> Uploader<'a> {
     ) -> Result<Buffer<T>> {
         let len = ids.len() * width;
         let make = |first: usize, to: &mut [MaybeUninit<T>]| match ids {
-            Ids::First(_) => {
-                to.write_copy_of_slice(&from[first * width..][..to.len()]);
+            Ids::Range(range) => {
+                to.write_copy_of_slice(&from[(range.start + first) * width..][..to.len()]);
             }
             Ids::List(ids) => {
                 for (to, &id) in to.chunks_exact_mut(width).zip(&ids[first..]) {
@@ -92,7 +99,7 @@ impl<'a> Uploader<'a> {
             return staging.upload(ids.len(), width, label, make);
         }
         match ids {
-            Ids::First(_) => Buffer::from_slice(self.stream, &from[..len], label),
+            Ids::Range(range) => Buffer::from_slice(self.stream, &from[range.start * width..][..len], label),
             Ids::List(ids) => {
                 let mut items: Vec<T> = vec_with_capacity(len, label)?;
                 ids.iter().for_each(|&id| items.extend_from_slice(&from[id as usize * width..][..width]));

@@ -6,7 +6,7 @@
 //! turn.
 
 use super::best::BestPairs;
-use super::deal::{Uploader, deal};
+use super::deal::{Uploader, deal, part_of};
 use super::nested::{self, BestPointsJoin, TopScores};
 use super::scored::{DeviceScored, ScoredJoin, score_words};
 use super::slabs::{Ids, ItemSizes, SlabLists, Slabs};
@@ -66,7 +66,7 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
     let lens = scores.map(<[S]>::len);
     let mut uploader = Uploader::new(&stream);
     let sets = ScoredSets { params, coords, scores, extremes: [Once::new(), Once::new()] };
-    let mut ids = lens.map(Ids::First);
+    let mut ids = lens.map(|len| Ids::Range(0..len));
     if params.strategy == Strategy::Threshold {
         match sets.join_best_points(&mut workspace, &mut uploader, bytes)? {
             BestPointsJoin::Complete(pairs) => return Ok((pairs, workspace.bytes())),
@@ -93,19 +93,31 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
         Ok(())
     };
     let mut temp_bytes = workspace.bytes();
-    if gpus.len() == 1 && partition.bytes([ids[0].len(), ids[1].len()]) <= partition.max_bytes {
+    let lens = [ids[0].len(), ids[1].len()];
+    let fits = partition.bytes([lens[0].div_ceil(gpus.len()), lens[1]]) <= partition.max_bytes;
+    if fits && gpus.len() == 1 {
         join(&stream, &mut workspace, sets.upload(&mut uploader, ids)?)?;
         temp_bytes = workspace.bytes();
     } else {
         drop((uploader, workspace));
-        let slabs = partition.slabs(gpus.len(), coords, [&ids[0], &ids[1]])?;
-        let parts = partition.parts(&slabs);
-        let upload = |uploader: &mut Uploader<'_>, part: usize| {
-            let threshold = lock(&merged).threshold;
-            let ids = sets.filter_by_threshold(parts[part].ids(&slabs), threshold)?;
-            sets.upload(uploader, ids)
+        let dealt = if fits {
+            // Each device joins a part of the left set with the whole right set.
+            let upload = |uploader: &mut Uploader<'_>, part: usize| {
+                let left = ids[0].part(part_of(part, lens[0], gpus.len()));
+                sets.upload(uploader, [left, ids[1].part(0..lens[1])])
+            };
+            deal(gpus, gpus.len(), upload, join)?
+        } else {
+            let slabs = partition.slabs(gpus.len(), coords, [&ids[0], &ids[1]])?;
+            let parts = partition.parts(&slabs);
+            let upload = |uploader: &mut Uploader<'_>, part: usize| {
+                let threshold = lock(&merged).threshold;
+                let ids = sets.filter_by_threshold(parts[part].ids(&slabs), threshold)?;
+                sets.upload(uploader, ids)
+            };
+            deal(gpus, parts.len(), upload, join)?
         };
-        temp_bytes = temp_bytes.max(deal(gpus, parts.len(), upload, join)?);
+        temp_bytes = temp_bytes.max(dealt);
     }
     let merged = merged.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((merged.pairs, temp_bytes))
@@ -209,7 +221,7 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
         }
         let mut ids = Vec::new();
         for (i, scores) in scores.chunks(len).enumerate() {
-            let uploaded = uploader.items(scores, 1, &Ids::First(scores.len()), "scores of a join")?;
+            let uploaded = uploader.items(scores, 1, &Ids::Range(0..scores.len()), "scores of a join")?;
             let plan = |layout: &mut _| plan(layout, scores.len());
             let (top, temp) = carve(stream, workspace, "best scores of a join", plan)?;
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.

@@ -1,12 +1,11 @@
 //! All pairs of a join: their number and their rows.
 
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
-use super::deal::{Uploader, deal};
+use super::deal::{Uploader, deal, part_of};
 use super::grid::grid_of_device_sets;
-use super::slabs::{Ids, ItemSizes, Slabs};
+use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
-use crate::join::grid::reach;
 use crate::join::params::JoinParams;
 use crate::join::rows::ITEM_BYTES;
 use crate::point::with_kernel_dims;
@@ -38,33 +37,27 @@ pub(in crate::join) fn count<C: Float>(
     }
 }
 
-/// Number of slabs for each device that counts pairs.
-const SLABS_PER_DEVICE: usize = 4;
-
-/// Counts the pairs of two sets in host memory on several devices. Sets are given as [build, probe].
+/// Counts the pairs of two sets in host memory on several devices: each one those of a part of the probe side with the whole build side. Sets
+/// are given as [build, probe].
 pub(in crate::join) fn count_over<C: Float>(
     gpus: &[Gpu],
     [build, probe]: [&[C]; 2],
     params: &JoinParams<C>,
 ) -> Result<u64> {
-    let coords = [probe, build];
-    let ids = coords.map(|set| Ids::First(set.len() / params.dims));
-    let sizes = ItemSizes { dims: params.dims, width: params.dims };
-    let slabs = Slabs::new(SLABS_PER_DEVICE * gpus.len(), sizes, coords, [&ids[0], &ids[1]], reach(params));
-    let lists = slabs.distribute_both(coords, [&ids[0], &ids[1]])?;
+    let dims = params.dims;
+    let [build_ids, probe_ids] = [build, probe].map(|set| Ids::Range(0..set.len() / dims));
     let total = AtomicU64::new(0);
-    let upload = |uploader: &mut Uploader<'_>, slab: usize| {
-        let mut points =
-            |set: usize| uploader.items(coords[set], params.dims, &lists[set].ids(slab), "points of a join");
-        Ok([points(1)?, points(0)?])
+    let upload = |uploader: &mut Uploader<'_>, part: usize| {
+        let ids = probe_ids.part(part_of(part, probe_ids.len(), gpus.len()));
+        let label = "points of a join";
+        Ok([uploader.items(build, dims, &build_ids, label)?, uploader.items(probe, dims, &ids, label)?])
     };
-    let join = |stream: &Stream, workspace: &mut Workspace, [build, probe]: [Buffer<C>; 2]| {
-        let count = count(stream, workspace, [build.slice(), probe.slice()], params)?;
+    let join = |stream: &Stream, workspace: &mut Workspace, sides: [Buffer<C>; 2]| {
+        let count = count(stream, workspace, sides.each_ref().map(Buffer::slice), params)?;
         total.fetch_add(count, Ordering::Relaxed);
         Ok(())
     };
-    let num_slabs = lists[0].num_slabs().min(lists[1].num_slabs());
-    deal(gpus, num_slabs, upload, join)?;
+    deal(gpus, gpus.len(), upload, join)?;
     Ok(total.into_inner())
 }
 

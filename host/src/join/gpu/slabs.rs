@@ -16,8 +16,8 @@ const CHUNK: usize = 1 << 20;
 /// Some points of a set, by ascending ids.
 #[derive(Clone, Debug)]
 pub(super) enum Ids {
-    /// The first points of the set.
-    First(usize),
+    /// Consecutive points of the set.
+    Range(Range<usize>),
     /// Any points.
     List(Vec<u32>),
 }
@@ -25,24 +25,24 @@ pub(super) enum Ids {
 impl Ids {
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::First(len) => *len,
+            Self::Range(range) => range.len(),
             Self::List(ids) => ids.len(),
         }
     }
 
     pub(super) fn get(&self, i: usize) -> usize {
         match self {
-            Self::First(_) => i,
+            Self::Range(range) => range.start + i,
             Self::List(ids) => ids[i] as usize,
         }
     }
 
     /// Returns the points of a range of indices.
-    pub(super) fn part(self, range: Range<usize>) -> Self {
-        if range == (0..self.len()) {
-            return self;
+    pub(super) fn part(&self, range: Range<usize>) -> Self {
+        match self {
+            Self::Range(all) => Self::Range(all.start + range.start..all.start + range.end),
+            Self::List(ids) => Self::List(ids[range].to_vec()),
         }
-        Self::List(range.map(|i| self.get(i) as u32).collect())
     }
 
     /// Returns the points that `accepts` accepts.
@@ -214,7 +214,7 @@ mod tests {
     fn near_points_share_the_slab_of_the_right_one() {
         let x = |i: usize| (i * 7919 % 1000) as f32 / 10.0;
         let coords: Vec<f32> = (0..1000).flat_map(|i| [0.5, x(i)]).collect();
-        let (ids, coords) = (Ids::First(1000), [&coords[..]; 2]);
+        let (ids, coords) = (Ids::Range(0..1000), [&coords[..]; 2]);
         for reach in [0.0, 0.05, 3.0, 1e9] {
             let slabs = Slabs::new(7, ItemSizes { dims: 2, width: 2 }, coords, [&ids, &ids], reach);
             assert_eq!((slabs.axis, slabs.len()), (1, 7));
@@ -246,7 +246,7 @@ mod tests {
             [low, low + (i % 9) as f64]
         };
         let coords: Vec<f64> = (0..1000).flat_map(ends).collect();
-        let (ids, coords) = (Ids::First(1000), [&coords[..]; 2]);
+        let (ids, coords) = (Ids::Range(0..1000), [&coords[..]; 2]);
         for reach in [0.0, 3.0] {
             let slabs = Slabs::new(7, ItemSizes { dims: 1, width: 2 }, coords, [&ids, &ids], reach);
             let [left, right] = [Borders::Overlap, Borders::Disjoint]
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn equal_points_are_in_one_slab() {
-        let (ids, coords) = (Ids::First(10), [&[1.0_f64; 10][..]; 2]);
+        let (ids, coords) = (Ids::Range(0..10), [&[1.0_f64; 10][..]; 2]);
         let slabs = Slabs::new(4, ItemSizes { dims: 1, width: 1 }, coords, [&ids, &ids], 0.5);
         let lists = slabs.distribute(coords[1], &ids, Borders::Disjoint).unwrap();
         assert_eq!((0..slabs.len()).map(|slab| lists.ids(slab).len()).max(), Some(10));
