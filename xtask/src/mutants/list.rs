@@ -68,6 +68,8 @@ const PATHS: Kernel = Kernel { file: "kernels/src/balanced/paths.rs", tests: &["
 const BALANCED_SUBTREES: Kernel = Kernel { file: "kernels/src/balanced/subtrees.rs", tests: &["balanced::"] };
 const MULTI_GPU: Kernel =
     Kernel { file: "kernels/src/balanced/multi_gpu.rs", tests: &["balanced_multi_gpu::"] };
+const CUT: Kernel =
+    Kernel { file: "kernels/src/balanced/multi_gpu/cut.rs", tests: &["balanced_multi_gpu::"] };
 const TIES: Kernel = Kernel { file: "kernels/src/balanced/coordinate_sort.rs", tests: &["balanced::"] };
 const IN_ORDER: Kernel = Kernel { file: "kernels/src/balanced/in_order.rs", tests: &["balanced"] };
 const WIDEN: Kernel = Kernel { file: "kernels/src/balanced/widen.rs", tests: &["balanced::"] };
@@ -700,14 +702,38 @@ pub(super) const MUTANTS: &[Mutant] = &[
     Mutant {
         what: "multi-GPU: a point equal to a node above is on its side",
         kernel: MULTI_GPU,
-        from: "        beyond += 1;\n    }\n    false",
-        to: "        beyond += 1;\n    }\n    true",
+        from: "        beyond += 1;\n    }\n    0",
+        to: "        beyond += 1;\n    }\n    -1",
     },
     Mutant {
         what: "multi-GPU: sides are those of the level of the part",
         kernel: MULTI_GPU,
         from: "address >> (level - 1 - above) & 1",
         to: "address & 1",
+    },
+    Mutant {
+        what: "cut: points of other prefixes count",
+        kernel: CUT,
+        from: "if end == C::Key::BITS || (key ^ C::Key::low(prefix)).bits(end, C::Key::BITS) == C::Key::ZERO {",
+        to: "if end > 0 || (key ^ C::Key::low(prefix)).bits(end, C::Key::BITS) == C::Key::ZERO {",
+    },
+    Mutant {
+        what: "cut: places of a warp's row begin again",
+        kernel: CUT,
+        from: "places[row].1 = before + (members & warp::lane_mask_lt()).count_ones();",
+        to: "places[row].1 = (members & warp::lane_mask_lt()).count_ones();",
+    },
+    Mutant {
+        what: "cut: no barrier before a block's counts are reserved",
+        kernel: CUT,
+        from: "    thread::sync_threads();\n    if thread < CLASSES {\n        begins",
+        to: "    if thread < CLASSES {\n        begins",
+    },
+    Mutant {
+        what: "cut: candidates without their last coordinate",
+        kernel: CUT,
+        from: "for axis in 0..dims {",
+        to: "for axis in 0..dims - 1 {",
     },
     Mutant {
         what: "ties: only neighbors are put in order",

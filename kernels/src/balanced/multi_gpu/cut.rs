@@ -127,7 +127,7 @@ pub unsafe fn balanced_cut<C: Float>(
             }
             before = warp::shuffle_idx(warp::FULL_MASK, before, 0);
             if is_member {
-                places[row].1 = before + (members & ((1 << lane) - 1)).count_ones();
+                places[row].1 = before + (members & warp::lane_mask_lt()).count_ones();
             }
         }
     }
