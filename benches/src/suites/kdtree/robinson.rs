@@ -2,6 +2,7 @@
 //! device memory, and from and to page-locked and pageable host memory; the variants of Robinson's builder; Brown's builder on the CPU by
 //! number of threads. On the CPU the suite has only Brown's builder.
 
+use crate::figures::{Figure, FigurePoint, Quantity};
 use crate::measure::Timing;
 use crate::points;
 use crate::report::{Report, Row};
@@ -18,8 +19,14 @@ use std::time::Duration;
 const PUBLISHED: usize = 1 << 24;
 /// The phases of a build after the copy of the points to the device.
 const PHASES: [&str; 3] = ["sort", "dedupe", "partition"];
+/// The time of the phases by the number of warps of Robinson's builder, or of threads of Brown's.
+const FIGURES: [Figure; 2] = [
+    Figure { name: "warps", x_axis: "warps", quantity: Quantity::Milliseconds },
+    Figure { name: "threads of the CPU", x_axis: "threads", quantity: Quantity::Milliseconds },
+];
 
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    report.figures = &FIGURES;
     let Some(gpu) = settings.device.gpu() else {
         return settings.sizes.iter().try_for_each(|&n| {
             let points = points::uniform::<f32, 4>(n, settings.seed);
@@ -54,8 +61,10 @@ fn of_dims<const D: usize>(settings: &Settings, n: usize, report: &mut Report) -
     bench.builds("Robinson", &robinson)?;
     bench.on_device("Robinson", &robinson)?;
     for warps in (5..=16).step_by(2).map(|log| 1 << log) {
+        bench.place = Some((FIGURES[0].name, f64::from(warps)));
         bench.builds(&format!("Robinson, {warps} warps"), &robinson.clone().warps(warps))?;
     }
+    bench.place = None;
     bench.builds("Robinson, without coalescing buffers", &robinson.clone().direct_stores(true))?;
     let sequential = robinson.clone().sequential_compactions(true);
     bench.builds("Robinson, one compaction after the other", &sequential)?;
@@ -88,6 +97,7 @@ fn brown<P: Point>(mut bench: Bench<'_, P>) -> Result<()> {
     for threads in [1, 2, 4, 8].into_iter().filter(|&threads| threads <= most) {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build();
         bench.pool = Some(pool.expect("the system starts threads"));
+        bench.place = Some((FIGURES[1].name, threads as f64));
         bench.builds(&format!("Brown, threads: {threads}"), &BalancedOptions::default())?;
     }
     Ok(())
@@ -103,11 +113,13 @@ struct Bench<'a, P> {
     device: Device,
     /// The CPU threads that build; `None` for all.
     pool: Option<ThreadPool>,
+    /// The figure of the next builds, and their place on its x axis.
+    place: Option<(&'static str, f64)>,
 }
 
 impl<'a, P: Point> Bench<'a, P> {
     fn new(settings: &'a Settings, input: String, points: &'a [P], report: &'a mut Report) -> Self {
-        Self { settings, input, points, report, device: settings.device.clone(), pool: None }
+        Self { settings, input, points, report, device: settings.device.clone(), pool: None, place: None }
     }
 
     fn push(&mut self, work: &str, row: Row) {
@@ -147,7 +159,10 @@ impl<'a, P: Point> Bench<'a, P> {
             let times: Vec<_> = runs.iter().map(|stats| of(stats, names)).collect();
             let timing = Some(Timing::of("wall", &times));
             let temp_bytes = runs.first().map(|stats| stats.temp_bytes);
-            let row = Row { timing, temp_bytes, check: Some("verify"), ..Row::default() };
+            let at = |(figure, x)| FigurePoint::new(figure, "", what, x);
+            let place = self.place.filter(|_| PHASES.contains(&names[0]));
+            let figure_points = place.map(at).into_iter().collect();
+            let row = Row { timing, temp_bytes, figure_points, check: Some("verify"), ..Row::default() };
             self.push(&format!("{work}: {what}"), row);
         };
         push("validate", &["validate"]);
