@@ -125,7 +125,7 @@ fn a_device_is_lost() {
             DistanceJoin::new(0.02).count_over(devices, points, points).map(|count| count as usize)
         },
         |devices, points| {
-            best([points; 2], Strategy::Threshold, |join, [a, b]| join.run_over(devices, a, b))
+            best([points; 2], Strategy::Cells, |join, [a, b]| join.run_over(devices, a, b))
                 .map(|pairs| pairs.len())
         },
         |devices, points| {

@@ -16,39 +16,36 @@ use std::thread;
 /// Larger arrays are uploaded by way of page-locked memory.
 const STAGED: usize = 256 << 20;
 
-/// Uploads parts and joins them. Each device takes the next part when it is done with one; one part is uploaded while another is joined.
-/// Returns the most bytes of scratch memory of a device. After an error the devices take no more parts.
+/// Uploads parts and joins them. Each device begins with one part, and takes the next one when that is uploaded; one part is uploaded while
+/// another is joined. Returns the most bytes of scratch memory of a device. After an error the devices take no more parts.
 pub(super) fn deal<P: Send>(
     gpus: &[Gpu],
     num_parts: usize,
     upload: impl Fn(&mut Uploader<'_>, usize) -> Result<P> + Sync,
     join: impl Fn(&Stream, &mut Workspace, P) -> Result<()> + Sync,
 ) -> Result<u64> {
-    let next = AtomicUsize::new(0);
-    let join_parts = |stream: &Stream, workspace: &mut Workspace| {
+    let next = AtomicUsize::new(gpus.len());
+    let join_parts = |first: usize, stream: &Stream, workspace: &mut Workspace| {
         thread::scope(|scope| {
             let (sender, parts) = sync_channel(0);
             let (next, upload) = (&next, &upload);
             scope.spawn(move || {
-                let mut uploader = Uploader::new(stream);
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= num_parts {
-                        break;
-                    }
+                let (mut uploader, mut i) = (Uploader::new(stream), first);
+                while i < num_parts {
                     let part = upload(&mut uploader, i);
                     let has_failed = part.is_err();
                     if sender.send(part).is_err() || has_failed {
                         break;
                     }
+                    i = next.fetch_add(1, Ordering::Relaxed);
                 }
             });
             parts.into_iter().try_for_each(|part| join(stream, workspace, part?))
         })
     };
-    let temp_bytes = each(gpus, |gpu| {
+    let temp_bytes = each(gpus.iter().enumerate(), |(i, gpu)| {
         let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-        let joined = join_parts(&stream, &mut workspace);
+        let joined = join_parts(i, &stream, &mut workspace);
         joined.inspect_err(|_| next.store(num_parts, Ordering::Relaxed))?;
         Ok(workspace.bytes())
     })?;
