@@ -178,8 +178,9 @@ impl<P: Point> BalancedKdTree<P> {
     /// - Degenerate input: no points, one point, equal points and points on a line are valid.
     ///
     /// # Errors
-    /// [`Error::TooManyItems`] beyond [`MAX_POINTS`]; [`Error::NonFinite`], [`Error::CoordinateTooLarge`] or
-    /// [`Error::InvalidLonLat`] for the first point that cannot be indexed; [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::TooManyItems`](crate::Error::TooManyItems) beyond [`MAX_POINTS`]; [`Error::NonFinite`](crate::Error::NonFinite),
+    /// [`Error::CoordinateTooLarge`](crate::Error::CoordinateTooLarge) or [`Error::InvalidLonLat`](crate::Error::InvalidLonLat) for the first
+    /// point that cannot be indexed; [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn build(device: &Device, points: &[P], options: &BalancedOptions) -> Result<Self> {
         let _span =
             tracing::debug_span!("balanced_kdtree_build", points = points.len(), dims = P::DIMS).entered();
@@ -244,8 +245,9 @@ impl<P: Point> BalancedKdTree<P> {
     ///   kept, so -0.0 may become 0.0 or the reverse. Loading puts the tree on one device.
     ///
     /// # Errors
-    /// The errors of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`] if a device is the CPU; [`Error::Shape`] if the list is empty;
-    /// [`Error::TooManyItems`] if it has more than eight devices. After an error of one device the others remain usable.
+    /// The errors of [`build`](BalancedKdTree::build); [`Error::NotOnGpu`](crate::Error::NotOnGpu) if a device is the CPU;
+    /// [`Error::Shape`](crate::Error::Shape) if the list is empty; [`Error::TooManyItems`](crate::Error::TooManyItems) if it has more than
+    /// eight devices. After an error of one device the others remain usable.
     pub fn build_over(devices: &[Device], points: &[P], options: &BalancedOptions) -> Result<Self> {
         let (gpus, count) = (gpus_of("devices to build on", devices)?, devices.len());
         let _span =
@@ -300,7 +302,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// Returns all nodes level by level, root first, and from less to greater within a level.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn nodes(&self) -> Result<Vec<Node>> {
         let medians = self.tree.medians()?;
         let mut nodes = memory::vec_with_capacity(self.len(), "nodes of the tree")?;
@@ -323,7 +325,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// and `2 i + 1` of the next level.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn medians(&self) -> Result<Vec<u32>> {
         self.tree.medians()
     }
@@ -331,7 +333,7 @@ impl<P: Point> BalancedKdTree<P> {
     /// Returns the removed points, in the order of their ids.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; errors of the device.
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); errors of the device.
     pub fn removed(&self) -> Result<Vec<Removed>> {
         let representatives = self.tree.representatives()?;
         let mut removed = memory::vec_with_capacity(self.num_points - self.len(), "points removed")?;
@@ -344,7 +346,8 @@ impl<P: Point> BalancedKdTree<P> {
     /// ancestors, and the shape of a balanced tree. O(n log n), on the device of the tree.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] with the index of the node in [`medians`](BalancedKdTree::medians) and the reason; errors of the device.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) with the index of the node in [`medians`](BalancedKdTree::medians) and the reason; errors of
+    /// the device.
     pub fn verify(&self) -> Result<()> {
         self.tree.verify()
     }

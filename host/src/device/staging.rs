@@ -27,8 +27,6 @@ const SHARE: usize = 256 << 10;
 /// than without (`quadtree-gluck-h200`).
 const STAGED_FROM: usize = 128_000_000;
 pub(super) const STAGED_BYTES: u64 = 16 << 20;
-/// The bytes of a piece of that memory.
-pub(super) const PIECE_BYTES: usize = STAGED_BYTES as usize / 2;
 
 /// Copies items in whole rows to a new buffer on the device of `stream`, large arrays through page-locked memory. Returns when the copy is
 /// done.

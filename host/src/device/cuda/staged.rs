@@ -2,11 +2,13 @@
 //! megabytes.
 
 use super::raw;
-use crate::device::staging::PIECE_BYTES;
+use crate::device::staging::STAGED_BYTES;
 use crate::threads::lock;
 use std::ffi::c_void;
 use std::sync::Mutex;
 
+/// The bytes of a piece: half of the memory that a copy goes through.
+const PIECE_BYTES: usize = STAGED_BYTES as usize / 2;
 /// Most pieces that are kept.
 const MAX_IDLE: usize = 4;
 
