@@ -223,10 +223,11 @@ impl<C: Float> TopKDistanceJoin<C> {
     /// Joins two sets in host memory on several GPUs, which take parts of the sets in turn: the pairs of [`run`](Self::run).
     ///
     /// ```
-    /// use kauri::device::SimOptions;
-    /// use kauri::{Device, Scored, TopKDistanceJoin};
+    /// use kauri::join::Scored;
+    /// use kauri::{Device, TopKDistanceJoin};
     /// let (points, scores) = ([[0.0f32, 0.0], [1.0, 0.0], [5.0, 5.0]], [3u32, 1, 9]);
     /// # #[cfg(feature = "sim")] {
+    /// # use kauri::device::SimOptions;
     /// let devices = [Device::sim(SimOptions::default())?, Device::sim(SimOptions::default())?];
     /// let (join, set) = (TopKDistanceJoin::new(1.0, 2), Scored::new(&points, &scores)?);
     /// assert_eq!(join.run_over(&devices, set, set)?.pairs(), join.run(&Device::cpu(), set, set)?.pairs());
