@@ -1,5 +1,6 @@
 //! Concurrent work on several devices, and locks.
 
+use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -9,6 +10,12 @@ use crate::error::Result;
 /// Locks data that a panic of another thread cannot leave half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Cuts `len` items into nearly equal ranges, one for each of some devices.
+pub(crate) fn even(len: usize, ranges: usize) -> impl Iterator<Item = Range<usize>> {
+    let begin = move |i: usize| (len as u128 * i as u128 / ranges as u128) as usize;
+    (0..ranges).map(move |i| begin(i)..begin(i + 1))
 }
 
 /// Processes all items concurrently, each on its own thread. Returns when all are done: the results in order, or the

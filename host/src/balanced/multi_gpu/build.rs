@@ -4,7 +4,7 @@ use kauri_kernels::balanced::Run;
 use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::multi_gpu::cut::Cut;
-use crate::balanced::multi_gpu::exchange::{Piece, even, exchange, redistribute};
+use crate::balanced::multi_gpu::exchange::{Piece, exchange, redistribute};
 use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
 use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::memory::{self, MemoryPlan};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::stats::Stats;
-use crate::threads::{both, each};
+use crate::threads::{both, each, even};
 
 /// The nodes that a group of parts has built.
 struct BuiltNodes<C> {

@@ -7,7 +7,7 @@ use crate::balanced::multi_gpu::part::Part;
 use crate::balanced::multi_gpu::points::Points;
 use crate::device::Staging;
 use crate::error::Result;
-use crate::threads::each;
+use crate::threads::{each, even};
 
 /// A range of the points of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,12 +15,6 @@ pub(crate) struct Piece {
     /// The index of the part in its group.
     pub(crate) source: usize,
     pub(crate) range: Range<usize>,
-}
-
-/// Cuts `len` items into nearly equal ranges.
-pub(crate) fn even(len: usize, ranges: usize) -> impl Iterator<Item = Range<usize>> {
-    let begin = move |i: usize| (len as u128 * i as u128 / ranges as u128) as usize;
-    (0..ranges).map(move |i| begin(i)..begin(i + 1))
 }
 
 /// Distributes the available points (one range per part) to the target parts in nearly equal numbers. Returns the pieces of each target. A

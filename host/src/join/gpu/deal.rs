@@ -8,7 +8,6 @@ use crate::threads::each;
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
 use std::mem::MaybeUninit;
-use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -50,12 +49,6 @@ pub(super) fn deal<P: Send>(
         Ok(workspace.bytes())
     })?;
     Ok(temp_bytes.into_iter().max().unwrap_or(0))
-}
-
-/// Cuts items into consecutive parts of nearly equal numbers, one for each of some devices.
-pub(super) fn part_of(part: usize, len: usize, num_parts: usize) -> Range<usize> {
-    let begin = |part: usize| (len as u128 * part as u128 / num_parts as u128) as usize;
-    begin(part)..begin(part + 1)
 }
 
 /// Uploads arrays to a device.

@@ -6,7 +6,7 @@
 //! turn.
 
 use super::best::BestPairs;
-use super::deal::{Uploader, deal, part_of};
+use super::deal::{Uploader, deal};
 use super::nested::{self, BestPointsJoin, TopScores};
 use super::scored::{DeviceScored, ScoredJoin, score_words};
 use super::slabs::{Ids, ItemSizes, SlabLists, Slabs};
@@ -20,7 +20,7 @@ use crate::memory;
 use crate::once::Once;
 use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::top_k::Best as BestKeys;
-use crate::threads::lock;
+use crate::threads::{even, lock};
 use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
@@ -102,9 +102,9 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
         drop((uploader, workspace));
         let dealt = if fits {
             // Each device joins a part of the left set with the whole right set.
+            let parts: Vec<_> = even(lens[0], gpus.len()).collect();
             let upload = |uploader: &mut Uploader<'_>, part: usize| {
-                let left = ids[0].part(part_of(part, lens[0], gpus.len()));
-                sets.upload(uploader, [left, ids[1].part(0..lens[1])])
+                sets.upload(uploader, [ids[0].part(parts[part].clone()), ids[1].part(0..lens[1])])
             };
             deal(gpus, gpus.len(), upload, join)?
         } else {

@@ -1,7 +1,7 @@
 //! All pairs of a join: their number and their rows.
 
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
-use super::deal::{Uploader, deal, part_of};
+use super::deal::{Uploader, deal};
 use super::grid::grid_of_device_sets;
 use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
@@ -11,6 +11,7 @@ use crate::join::rows::ITEM_BYTES;
 use crate::point::with_kernel_dims;
 use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
+use crate::threads::even;
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
@@ -46,10 +47,10 @@ pub(in crate::join) fn count_over<C: Float>(
 ) -> Result<u64> {
     let dims = params.dims;
     let [build_ids, probe_ids] = [build, probe].map(|set| Ids::Range(0..set.len() / dims));
+    let parts: Vec<_> = even(probe_ids.len(), gpus.len()).collect();
     let total = AtomicU64::new(0);
     let upload = |uploader: &mut Uploader<'_>, part: usize| {
-        let ids = probe_ids.part(part_of(part, probe_ids.len(), gpus.len()));
-        let label = "points of a join";
+        let (ids, label) = (probe_ids.part(parts[part].clone()), "points of a join");
         Ok([uploader.items(build, dims, &build_ids, label)?, uploader.items(probe, dims, &ids, label)?])
     };
     let join = |stream: &Stream, workspace: &mut Workspace, sides: [Buffer<C>; 2]| {
