@@ -9,6 +9,8 @@ use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
 use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
 use crate::balanced::options::BalancedOptions;
+#[cfg(feature = "research")]
+use crate::balanced::options::BuildAlgorithm;
 use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
@@ -91,8 +93,12 @@ impl<C: Float> MultiGpuTree<C> {
             })
         })?;
         let mut representatives = Representatives { num_points, ids: Vec::new() };
+        #[cfg(feature = "research")]
+        let selects_first = options.algorithm != BuildAlgorithm::Robinson;
+        #[cfg(not(feature = "research"))]
+        let selects_first = true;
         let mut built = None;
-        if selects_first(options) {
+        if selects_first {
             let by_selection = build_nodes(&mut parts, NodeAddress::ROOT, options, CutBy::Selection)?;
             if by_selection.subtrees.len() == parts.len() {
                 built = Some(by_selection);
@@ -115,16 +121,6 @@ impl<C: Float> MultiGpuTree<C> {
         let representatives = representatives.ids;
         Ok(Nodes { dims, num_points, num_nodes, top_nodes, subtrees, representatives }.into())
     }
-}
-
-/// True if parts are first cut by selection. Robinson's algorithm sorts them.
-fn selects_first(options: &BalancedOptions) -> bool {
-    #[cfg(feature = "research")]
-    if options.algorithm == crate::balanced::options::BuildAlgorithm::Robinson {
-        return false;
-    }
-    let _ = options;
-    true
 }
 
 /// Sorts the points, exchanges them so that each part holds a range of the whole order, and removes equal points.
