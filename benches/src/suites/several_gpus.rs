@@ -1,5 +1,5 @@
-//! Joins and quadtrees from host memory on one, two, four and eight GPUs, as far as there are that many: the devices take parts of the input
-//! in turn. (Trees on several GPUs are the suite `kdtree-multi-gpu`.)
+//! Joins and quadtrees from host memory on one, two, four and eight GPUs, as far as there are that many. Each device works on parts of the
+//! input. (Trees on several GPUs are the suite `kdtree-multi-gpu`.)
 
 use crate::points::{self, noise};
 use crate::report::{Report, Row};

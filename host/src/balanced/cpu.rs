@@ -122,14 +122,14 @@ fn representatives<C: Float, const D: usize>(points: &[[C; D]], sorted: &[u32]) 
     Ok(representatives)
 }
 
-/// The sides of a median that a point is on.
+/// The side of a point: before a median, the median itself, or after it.
 const LESS: u8 = 0;
 const MEDIAN: u8 = 1;
 const GREATER: u8 = 2;
 
 /// The data that all subtrees of a build share.
 struct Build<'a, const D: usize> {
-    /// The side of each point of the last median above it.
+    /// The side of each point, relative to the last median of its subtree.
     sides: &'a [AtomicU8],
     medians: &'a [AtomicU32],
 }

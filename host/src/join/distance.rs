@@ -120,7 +120,7 @@ impl<C: Float> DistanceJoin<C> {
         self.count_sets(device, HostSets::one(points, pairs.pairing()))
     }
 
-    /// Counts the pairs on several GPUs, which take parts of the sets in turn.
+    /// Counts the pairs on several GPUs. Each one holds the whole right set, and counts the pairs of an equal part of the left set.
     ///
     /// # Errors
     /// The errors of [`count`](Self::count), and those of [`BalancedKdTree::build_over`](crate::balanced::BalancedKdTree::build_over) for
@@ -137,7 +137,7 @@ impl<C: Float> DistanceJoin<C> {
         gpu::count_over(&gpus, sets.validate()?.slices(), &params)
     }
 
-    /// Counts the pairs of two points of one set on several GPUs.
+    /// Counts the pairs of two points of one set on several GPUs, as [`count_over`](Self::count_over).
     ///
     /// # Errors
     /// The errors of [`count_over`](Self::count_over).

@@ -220,7 +220,8 @@ impl<C: Float> TopKDistanceJoin<C> {
         self.run_at(device, gpu_of!(device).map(slice::from_ref).unwrap_or_default(), left, right)
     }
 
-    /// Joins two sets in host memory on several GPUs, which take parts of the sets in turn: the pairs of [`run`](Self::run).
+    /// Joins two sets in host memory on several GPUs: the pairs of [`run`](Self::run). Each GPU joins an equal part of the left set with the
+    /// whole right set. If these do not fit, the GPUs take slabs of both sets in turn, which the host cuts.
     ///
     /// ```
     /// use kauri::join::Scored;

@@ -2,8 +2,8 @@
 //!
 //! If the strategy begins with the best-scored points, only the scores and these points are uploaded first. Their join gives a threshold,
 //! and points that cannot be in a pair above it are not uploaded. The other points are uploaded at once if they fit. Otherwise they are
-//! uploaded [slab by slab](super::slabs), each with the threshold of the slabs before it. Several devices [take](super::deal) the slabs in
-//! turn.
+//! uploaded [slab by slab](super::slabs), each with the threshold of the slabs before it. Several devices join parts of the left set
+//! with the whole right set, or [take](super::deal) slabs in turn.
 
 use super::best::BestPairs;
 use super::deal::{Uploader, deal};
@@ -104,7 +104,7 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
             // Each device joins a part of the left set with the whole right set.
             let parts: Vec<_> = even(lens[0], gpus.len()).collect();
             let upload = |uploader: &mut Uploader<'_>, part: usize| {
-                sets.upload(uploader, [ids[0].part(parts[part].clone()), ids[1].part(0..lens[1])])
+                sets.upload(uploader, [ids[0].part(parts[part].clone()), ids[1].clone()])
             };
             deal(gpus, gpus.len(), upload, join)?
         } else {
@@ -354,6 +354,9 @@ struct SlabPart {
 impl SlabPart {
     /// Returns the items.
     fn ids(&self, slabs: &[SlabLists; 2]) -> [Ids; 2] {
-        [0, 1].map(|set: usize| slabs[set].ids(self.slab).part(self.ranges[set].clone()))
+        [0, 1].map(|set: usize| {
+            let (ids, range) = (slabs[set].ids(self.slab), self.ranges[set].clone());
+            if range.len() == ids.len() { ids } else { ids.part(range) }
+        })
     }
 }

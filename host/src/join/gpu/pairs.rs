@@ -38,7 +38,7 @@ pub(in crate::join) fn count<C: Float>(
     }
 }
 
-/// Counts the pairs of two sets in host memory on several devices: each one those of a part of the probe side with the whole build side. Sets
+/// Counts the pairs of two sets in host memory on several devices. Each device joins a part of the probe side with the whole build side. Sets
 /// are given as [build, probe].
 pub(in crate::join) fn count_over<C: Float>(
     gpus: &[Gpu],
