@@ -24,8 +24,8 @@ pub fn clustered(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
 }
 
 /// Returns groups of 16 equal points at uniform positions; equal points are far from each other in the input.
-pub fn duplicated(num_points: usize, seed: u64) -> Vec<[f32; 3]> {
-    let places = uniform::<f32, 3>(num_points.div_ceil(16), seed);
+pub fn duplicated<const D: usize>(num_points: usize, seed: u64) -> Vec<[f32; D]> {
+    let places = uniform::<f32, D>(num_points.div_ceil(16), seed);
     (0..num_points).into_par_iter().map(|i| places[i % places.len()]).collect()
 }
 

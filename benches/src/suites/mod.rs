@@ -2,6 +2,7 @@
 
 pub mod bvh;
 pub mod clouds;
+pub mod copies;
 pub mod first_call;
 pub mod join;
 pub mod kdtree;
@@ -45,6 +46,7 @@ pub fn all() -> impl Iterator<Item = (&'static str, Suite)> {
         .chain(sah::SUITES)
         .chain(bvh::SUITES)
         .chain(clouds::SUITES)
+        .chain(copies::SUITES)
         .chain(several_gpus::SUITES)
         .chain(terrain::SUITES);
     indexes.chain(first_call::SUITES).chain(join::SUITES).chain(primitives::SUITES)

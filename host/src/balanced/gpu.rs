@@ -20,7 +20,7 @@ use crate::balanced::backend::Backend;
 #[cfg(feature = "io")]
 use crate::balanced::backend::Sections;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace, download, upload};
+use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::memory::MemoryPlan;
 use crate::once::Once;
@@ -96,7 +96,7 @@ impl GpuTree<f64> {
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let coords = stats.phase("init", || {
-            let integers = upload(&stream, points, dims, COORDS)?;
+            let integers = Buffer::from_slice(&stream, points, COORDS)?;
             let mut coords = Buffer::uninitialized(gpu, points.len(), COORDS)?;
             // SAFETY: nothing else uses the new memory, and buffers wait for the device before they are freed.
             unsafe { DeviceCoords::Integers(&integers).write(&stream, coords.slice_mut())? };
@@ -117,7 +117,7 @@ impl<C: Float> GpuTree<C> {
         stats: &mut Stats,
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
-        let coords = stats.phase("init", || upload(&stream, points, dims, COORDS))?;
+        let coords = stats.phase("init", || Buffer::from_slice(&stream, points, COORDS))?;
         Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
     }
 
@@ -304,12 +304,12 @@ impl<C: Float> Backend<C> for GpuTree<C> {
 
     fn medians(&self) -> Result<Vec<u32>> {
         // SAFETY: the medians have been written.
-        unsafe { download(&self.stream()?, self.medians_view()) }
+        unsafe { self.stream()?.read(self.medians_view()) }
     }
 
     fn representatives(&self) -> Result<Vec<u32>> {
         // SAFETY: the representatives have been written.
-        unsafe { download(&self.stream()?, self.representatives_view()) }
+        unsafe { self.stream()?.read(self.representatives_view()) }
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use cuda_std::kernel::Params;
 use std::any::Any;
 use std::fmt;
+use std::mem::MaybeUninit;
 
 /// The properties of a GPU: name, compute capability, memory.
 ///
@@ -90,6 +91,11 @@ impl Memory {
     }
 }
 
+/// Writes all bytes of a piece of a copy, given the offset of the piece.
+pub(crate) type PieceWriter<'a> = dyn Fn(usize, &mut [MaybeUninit<u8>]) -> Result<()> + Sync + 'a;
+/// Reads a piece of a copy, given its offset.
+pub(crate) type PieceReader<'a> = dyn Fn(usize, &[u8]) -> Result<()> + Sync + 'a;
+
 /// A copy or a fill of memory.
 #[derive(Clone, Copy)]
 pub(crate) enum Transfer<'a> {
@@ -101,6 +107,18 @@ pub(crate) enum Transfer<'a> {
     ToHost {
         to: *mut u8,
         from: u64,
+    },
+    /// A copy in pieces of whole units of bytes, which several threads write; done when the call returns.
+    ToDeviceBy {
+        to: u64,
+        unit: usize,
+        write: &'a PieceWriter<'a>,
+    },
+    /// A copy in pieces of whole units of bytes, which several threads read; done when the call returns.
+    ToHostBy {
+        from: u64,
+        unit: usize,
+        read: &'a PieceReader<'a>,
     },
     OnDevice {
         to: u64,

@@ -11,6 +11,11 @@
 //! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA's, or the
 //! simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices at once.
 //!
+//! # Copies
+//! A copy of 2 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 8 threads of the current
+//! rayon pool. It takes 16 MiB, which the GPU's driver keeps for the next copy: at most 64 MiB for each GPU, which no memory limit counts.
+//! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
+//!
 //! # Your own kernels
 //! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
 //! arguments. This one runs in the simulator; on a GPU, [`Gpu::load_module`] first loads the PTX that `cuda_builder` makes
@@ -72,11 +77,11 @@ mod growable_buffer;
 mod images;
 mod instrumented;
 mod peers;
+mod pieces;
 mod pinned;
 mod readers;
 #[cfg(feature = "sim")]
 mod sim;
-mod staging;
 mod stream;
 mod workspace;
 
@@ -94,7 +99,6 @@ pub use pinned::PinnedBuffer;
 pub(crate) use readers::Readers;
 #[cfg(feature = "sim")]
 pub use sim::{Schedule, SimOptions};
-pub(crate) use staging::{Staging, download, upload};
 pub use stream::Stream;
 pub use workspace::{Layout, Region, Temp, Workspace};
 

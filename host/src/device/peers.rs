@@ -1,7 +1,6 @@
 //! Copies between devices.
 
 use super::driver::Transfer;
-use super::staging::{STAGED_BYTES, Staging};
 use super::stream::Stream;
 use crate::error::Result;
 use cuda_std::mem::{Slice, SliceMut};
@@ -19,7 +18,6 @@ impl Stream {
         to: SliceMut<'_, T>,
         source: &Stream,
         from: Slice<'_, T>,
-        staging: &mut Option<Staging>,
     ) -> Result<()> {
         debug_assert_eq!(to.len(), from.len());
         let (to, from, bytes) = (to.as_ptr() as u64, from.as_ptr() as u64, to.len() * size_of::<T>());
@@ -31,11 +29,14 @@ impl Stream {
             } else if bytes == 0 || gpu.driver.can_reach(peer)? {
                 self.transfer(Transfer::FromPeer { to, peer, from }, bytes)
             } else {
-                let staging = match staging {
-                    Some(staging) => staging,
-                    None => staging.insert(Staging::within(gpu, STAGED_BYTES)?),
+                let send = |begin: usize, piece: &[u8]| {
+                    let copy = Transfer::ToDevice { to: to + begin as u64, from: piece.as_ptr() };
+                    let sent = self.transfer(copy, piece.len());
+                    // Also after an error: the piece is used again.
+                    self.synchronize().and(sent)
                 };
-                staging.copy_from_device(to, source.gpu(), from, bytes)
+                // A separate stream, because other streams may copy from that device at the same time.
+                Stream::new(source.gpu())?.transfer(Transfer::ToHostBy { from, unit: 1, read: &send }, bytes)
             }
         }
     }

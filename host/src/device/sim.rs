@@ -5,14 +5,19 @@
 use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
 use super::images::KernelId;
 use crate::error::{Error, Result};
+use crate::parallel::{self, Ranges};
 use crate::threads::lock;
 use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo};
 use std::any::Any;
 use std::collections::{HashMap, HashSet};
+use std::slice;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 pub use cuda_sim::Options as Schedule;
+
+/// The bytes of a piece of a copy.
+const PIECE: usize = 64 << 10;
 
 /// The properties and the schedule of a simulated device, for [`Device::sim`](super::Device::sim).
 ///
@@ -188,6 +193,21 @@ unsafe impl Driver for SimDriver {
                 items.resize(bytes, 0);
                 peer.machine.copy_to_host(&mut items, from).and_then(|()| machine.copy_to_device(to, &items))
             }
+            Transfer::ToDeviceBy { to, unit, write } => {
+                return in_pieces(bytes, unit, &|begin, piece| {
+                    // SAFETY: initialized bytes.
+                    write(begin, unsafe {
+                        slice::from_raw_parts_mut(piece.as_mut_ptr().cast(), piece.len())
+                    })?;
+                    machine.copy_to_device(to + begin as u64, piece).map_err(Error::Simulator)
+                });
+            }
+            Transfer::ToHostBy { from, unit, read } => {
+                return in_pieces(bytes, unit, &|begin, piece| {
+                    machine.copy_to_host(piece, from + begin as u64).map_err(Error::Simulator)?;
+                    read(begin, piece)
+                });
+            }
             Transfer::Fill { to, byte } => machine.fill(to, byte, bytes),
         }
         .map_err(Error::Simulator)
@@ -217,4 +237,18 @@ unsafe impl Driver for SimDriver {
         self.machine.launch(&spec).map_err(Error::Simulator)?;
         Ok(())
     }
+}
+
+/// Calls `copy` on several threads with pieces of whole units, which are aligned for every item.
+fn in_pieces(
+    bytes: usize,
+    unit: usize,
+    copy: &(dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
+) -> Result<()> {
+    let ranges = Ranges::new(bytes, PIECE / unit * unit);
+    parallel::try_for_each(ranges.num(), &|i| {
+        let range = ranges.get(i);
+        let mut piece = vec![0u128; range.len().div_ceil(size_of::<u128>())];
+        copy(range.start, &mut bytemuck::cast_slice_mut(&mut piece)[..range.len()])
+    })
 }

@@ -1,6 +1,6 @@
 //! Builds on each device, and their memory plans.
 
-use crate::device::{Device, Gpu, HAS_GPUS, Stream, Workspace, gpu_of, upload};
+use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
 use crate::point::{Coords, PerCoordinate, Typed, with_coordinate};
@@ -104,7 +104,7 @@ fn in_core<C: Coord>(
         return Ok(None);
     }
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-    let copied = stats.phase("copy to device", || upload(&stream, coords, dims, "points"));
+    let copied = stats.phase("copy to device", || Buffer::from_slice(&stream, coords, "points"));
     let built = copied.and_then(|coords| {
         with_2_or_3!(dims, D => {
             let frame =

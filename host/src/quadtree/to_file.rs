@@ -33,7 +33,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
     /// the tree [out of core](super::OutOfCore::Streamed), whatever the options say. `progress` hears of the phases "points" (read from
     /// the source), "counts", "batches" and "subtrees"; each has the number of points and their bytes.
     ///
-    /// - Host memory: the chunks of the source, 24 MiB of page-locked memory, up to 4 MiB of counts for each 16M points, and the nodes of
+    /// - Host memory: the chunks of the source, 48 MiB of page-locked memory, up to 4 MiB of counts for each 16M points, and the nodes of
     ///   24 bytes (28 in an octree), twice while they are put in order. A quadtree of a laser scan with n points has 2.8 n / `leaf_points`
     ///   nodes (`quadtree-to-file-h200`).
     /// - Device memory: what is free, at most.

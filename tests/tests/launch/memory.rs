@@ -7,6 +7,7 @@ use kauri::Error;
 use kauri::device::{Buffer, Event, Layout, PinnedBuffer, Stream, Workspace};
 use kauri_test_kernels::memory::*;
 use std::fmt::Debug;
+use std::thread;
 
 #[test]
 fn every_kind_of_load_and_store() {
@@ -138,5 +139,35 @@ fn workspaces_grow_once_and_regions_are_disjoint() {
             assert_eq!(workspace.carve(stream, &layout, "test").unwrap().view(a).as_ptr() as usize, first);
         }
         stream.synchronize().unwrap();
+    });
+}
+
+#[test]
+fn large_copies_of_several_threads() {
+    let bytes: Vec<u8> = (0..33u32 << 20).map(|i| (i >> 8 ^ i) as u8).collect();
+    on_each_gpu(|gpu, stream| {
+        // From 2 MiB on, copies pass through page-locked memory in pieces of 1 MiB. Neither ends at a multiple of it, nor begins aligned.
+        let check = |stream: &Stream, len: usize| {
+            let items = &bytes[1..1 + len];
+            let buffer = Buffer::from_slice(stream, items, "bytes").unwrap();
+            assert!(buffer.to_vec(stream).unwrap() == items, "{len}");
+            let mut copied = vec![0; 1 + len];
+            buffer.copy_to_slice(stream, &mut copied[1..]).unwrap();
+            assert!(copied[1..] == *items, "{len}");
+        };
+        for len in [(2 << 20) - 1, 2 << 20, (2 << 20) + 1, (16 << 20) + 3, (33 << 20) - 1] {
+            check(stream, len);
+        }
+        // More copies at once than have their memory kept, each in stream order behind other work.
+        thread::scope(|scope| {
+            for i in 0..6 {
+                let check = &check;
+                scope.spawn(move || check(&Stream::new(gpu).unwrap(), (4 << 20) + i));
+            }
+        });
+        let mut pinned = PinnedBuffer::<u8>::zeroed(gpu, 5 << 20, "bytes").unwrap();
+        pinned.copy_from_slice(&bytes[..5 << 20]);
+        let buffer = Buffer::from_slice(stream, &pinned, "bytes").unwrap();
+        assert!(buffer.to_vec(stream).unwrap() == bytes[..5 << 20]);
     });
 }

@@ -10,7 +10,8 @@ use kauri::research::balanced::BuildAlgorithm;
 use kauri::{Device, Error, Result, Stats};
 use std::time::{Duration, Instant};
 
-/// Maximum number of points for which the tree is compared with that of one device. Larger trees are only verified.
+/// Maximum number of points for which the tree is compared with that of one device, and of rows with equal points. Larger trees are only
+/// verified.
 const MAX_COMPARED: usize = 1 << 24;
 /// The phases of a build after the copy of the points to the devices.
 const PHASES: [&str; 4] = ["sort", "dedupe", "exchange", "partition"];
@@ -31,9 +32,16 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     let Some(gpu) = settings.device.gpu() else { return Err(Error::NoDevice) };
     report.push(copy(gpu, settings.effort)?);
     for &n in &settings.sizes {
-        let points = points::uniform::<f32, 4>(n, settings.seed);
-        for variant in variants(&settings.device)? {
-            unless_too_large(builds(settings, &points, &variant, report))?;
+        let variants = variants(&settings.device)?;
+        let points = points::uniform(n, settings.seed);
+        for variant in &variants {
+            unless_too_large(builds(settings, "f32 x 4, uniform", &points, variant, report))?;
+        }
+        if n <= MAX_COMPARED {
+            let points = points::duplicated(n, settings.seed);
+            for variant in variants.iter().filter(|variant| variant.algorithm == BuildAlgorithm::Paths) {
+                unless_too_large(builds(settings, "f32 x 4, groups of 16 equal", &points, variant, report))?;
+            }
         }
     }
     Ok(())
@@ -81,7 +89,13 @@ fn build(points: &Points, variant: &Variant) -> Result<Tree> {
 }
 
 /// Measures the phases of a build and their sum, and checks the tree.
-fn builds(settings: &Settings, points: &Points, variant: &Variant, report: &mut Report) -> Result<()> {
+fn builds(
+    settings: &Settings,
+    input: &str,
+    points: &Points,
+    variant: &Variant,
+    report: &mut Report,
+) -> Result<()> {
     let runs = settings.effort.repeat(|| {
         let begin = Instant::now();
         let tree = build(points, variant)?;
@@ -104,7 +118,7 @@ fn builds(settings: &Settings, points: &Points, variant: &Variant, report: &mut 
     let mut push = |what: &str, times: Vec<Duration>| {
         report.push(Row {
             work: format!("balanced, {}: {what}", variant.work),
-            input: "f32 x 4, uniform".into(),
+            input: input.into(),
             n: points.len() as u64,
             timing: Some(Timing::of("wall", &times)),
             items: Some(points.len() as u64),

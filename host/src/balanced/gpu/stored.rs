@@ -5,7 +5,7 @@ use kauri_kernels::thread::coord::Float;
 use crate::balanced::backend::Sections;
 use crate::balanced::cpu::CpuTree;
 use crate::balanced::gpu::{COORDS, GpuTree, MEDIANS, REPRESENTATIVES};
-use crate::device::{Gpu, Stream, download, upload};
+use crate::device::{Buffer, Gpu, Stream};
 use crate::error::Result;
 
 impl<C: Float> GpuTree<C> {
@@ -15,9 +15,9 @@ impl<C: Float> GpuTree<C> {
         // SAFETY: the arrays have been written.
         unsafe {
             Ok(Sections {
-                coords: download(&stream, self.coords.slice())?.into(),
-                medians: download(&stream, self.medians_view())?.into(),
-                representatives: download(&stream, self.representatives_view())?.into(),
+                coords: stream.read(self.coords.slice())?.into(),
+                medians: stream.read(self.medians_view())?.into(),
+                representatives: stream.read(self.representatives_view())?.into(),
             })
         }
     }
@@ -25,9 +25,9 @@ impl<C: Float> GpuTree<C> {
     /// Uploads the tree of a file.
     pub(crate) fn from_host(gpu: &Gpu, from: &CpuTree<C>) -> Result<Self> {
         let stream = Stream::new(gpu)?;
-        let mut tree = Self::without_nodes(upload(&stream, &from.coords, from.dims, COORDS)?, from.dims)?;
-        tree.medians = upload(&stream, &from.medians, 1, MEDIANS)?;
-        tree.representatives = upload(&stream, &from.representatives, 1, REPRESENTATIVES)?;
+        let mut tree = Self::without_nodes(Buffer::from_slice(&stream, &from.coords, COORDS)?, from.dims)?;
+        tree.medians = Buffer::from_slice(&stream, &from.medians, MEDIANS)?;
+        tree.representatives = Buffer::from_slice(&stream, &from.representatives, REPRESENTATIVES)?;
         tree.num_nodes = from.num_nodes;
         Ok(tree)
     }

@@ -116,6 +116,11 @@ impl<C: Float> MultiGpuTree<C> {
         };
         stats.phases.extend(build_stats.phases);
         stats.temp_bytes = parts.iter().map(|part| part.temp_bytes).max().unwrap_or(0);
+        // Each device takes some time to free its memory.
+        each(parts, |part| {
+            drop(part);
+            Ok(())
+        })?;
         let num_nodes =
             top_nodes.len() + subtrees.iter().map(|subtree| subtree.tree.num_nodes).sum::<usize>();
         let representatives = representatives.ids;

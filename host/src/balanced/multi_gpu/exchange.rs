@@ -5,7 +5,6 @@ use std::ops::Range;
 
 use crate::balanced::multi_gpu::part::Part;
 use crate::balanced::multi_gpu::points::Points;
-use crate::device::Staging;
 use crate::error::Result;
 use crate::threads::{each, even};
 
@@ -59,19 +58,14 @@ pub(crate) fn exchange<C: Float>(
     let outputs = targets
         .map(|(i, (part, pieces))| allocate(i, part, pieces.iter().map(|piece| piece.range.len()).sum()));
     let outputs = outputs.collect::<Result<Vec<_>>>()?;
-    let mut stagings: Vec<_> = parts.iter_mut().map(|part| part.staging.take()).collect();
     let sources = &*parts;
-    let to = outputs.into_iter().zip(&mut stagings);
-    let new = each(sources.iter().zip(pieces).zip(to), |((part, pieces), (mut points, staging))| {
-        let copied = gather(part, sources, pieces, &mut points, staging);
+    let new = each(sources.iter().zip(pieces).zip(outputs), |((part, pieces), mut points)| {
+        let copied = gather(part, sources, pieces, &mut points);
         // Also after an error: copies that were enqueued read the memory of other parts.
         part.stream.synchronize().and(copied)?;
         Ok(points)
     })?;
-    for ((part, points), staging) in parts.iter_mut().zip(new).zip(stagings) {
-        part.replace(points);
-        part.staging = staging;
-    }
+    parts.iter_mut().zip(new).for_each(|(part, points)| part.replace(points));
     Ok(())
 }
 
@@ -81,7 +75,6 @@ fn gather<C: Float>(
     sources: &[Part<C>],
     pieces: &[Piece],
     points: &mut Points<C>,
-    staging: &mut Option<Staging>,
 ) -> Result<()> {
     let (stream, dims) = (&part.stream, part.dims);
     let (coords, ids) = points.write();
@@ -92,9 +85,9 @@ fn gather<C: Float>(
         // SAFETY: pieces are within the points of the parts. A part is synchronized after each step, and keeps its points during this one.
         unsafe {
             let piece = from.coords().part(range.start * dims, len * dims);
-            stream.copy_from(coords.part(begin * dims, len * dims), &source.stream, piece, staging)?;
+            stream.copy_from(coords.part(begin * dims, len * dims), &source.stream, piece)?;
             let piece = from.ids().part(range.start, len);
-            stream.copy_from(ids.part(begin, len), &source.stream, piece, staging)?;
+            stream.copy_from(ids.part(begin, len), &source.stream, piece)?;
         }
         begin += len;
     }

@@ -17,9 +17,10 @@ use crate::balanced::gpu::plan::BuildContext;
 use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
 use crate::balanced::options::BalancedOptions;
-use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Staging, Stream, Temp, Workspace};
+use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, MemoryPlan};
+use crate::parallel;
 use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::pairs::{Pairs, Source};
@@ -53,8 +54,6 @@ pub(crate) struct Part<C> {
     removed: Vec<RemovedPoint>,
     /// Peak bytes in addition to the memory of the tree.
     pub(super) temp_bytes: u64,
-    /// Page-locked memory for copies from and to devices that cannot reach this one.
-    pub(super) staging: Option<Staging>,
 }
 
 /// A result that the device may still be working on.
@@ -149,29 +148,33 @@ impl<C: Float> Part<C> {
         options: &BalancedOptions,
     ) -> Result<Self> {
         let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
-        // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
         let new = |len| Points::uninitialized(gpu, len, dims);
         let mut points = new(n + MAX_ADDED)?.truncate(n);
-        let spares = (1..num_copies(num_parts)).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
-        let subtree = Some(new(subtree_len)?);
-        let mut staging = Staging::for_bytes(gpu, size_of_val(coords))?;
-        let mut workspace = Workspace::new(gpu);
-        let (mut sort, mut merge) = (Layout::new(), Layout::new());
-        Sort::<C>::plan(&mut sort, n, true);
-        DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
-        let mut build = Layout::new();
-        plan::<C>(&mut build, subtree_len, dims, options);
-        let largest = [sort, merge, build].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
-        workspace.carve(&stream, &largest, "the work of a part")?;
         let (to, ids) = points.write();
-        // SAFETY: nothing else uses the new memory.
-        unsafe {
-            iota_on(&stream, first, ids)?;
-            match &mut staging {
-                Some(staging) => staging.upload_to(to, coords, dims)?,
-                None => stream.upload(to, coords)?,
-            }
-        }
+        let copy = || {
+            // SAFETY: nothing else uses the new memory.
+            unsafe { iota_on(&stream, first, ids)? };
+            // SAFETY: as above.
+            unsafe { stream.upload(to, coords) }
+        };
+        // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
+        let allocate = || {
+            let spares =
+                (1..num_copies(num_parts)).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
+            let subtree = Some(new(subtree_len)?);
+            let mut workspace = Workspace::new(gpu);
+            let (mut sort, mut merge) = (Layout::new(), Layout::new());
+            Sort::<C>::plan(&mut sort, n, true);
+            DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
+            let mut build = Layout::new();
+            plan::<C>(&mut build, subtree_len, dims, options);
+            let largest = [sort, merge, build].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
+            workspace.carve(&stream, &largest, "the work of a part")?;
+            Ok((spares, subtree, workspace))
+        };
+        let (copied, allocated) = parallel::join(copy, allocate);
+        copied?;
+        let (spares, subtree, workspace) = allocated?;
         stream.synchronize()?;
         Ok(Self {
             stream,
@@ -184,7 +187,6 @@ impl<C: Float> Part<C> {
             subtree,
             removed: Vec::new(),
             temp_bytes: 0,
-            staging,
         })
     }
 

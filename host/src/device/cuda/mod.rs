@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use context::PrimaryContext;
 use fault::FaultReport;
 use modules::Modules;
-use staged::StagedPieces;
+use staged::IdleMemory;
 use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -26,7 +26,7 @@ pub(super) struct CudaDriver {
     info: DeviceInfo,
     modules: Modules,
     fault: FaultReport,
-    staged: StagedPieces,
+    idle_memory: IdleMemory,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
     /// The last field, so that everything in the context is dropped first.
@@ -100,7 +100,7 @@ impl CudaDriver {
             info,
             modules: Modules::default(),
             fault: FaultReport::default(),
-            staged: StagedPieces::default(),
+            idle_memory: IdleMemory::default(),
             poison: OnceLock::new(),
             context: PrimaryContext::retain(device)?,
         })
@@ -163,11 +163,6 @@ unsafe impl Driver for CudaDriver {
 
     fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
         self.enter()?;
-        if memory == Memory::PinnedHost
-            && let Some(address) = self.staged.take(bytes)
-        {
-            return Ok(address);
-        }
         let (mut address, mut pointer) = (0, null_mut());
         // SAFETY: each call writes one address.
         let (call, code) = unsafe {
@@ -184,11 +179,7 @@ unsafe impl Driver for CudaDriver {
         }
         self.check(call, code)?;
         tracing::trace!(label, bytes, "alloc");
-        if memory == Memory::PinnedHost {
-            address = pointer as u64;
-            self.staged.add(address, bytes);
-        }
-        Ok(address)
+        Ok(if memory == Memory::PinnedHost { pointer as u64 } else { address })
     }
 
     unsafe fn free(&self, memory: Memory, address: u64) {
@@ -197,7 +188,6 @@ unsafe impl Driver for CudaDriver {
         let _ = match memory {
             // SAFETY: passed on to the caller.
             Memory::Device => self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) }),
-            Memory::PinnedHost if self.staged.keep(address) => Ok(()),
             Memory::PinnedHost => {
                 // SAFETY: passed on to the caller.
                 self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
@@ -290,6 +280,17 @@ unsafe impl Driver for CudaDriver {
         // SAFETY: passed on to the caller; the contexts of peers live as long as their devices.
         let (call, code) = unsafe {
             match transfer {
+                Transfer::ToDevice { .. } | Transfer::ToHost { .. }
+                    if self.copy_pageable(transfer, bytes, stream)? =>
+                {
+                    return Ok(());
+                }
+                Transfer::ToDeviceBy { to, unit, write } => {
+                    return self.write_staged(to, bytes, unit, write, stream);
+                }
+                Transfer::ToHostBy { from, unit, read } => {
+                    return self.read_staged(from, bytes, unit, read, stream);
+                }
                 Transfer::ToDevice { to, from } => {
                     ("cuMemcpyHtoDAsync", raw::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, raw_stream))
                 }
@@ -363,7 +364,7 @@ impl Drop for CudaDriver {
         if self.enter().is_ok() {
             self.modules.unload();
             self.fault.release();
-            self.staged.release();
+            self.free_idle_memory();
         }
     }
 }

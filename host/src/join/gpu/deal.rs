@@ -1,37 +1,36 @@
 //! Parts of a join in host memory, dealt to devices.
 
 use super::slabs::Ids;
-use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
+use crate::device::{Buffer, Gpu, Stream, Workspace};
 use crate::error::Result;
-use crate::memory::vec_with_capacity;
-use crate::threads::each;
+use crate::threads::{each, even};
 use bytemuck::Pod;
+use cuda_std::mem::SliceMut;
 use cust_core::DeviceCopy;
-use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
-
-/// Larger arrays are uploaded by way of page-locked memory.
-const STAGED: usize = 256 << 20;
 
 /// Uploads parts and joins them. Each device begins with one part, and takes the next one when that is uploaded; one part is uploaded while
 /// another is joined. Returns the most bytes of scratch memory of a device. After an error the devices take no more parts.
 pub(super) fn deal<P: Send>(
     gpus: &[Gpu],
     num_parts: usize,
-    upload: impl Fn(&mut Uploader<'_>, usize) -> Result<P> + Sync,
+    upload: impl Fn(&Stream, usize) -> Result<P> + Sync,
     join: impl Fn(&Stream, &mut Workspace, P) -> Result<()> + Sync,
 ) -> Result<u64> {
     let next = AtomicUsize::new(gpus.len());
     let join_parts = |first: usize, stream: &Stream, workspace: &mut Workspace| {
+        // Another stream than that of the joins, so that uploads do not wait for them.
+        let uploads = &Stream::new(stream.gpu())?;
         thread::scope(|scope| {
             let (sender, parts) = sync_channel(0);
             let (next, upload) = (&next, &upload);
             scope.spawn(move || {
-                let (mut uploader, mut i) = (Uploader::new(stream), first);
+                let mut i = first;
                 while i < num_parts {
-                    let part = upload(&mut uploader, i);
+                    let part = upload(uploads, i);
                     let has_failed = part.is_err();
                     if sender.send(part).is_err() || has_failed {
                         break;
@@ -51,50 +50,78 @@ pub(super) fn deal<P: Send>(
     Ok(temp_bytes.into_iter().max().unwrap_or(0))
 }
 
-/// Uploads arrays to a device.
-pub(super) struct Uploader<'a> {
-    pub(super) stream: &'a Stream,
-    staging: Option<Staging>,
+/// Uploads `width` items for each of some points.
+pub(super) fn upload_items<T: DeviceCopy + Pod + Send + Sync>(
+    stream: &Stream,
+    from: &[T],
+    width: usize,
+    ids: &Ids,
+    label: &'static str,
+) -> Result<Buffer<T>> {
+    let mut buffer = Buffer::uninitialized(stream.gpu(), ids.len() * width, label)?;
+    // SAFETY: nothing else uses the new memory.
+    unsafe { upload_to(stream, buffer.slice_mut(), from, width, ids)? };
+    Ok(buffer)
 }
 
-impl<'a> Uploader<'a> {
-    pub(super) fn new(stream: &'a Stream) -> Self {
-        Self { stream, staging: None }
-    }
+/// Uploads `width` items for each of some points to each device: every device uploads a share, and copies the others from the other
+/// devices.
+pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
+    gpus: &[Gpu],
+    from: &[T],
+    width: usize,
+    ids: &Ids,
+    label: &'static str,
+) -> Result<Vec<Buffer<T>>> {
+    let streams = gpus.iter().map(Stream::new).collect::<Result<Vec<_>>>()?;
+    let shares: Vec<_> = even(ids.len(), gpus.len()).collect();
+    let mut buffers = each(streams.iter().zip(&shares), |(stream, share)| {
+        let mut buffer = Buffer::uninitialized(stream.gpu(), ids.len() * width, label)?;
+        // SAFETY: nothing else uses the new memory.
+        unsafe {
+            upload_to(stream, rows(buffer.slice_mut(), share, width), from, width, &ids.part(share.clone()))?
+        };
+        Ok(buffer)
+    })?;
+    let all: Vec<_> = buffers.iter_mut().map(Buffer::slice_mut).collect();
+    each(streams.iter().enumerate(), |(i, stream)| {
+        let others = shares.iter().enumerate().filter(|&(other, _)| other != i);
+        let copied = others.into_iter().try_for_each(|(other, share)| {
+            let (to, source) = (rows(all[i], share, width), rows(all[other], share, width).read_only());
+            // SAFETY: uploads are done, and the buffers stay alive until all copies are.
+            unsafe { stream.copy_from(to, &streams[other], source) }
+        });
+        stream.synchronize().and(copied)
+    })?;
+    Ok(buffers)
+}
 
-    /// Uploads `width` items for each of some points.
-    pub(super) fn items<T: DeviceCopy + Pod + Send + Sync>(
-        &mut self,
-        from: &[T],
-        width: usize,
-        ids: &Ids,
-        label: &'static str,
-    ) -> Result<Buffer<T>> {
-        let len = ids.len() * width;
-        let make = |first: usize, to: &mut [MaybeUninit<T>]| match ids {
-            Ids::Range(range) => {
-                to.write_copy_of_slice(&from[(range.start + first) * width..][..to.len()]);
-            }
-            Ids::List(ids) => {
+/// Returns the items of a range of rows.
+fn rows<'a, T>(all: SliceMut<'a, T>, rows: &Range<usize>, width: usize) -> SliceMut<'a, T> {
+    assert!(rows.end * width <= all.len());
+    // SAFETY: as asserted.
+    unsafe { all.part(rows.start * width, rows.len() * width) }
+}
+
+/// # Safety
+/// The view has the items of the points, in memory of the stream's device that no other work uses.
+unsafe fn upload_to<T: DeviceCopy + Pod + Send + Sync>(
+    stream: &Stream,
+    to: SliceMut<'_, T>,
+    from: &[T],
+    width: usize,
+    ids: &Ids,
+) -> Result<()> {
+    // SAFETY: passed on to the caller.
+    unsafe {
+        match ids {
+            Ids::Range(range) => stream.upload(to, &from[range.start * width..range.end * width]),
+            Ids::List(ids) => stream.upload_by(to, width, |first, to| {
                 for (to, &id) in to.chunks_exact_mut(width).zip(&ids[first..]) {
                     to.write_copy_of_slice(&from[id as usize * width..][..width]);
                 }
-            }
-        };
-        if len * size_of::<T>() >= STAGED {
-            let staging = match &mut self.staging {
-                Some(staging) => staging,
-                none => none.insert(Staging::new(self.stream.gpu())?),
-            };
-            return staging.upload(ids.len(), width, label, make);
-        }
-        match ids {
-            Ids::Range(range) => Buffer::from_slice(self.stream, &from[range.start * width..][..len], label),
-            Ids::List(ids) => {
-                let mut items: Vec<T> = vec_with_capacity(len, label)?;
-                ids.iter().for_each(|&id| items.extend_from_slice(&from[id as usize * width..][..width]));
-                Buffer::from_slice(self.stream, &items, label)
-            }
+                Ok(())
+            }),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! with the whole right set, or [take](super::deal) slabs in turn.
 
 use super::best::BestPairs;
-use super::deal::{Uploader, deal};
+use super::deal::{deal, upload_items, upload_to_all};
 use super::nested::{self, BestPointsJoin, TopScores};
 use super::scored::{DeviceScored, ScoredJoin, score_words};
 use super::slabs::{Ids, ItemSizes, SlabLists, Slabs};
@@ -20,7 +20,7 @@ use crate::memory;
 use crate::once::Once;
 use crate::primitives::planned::{bytes_of, carve};
 use crate::primitives::top_k::Best as BestKeys;
-use crate::threads::{even, lock};
+use crate::threads::{each, even, lock};
 use kauri_kernels::thread::coord::Float;
 use kauri_kernels::thread::words::Bits128;
 use rayon::prelude::*;
@@ -31,6 +31,9 @@ use std::sync::{Mutex, PoisonError};
 const MIN_ITEMS: usize = 256;
 /// Most slabs of a set.
 const MAX_SLABS: u64 = 4096;
+/// The purposes of buffers, in errors.
+const COORDS: &str = "points of a join";
+const SCORES: &str = "scores of a join";
 
 /// Sets in host memory.
 struct ScoredSets<'a, J: ScoredJoin, S> {
@@ -64,11 +67,10 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
     }
     let (stream, mut workspace) = (Stream::new(&gpus[0])?, Workspace::new(&gpus[0]));
     let lens = scores.map(<[S]>::len);
-    let mut uploader = Uploader::new(&stream);
     let sets = ScoredSets { params, coords, scores, extremes: [Once::new(), Once::new()] };
     let mut ids = lens.map(|len| Ids::Range(0..len));
     if params.strategy == Strategy::Threshold {
-        match sets.join_best_points(&mut workspace, &mut uploader, bytes)? {
+        match sets.join_best_points(&stream, &mut workspace, bytes)? {
             BestPointsJoin::Complete(pairs) => return Ok((pairs, workspace.bytes())),
             BestPointsJoin::Threshold(threshold) => {
                 (params.strategy, params.threshold) = (Strategy::Cells, last_of_rank(threshold.0))
@@ -92,35 +94,38 @@ pub(in crate::join) fn top_k_from_host<J: ScoredJoin, S: Score>(
         }
         Ok(())
     };
-    let mut temp_bytes = workspace.bytes();
+    let temp_bytes = workspace.bytes();
+    drop(workspace);
     let lens = [ids[0].len(), ids[1].len()];
-    let fits = partition.bytes([lens[0].div_ceil(gpus.len()), lens[1]]) <= partition.max_bytes;
-    if fits && gpus.len() == 1 {
-        join(&stream, &mut workspace, sets.upload(&mut uploader, ids)?)?;
-        temp_bytes = workspace.bytes();
+    let joined = if partition.bytes([lens[0].div_ceil(gpus.len()), lens[1]]) <= partition.max_bytes {
+        // Each device joins a part of the left set with the whole right set.
+        let (coords, scores) = sets.upload_to_all(gpus, 1, &ids[1])?;
+        let right = coords.into_iter().zip(scores).zip(even(lens[0], gpus.len()));
+        let used = each(gpus.iter().zip(right), |(gpu, ((coords, scores), part))| {
+            let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+            let left = ids[0].part(part);
+            let (left_coords, left_scores) = sets.upload_set(&stream, 0, &left)?;
+            let part = UploadedPart {
+                ids: [left, ids[1].clone()],
+                coords: [left_coords, coords],
+                scores: [left_scores, scores],
+            };
+            join(&stream, &mut workspace, part)?;
+            Ok(workspace.bytes())
+        })?;
+        used.into_iter().max().unwrap_or(0)
     } else {
-        drop((uploader, workspace));
-        let dealt = if fits {
-            // Each device joins a part of the left set with the whole right set.
-            let parts: Vec<_> = even(lens[0], gpus.len()).collect();
-            let upload = |uploader: &mut Uploader<'_>, part: usize| {
-                sets.upload(uploader, [ids[0].part(parts[part].clone()), ids[1].clone()])
-            };
-            deal(gpus, gpus.len(), upload, join)?
-        } else {
-            let slabs = partition.slabs(gpus.len(), coords, [&ids[0], &ids[1]])?;
-            let parts = partition.parts(&slabs);
-            let upload = |uploader: &mut Uploader<'_>, part: usize| {
-                let threshold = lock(&merged).threshold;
-                let ids = sets.filter_by_threshold(parts[part].ids(&slabs), threshold)?;
-                sets.upload(uploader, ids)
-            };
-            deal(gpus, parts.len(), upload, join)?
+        let slabs = partition.slabs(gpus.len(), coords, [&ids[0], &ids[1]])?;
+        let parts = partition.parts(&slabs);
+        let upload = |stream: &Stream, part: usize| {
+            let threshold = lock(&merged).threshold;
+            let ids = sets.filter_by_threshold(parts[part].ids(&slabs), threshold)?;
+            sets.upload(stream, ids)
         };
-        temp_bytes = temp_bytes.max(dealt);
-    }
+        deal(gpus, parts.len(), upload, join)?
+    };
     let merged = merged.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok((merged.pairs, temp_bytes))
+    Ok((merged.pairs, temp_bytes.max(joined)))
 }
 
 /// The best pairs of all parts so far.
@@ -158,13 +163,13 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
     /// Joins the best-scored points, and uploads no other points.
     fn join_best_points(
         &self,
+        stream: &Stream,
         workspace: &mut Workspace,
-        uploader: &mut Uploader<'_>,
         bytes: u64,
     ) -> Result<BestPointsJoin> {
-        let (stream, params, lens) = (uploader.stream, &self.params, self.scores.map(<[S]>::len));
+        let (params, lens) = (&self.params, self.scores.map(<[S]>::len));
         let (_, max_points) = nested::num_best_points(params, params.k, lens);
-        let mut best_ids = |set| self.best_ids(workspace, uploader, set, max_points, bytes);
+        let mut best_ids = |set| self.best_ids(stream, workspace, set, max_points, bytes);
         let best_ids = [best_ids(0)?, best_ids(1)?];
         nested::join_best_points(params, lens, |points, threshold| {
             let first = [0, 1].map(|set: usize| &best_ids[set][..points.min(lens[set])]);
@@ -178,7 +183,7 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
                 let local_id = |id| sorted[set].partition_point(|other| other < id) as u32;
                 first[set].iter().map(local_id).collect::<Vec<_>>()
             });
-            let few = self.upload(uploader, sorted.map(Ids::List))?;
+            let few = self.upload(stream, sorted.map(Ids::List))?;
             let mut layout = Layout::new();
             let ids = [0, 1].map(|set: usize| layout.reserve::<u32>(local_ids[set].len()));
             let best = BestPairs::plan(&mut layout, params.k);
@@ -204,13 +209,13 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
     /// Returns the ids of the best-scored points of a set, the best first.
     fn best_ids(
         &self,
+        stream: &Stream,
         workspace: &mut Workspace,
-        uploader: &mut Uploader<'_>,
         set: usize,
         max_points: usize,
         bytes: u64,
     ) -> Result<Vec<u32>> {
-        let (scores, stream) = (self.scores[set], uploader.stream);
+        let scores = self.scores[set];
         let order = nested::best_keys(&self.params.scoring, set);
         let plan = |layout: &mut _, len: usize| TopScores::plan(layout, S::TYPE, len, max_points.min(len));
         let bytes_needed =
@@ -221,7 +226,7 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
         }
         let mut ids = Vec::new();
         for (i, scores) in scores.chunks(len).enumerate() {
-            let uploaded = uploader.items(scores, 1, &Ids::Range(0..scores.len()), "scores of a join")?;
+            let uploaded = upload_items(stream, scores, 1, &Ids::Range(0..scores.len()), SCORES)?;
             let plan = |layout: &mut _| plan(layout, scores.len());
             let (top, temp) = carve(stream, workspace, "best scores of a join", plan)?;
             // SAFETY: buffers wait for the device before they are freed, and nothing else uses the memory of the plan.
@@ -262,15 +267,28 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
     }
 
     /// Uploads some points of both sets.
-    fn upload(&self, uploader: &mut Uploader<'_>, ids: [Ids; 2]) -> Result<UploadedPart<J::Coord, S>> {
+    fn upload(&self, stream: &Stream, ids: [Ids; 2]) -> Result<UploadedPart<J::Coord, S>> {
+        let (left, right) = (self.upload_set(stream, 0, &ids[0])?, self.upload_set(stream, 1, &ids[1])?);
+        Ok(UploadedPart { ids, coords: [left.0, right.0], scores: [left.1, right.1] })
+    }
+
+    /// Uploads the coordinates and the scores of some points of a set.
+    fn upload_set(&self, stream: &Stream, set: usize, ids: &Ids) -> Result<(Buffer<J::Coord>, Buffer<S>)> {
         let width = self.params.join.width();
-        let mut coords = |set: usize| uploader.items(self.coords[set], width, &ids[set], "points of a join");
-        let coords = [coords(0)?, coords(1)?];
-        let mut scores = |set: usize| uploader.items(self.scores[set], 1, &ids[set], "scores of a join");
-        let scores = [scores(0)?, scores(1)?];
-        Ok(UploadedPart { ids, coords, scores })
+        let coords = upload_items(stream, self.coords[set], width, ids, COORDS)?;
+        Ok((coords, upload_items(stream, self.scores[set], 1, ids, SCORES)?))
+    }
+
+    /// Like [`upload_set`](Self::upload_set), to each of some devices.
+    fn upload_to_all(&self, gpus: &[Gpu], set: usize, ids: &Ids) -> Result<UploadedToAll<J::Coord, S>> {
+        let width = self.params.join.width();
+        let coords = upload_to_all(gpus, self.coords[set], width, ids, COORDS)?;
+        Ok((coords, upload_to_all(gpus, self.scores[set], 1, ids, SCORES)?))
     }
 }
+
+/// Coordinates and scores of some points, on each of some devices.
+type UploadedToAll<C, S> = (Vec<Buffer<C>>, Vec<Buffer<S>>);
 
 /// Some points of both sets on the device.
 struct UploadedPart<C, S> {

@@ -1,7 +1,7 @@
 //! All pairs of a join: their number and their rows.
 
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
-use super::deal::{Uploader, deal};
+use super::deal::{upload_items, upload_to_all};
 use super::grid::grid_of_device_sets;
 use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
@@ -11,12 +11,11 @@ use crate::join::rows::ITEM_BYTES;
 use crate::point::with_kernel_dims;
 use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
-use crate::threads::even;
+use crate::threads::{each, even};
 use cuda_std::mem::{Slice, SliceMut};
 use kauri_kernels::join::curve::MAX_DIMS;
 use kauri_kernels::join::pairs::{join_count, join_emit};
 use kauri_kernels::thread::coord::Float;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts the pairs.
 pub(in crate::join) fn count<C: Float>(
@@ -45,21 +44,16 @@ pub(in crate::join) fn count_over<C: Float>(
     [build, probe]: [&[C]; 2],
     params: &JoinParams<C>,
 ) -> Result<u64> {
-    let dims = params.dims;
+    let (dims, label) = (params.dims, "points of a join");
     let [build_ids, probe_ids] = [build, probe].map(|set| Ids::Range(0..set.len() / dims));
-    let parts: Vec<_> = even(probe_ids.len(), gpus.len()).collect();
-    let total = AtomicU64::new(0);
-    let upload = |uploader: &mut Uploader<'_>, part: usize| {
-        let (ids, label) = (probe_ids.part(parts[part].clone()), "points of a join");
-        Ok([uploader.items(build, dims, &build_ids, label)?, uploader.items(probe, dims, &ids, label)?])
-    };
-    let join = |stream: &Stream, workspace: &mut Workspace, sides: [Buffer<C>; 2]| {
-        let count = count(stream, workspace, sides.each_ref().map(Buffer::slice), params)?;
-        total.fetch_add(count, Ordering::Relaxed);
-        Ok(())
-    };
-    deal(gpus, gpus.len(), upload, join)?;
-    Ok(total.into_inner())
+    let builds = upload_to_all(gpus, build, dims, &build_ids, label)?;
+    let parts = even(probe_ids.len(), gpus.len());
+    let counts = each(gpus.iter().zip(builds).zip(parts), |((gpu, build), part)| {
+        let stream = Stream::new(gpu)?;
+        let probe = upload_items(&stream, probe, dims, &probe_ids.part(part), label)?;
+        count(&stream, &mut Workspace::new(gpu), [build.slice(), probe.slice()], params)
+    })?;
+    Ok(counts.into_iter().sum())
 }
 
 /// Finds the pairs: returns where the row of each probe point begins, and the ids of the build points near it, in device memory.

@@ -3,7 +3,7 @@
 //! The points of the tree are cut into parts by tree order, so that a bucket index over a part fits in device memory. A single part stays
 //! there. Several parts are brought to the device one after another by each call, which merges their rows.
 
-use crate::device::{Buffer, Gpu, Staging, Stream};
+use crate::device::{Buffer, Gpu, Stream};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::once::Once;
@@ -20,13 +20,12 @@ use crate::query::result_rows;
 use crate::query::union::{Indexes, Rounds, UnionIndex};
 use crate::query::within::RangeResult;
 use crate::rows::Rows;
-use crate::threads::lock;
 use kauri_kernels::quadtree::node::Node;
 use kauri_kernels::query::buckets::levels;
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 /// Minimum number of points of a part. A device without memory for such a part answers no queries.
 const MIN_POINTS: usize = 1 << 8;
@@ -35,8 +34,6 @@ const MIN_POINTS: usize = 1 << 8;
 const POINTS_PER_ROW: usize = 1 << 10;
 /// Nodes with more points than this are split to find the bucket that a query starts in.
 const LEAF_POINTS: u32 = 64;
-/// Most bytes of page-locked memory.
-const STAGED_BYTES: u64 = 16 << 20;
 
 /// A tree in host memory whose queries run on a GPU.
 pub(crate) struct OutOfCoreTree<C> {
@@ -114,9 +111,7 @@ impl<C: Coord> PartsIndex<C> {
                 return Err(Error::OutOfMemory { memory: "device", requested, free, label });
             }
         }
-        let staging = Mutex::new(Staging::within(gpu, STAGED_BYTES.min(free / 16))?);
-        let parts =
-            PartsOfTree { gpu: gpu.clone(), tree: tree.clone(), max_points: max_points.max(1), staging };
+        let parts = PartsOfTree { gpu: gpu.clone(), tree: tree.clone(), max_points: max_points.max(1) };
         let is_resident = max_points >= n;
         let rounds: Box<dyn Rounds<C>> = if is_resident {
             Box::new(vec![Box::new(parts.load(0..n)?) as Box<dyn QueryBackend<C>>])
@@ -203,7 +198,6 @@ struct PartsOfTree<C> {
     tree: Arc<HostTree<C>>,
     /// Number of points of a part; the last part has the rest.
     max_points: usize,
-    staging: Mutex<Staging>,
 }
 
 impl<C: Coord> Rounds<C> for PartsOfTree<C> {
@@ -231,10 +225,9 @@ impl<C: Coord> PartsOfTree<C> {
         // SAFETY: the index has an entry for each point, and the stream is synchronized below.
         unsafe {
             let slots = node_slots(&stream, dims, index.padded_coords.slice_mut(), index.ids.slice_mut())?;
-            let mut staging = lock(&self.staging);
             let coords = &self.tree.coords[points.start * dims..points.end * dims];
-            staging.upload_to(slots.coords, coords, dims)?;
-            staging.upload_to(slots.ids, &self.tree.ids[points], 1)?;
+            stream.upload(slots.coords, coords)?;
+            stream.upload(slots.ids, &self.tree.ids[points])?;
             index.build_boxes(&stream)?;
         }
         stream.synchronize()?;

@@ -43,8 +43,6 @@ use top::{Batch, Root, TopNodes};
 
 /// Number of lanes of a device: one uploads, one works, one downloads.
 const LANES: usize = 3;
-/// Most bytes of page-locked memory of a lane. Allocating more takes longer than it saves.
-const STAGED_BYTES: u64 = 8 << 20;
 /// A batch of fewer points is always tried.
 const MIN_POINTS: usize = 1 << 8;
 /// Most points on the device at one time.
@@ -62,8 +60,6 @@ struct StreamedBuild<'a, C, const D: usize> {
     depth: u32,
     /// Memory of each device to use.
     bytes: u64,
-    /// Bytes of page-locked memory of a lane.
-    staged_bytes: u64,
     coords: PhantomData<C>,
 }
 
@@ -127,7 +123,7 @@ pub(crate) fn build_nodes<C: Coord, const D: usize>(
 ) -> Result<Part<D>> {
     let build = StreamedBuild::<C, D>::new(gpus, frame, options)?;
     let point_bytes = (D * size_of::<C>() + size_of::<u32>()) as u64;
-    let mut lanes = Lanes::new(gpus, LANES, build.staged_bytes, point_bytes, progress);
+    let mut lanes = Lanes::new(gpus, LANES, point_bytes, progress);
     let levels = stats.phase("parts", || {
         let node = Node { start: 0, end: input.len as u32, first_child: 0, level: 0 };
         let root = Root { node, corner: [0; D], splits: build.splits(&node), cells: 0..1 };
@@ -145,20 +141,20 @@ fn peak_bytes(gpus: &[Gpu]) -> u64 {
 
 /// Returns an upper bound of the device memory of a build: the memory that is free, or what all points take at once.
 pub(crate) fn temp_bytes(gpu: &Gpu, num_points: u64, in_core_bytes: u64) -> u64 {
-    // Beside the memory of an in-core build: ids in the order of input and in tree order, and page-locked memory.
+    // Beside the memory of an in-core build: ids in the order of input and in tree order.
     let id_bytes = 2 * num_points * size_of::<u32>() as u64;
-    let bytes = in_core_bytes + id_bytes + LANES as u64 * STAGED_BYTES;
+    let bytes = in_core_bytes + id_bytes;
     gpu.free_memory().map_or(bytes, |free| bytes.min(free))
 }
 
 impl<'a, C: Coord, const D: usize> StreamedBuild<'a, C, D> {
     fn new(gpus: &[Gpu], frame: &Frame<D>, options: &'a QuadtreeOptions) -> Result<Self> {
-        // An eighth of the memory is left, since allocations are rounded up, and for page-locked memory at most a sixteenth.
+        // An eighth of the memory is left, since allocations are rounded up.
         let free = gpus.iter().map(Gpu::free_memory).collect::<Result<Vec<_>>>()?;
         let free = free.into_iter().min().unwrap_or(0);
-        let (bytes, staged_bytes) = (free / 8 * 7, (free / 16 / LANES as u64).min(STAGED_BYTES));
+        let bytes = free / 8 * 7;
         let depth = options.depth(frame);
-        Ok(Self { options, frame: *frame, depth, bytes, staged_bytes, coords: PhantomData })
+        Ok(Self { options, frame: *frame, depth, bytes, coords: PhantomData })
     }
 }
 
@@ -215,7 +211,6 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
         batch: &Batch,
         output: &TreePoints<'_, C>,
     ) -> Result<Levels<D>> {
-        lanes.release();
         let is_smallest = batch.roots.len() == 1 && batch.points.len() / 2 < MIN_POINTS;
         let alone = lanes.run("subtrees", std::slice::from_ref(&batch.points), |lane, _| {
             if is_smallest {

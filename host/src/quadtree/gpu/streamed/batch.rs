@@ -4,7 +4,6 @@ use crate::device::{Buffer, Workspace};
 use crate::error::{Error, Result};
 use crate::primitives::permute::gather_on;
 use crate::quadtree::gpu::build::{Build, NodeBuffers};
-use crate::quadtree::gpu::streamed::columns::FirstError;
 use crate::quadtree::gpu::streamed::lanes::Lane;
 use crate::quadtree::gpu::streamed::top::{Batch, TopNodes};
 use crate::quadtree::gpu::streamed::{StreamedBuild, TreePoints};
@@ -69,14 +68,12 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             let NodeBuffers { nodes, cells } = build.nodes;
             let nodes = lane.download::<_, 1>(nodes.slice())?.into_flattened();
             let part = Part { nodes, corners: lane.download(cells.slice())? };
-            let failed = FirstError::default();
-            lane.staging.download(&lane.stream, in_order.slice(), D, |first, items| {
-                failed.keep(output.coords.write((batch.points.start + first) * D, items));
+            lane.stream.download_by(in_order.slice(), D, |first, items| {
+                output.coords.write((batch.points.start + first) * D, items)
             })?;
-            lane.staging.download(&lane.stream, ids_out.slice(), 1, |first, items| {
-                failed.keep(output.ids.write(batch.points.start + first, items));
+            lane.stream.download_by(ids_out.slice(), 1, |first, items| {
+                output.ids.write(batch.points.start + first, items)
             })?;
-            failed.or(Ok(()))?;
             Ok(Levels::of_part(part, start).below_first())
         }
     }

@@ -7,7 +7,6 @@ use crate::parallel::Ranges;
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::planned::carve;
 use crate::primitives::radix_sort::{PairSort, SortBy};
-use crate::quadtree::gpu::streamed::columns::FirstError;
 use crate::quadtree::gpu::streamed::lanes::{Lane, Lanes};
 use crate::quadtree::gpu::streamed::top::TopNodes;
 use crate::quadtree::gpu::streamed::{InputPoints, StreamedBuild, TreePoints};
@@ -123,19 +122,15 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
                 gather_on(stream, ids.slice(), order, ids_out.slice_mut())?;
                 (sorted_ids, first_id) = (ids_out.slice(), 0);
             }
-            let failed = FirstError::default();
-            lane.staging.download(stream, coords_out.slice(), D, |first, items| {
+            stream.download_by(coords_out.slice(), D, |first, items| {
                 for_each_run(runs, first, items.len() / D, |to, from| {
-                    failed.keep(output.coords.write(to * D, &items[from.start * D..from.end * D]));
-                });
+                    output.coords.write(to * D, &items[from.start * D..from.end * D])
+                })
             })?;
-            lane.staging.download(stream, sorted_ids, 1, |first, items| {
+            stream.download_by(sorted_ids, 1, |first, items| {
                 let ids: Vec<u32> = items.iter().map(|&id| id + first_id).collect();
-                for_each_run(runs, first, items.len(), |to, from| {
-                    failed.keep(output.ids.write(to, &ids[from]));
-                });
-            })?;
-            failed.or(Ok(()))
+                for_each_run(runs, first, items.len(), |to, from| output.ids.write(to, &ids[from]))
+            })
         }
     }
 
@@ -178,13 +173,19 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
 
 /// Calls `visit` for each run among the points `first..first + len` of a chunk: with its begin in the output, and its range among these
 /// points.
-fn for_each_run(runs: &[Run], first: usize, len: usize, mut visit: impl FnMut(usize, Range<usize>)) {
+fn for_each_run(
+    runs: &[Run],
+    first: usize,
+    len: usize,
+    visit: impl Fn(usize, Range<usize>) -> Result<()>,
+) -> Result<()> {
     let (mut at, mut run) =
         (first, runs.partition_point(|run| run.begin as usize <= first).saturating_sub(1));
     while at < first + len {
         let end = runs.get(run + 1).map_or(usize::MAX, |next| next.begin as usize).min(first + len);
         let to = runs[run].target as usize + (at - runs[run].begin as usize);
-        visit(to, at - first..end - first);
+        visit(to, at - first..end - first)?;
         (at, run) = (end, run + 1);
     }
+    Ok(())
 }

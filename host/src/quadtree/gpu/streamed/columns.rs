@@ -1,7 +1,7 @@
 //! Where an out-of-core build keeps its points: in host memory or in a file.
 
 use crate::device::Buffer;
-use crate::error::{Error, Result};
+use crate::error::Result;
 #[cfg(feature = "io")]
 use crate::memory::file_part::FilePart;
 use crate::memory::{self, Parts};
@@ -9,7 +9,6 @@ use crate::quadtree::gpu::streamed::lanes::{LABEL, Lane};
 use bytemuck::Pod;
 use cust_core::DeviceCopy;
 use std::ops::Range;
-use std::sync::OnceLock;
 
 /// Items to read.
 #[derive(Clone, Copy)]
@@ -21,18 +20,24 @@ pub(crate) enum InputColumn<'a, T> {
 
 impl<'a, T: DeviceCopy + Pod + Send + Sync> InputColumn<'a, T> {
     /// Copies a range of rows of `width` items to the device.
-    pub(super) fn upload(&self, lane: &mut Lane, rows: Range<usize>, width: usize) -> Result<Buffer<T>> {
+    pub(super) fn upload(&self, lane: &Lane, rows: Range<usize>, width: usize) -> Result<Buffer<T>> {
         match *self {
-            Self::Memory(items) => lane.upload(&items[rows.start * width..rows.end * width], width),
+            Self::Memory(items) => {
+                Buffer::from_slice(&lane.stream, &items[rows.start * width..rows.end * width], LABEL)
+            }
             #[cfg(feature = "io")]
             Self::File(part) => {
-                let failed = FirstError::default();
-                let uploaded = lane.upload_by(rows.len(), width, |first, to| {
-                    let mut items = vec![T::zeroed(); to.len()];
-                    failed.keep(part.read((rows.start + first) * width, &mut items));
-                    to.write_copy_of_slice(&items);
-                });
-                failed.or(uploaded)
+                let mut buffer = Buffer::uninitialized(lane.stream.gpu(), rows.len() * width, LABEL)?;
+                // SAFETY: nothing else uses the new memory.
+                unsafe {
+                    lane.stream.upload_by(buffer.slice_mut(), width, |first, to| {
+                        let mut items = vec![T::zeroed(); to.len()];
+                        part.read((rows.start + first) * width, &mut items)?;
+                        to.write_copy_of_slice(&items);
+                        Ok(())
+                    })?;
+                }
+                Ok(buffer)
             }
         }
     }
@@ -89,24 +94,5 @@ impl<'a, T: Pod> OutputColumn<'a, T> {
                 InputColumn::File(FilePart { begin, ..*part })
             }
         }
-    }
-}
-
-/// The first error of several threads.
-#[derive(Default)]
-pub(super) struct FirstError(OnceLock<Error>);
-
-impl FirstError {
-    /// Keeps an error unless there is one.
-    pub(super) fn keep(&self, result: Result<()>) {
-        if let Err(error) = result {
-            // A later error is ignored.
-            let _ = self.0.set(error);
-        }
-    }
-
-    /// Returns the error if there is one, otherwise `result`.
-    pub(super) fn or<R>(self, result: Result<R>) -> Result<R> {
-        self.0.into_inner().map_or(result, Err)
     }
 }

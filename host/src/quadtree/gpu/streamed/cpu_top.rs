@@ -38,7 +38,7 @@ impl<C: Coord, const D: usize> StreamedBuild<'_, C, D> {
             ids: OutputColumn::Memory(Parts::new(ids_out)),
         };
         let point_bytes = (D * size_of::<C>() + size_of::<u32>()) as u64;
-        let mut lanes = Lanes::new(gpus, 1, self.staged_bytes, point_bytes, progress);
+        let mut lanes = Lanes::new(gpus, 1, point_bytes, progress);
         let levels = stats.phase("parts", || self.build_batches(&mut lanes, top, &batches, &output))?;
         Ok((levels, OrderedPoints { coords, ids }))
     }

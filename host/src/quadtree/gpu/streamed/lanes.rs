@@ -1,19 +1,15 @@
 //! Tasks that overlap: while the device works on one, another is copied.
 
-use crate::device::{Buffer, Gpu, Staging, Stream, Workspace};
+use crate::device::{Gpu, Stream, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::{self, Parts};
 use crate::progress::{Progress, Step};
-use crate::threads::lock;
 use bytemuck::Pod;
 use cuda_std::mem::Slice;
-use cust_core::DeviceCopy;
-#[cfg(feature = "io")]
-use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, mpsc};
+use std::sync::mpsc;
 use std::thread;
 
 /// The purpose of memory for points, in errors.
@@ -24,59 +20,35 @@ pub(crate) struct Lanes<'a> {
     gpus: &'a [Gpu],
     /// Number of lanes of each device.
     num: usize,
-    /// Bytes of page-locked memory of a lane.
-    staged_bytes: u64,
     /// Bytes of a point, for progress.
     point_bytes: u64,
     progress: &'a mut dyn Progress,
-    /// Page-locked memory of lanes that have finished, kept because it is slow to allocate.
-    idle: Mutex<Vec<Staging>>,
 }
 
 /// The resources of a lane.
 pub(crate) struct Lane {
     pub(crate) stream: Stream,
     pub(crate) workspace: Workspace,
-    pub(crate) staging: Staging,
 }
 
 impl Lane {
-    /// Copies rows of `width` items to the device.
-    pub(crate) fn upload<T: DeviceCopy + Pod + Send + Sync>(
-        &mut self,
-        items: &[T],
-        width: usize,
-    ) -> Result<Buffer<T>> {
-        self.staging.upload_slice(items, width, LABEL)
-    }
-
-    /// Copies rows of `width` items to the device, which `write` writes from a row on.
-    #[cfg(feature = "io")]
-    pub(crate) fn upload_by<T: DeviceCopy + Pod + Send>(
-        &mut self,
-        num_rows: usize,
-        width: usize,
-        write: impl Fn(usize, &mut [MaybeUninit<T>]) + Sync,
-    ) -> Result<Buffer<T>> {
-        self.staging.upload(num_rows, width, LABEL, write)
-    }
-
     /// Copies rows of `W` items from the device after the lane's work so far.
     ///
     /// # Safety
     /// The items have been written.
-    pub(crate) unsafe fn download<T: Pod + Send + Sync, const W: usize>(
+    pub(crate) unsafe fn download<T: Pod + Send, const W: usize>(
         &mut self,
         from: Slice<'_, T>,
     ) -> Result<Vec<[T; W]>> {
         let len = from.len() / W;
         let mut items = memory::vec_with_capacity(len, "parts of a quadtree")?;
         let rows_out = Parts::new(&mut items.spare_capacity_mut()[..len]);
-        // SAFETY: `download` passes each row once, so the parts are disjoint and all of them are written; the rest is the caller's promise.
+        // SAFETY: each row is passed once, so the parts are disjoint and all of them are written; the rest is the caller's promise.
         unsafe {
-            self.staging.download(&self.stream, from, W, |first, rows| {
+            self.stream.download_by(from, W, |first, rows| {
                 let rows = rows.as_chunks().0;
                 rows_out.part(first..first + rows.len()).write_copy_of_slice(rows);
+                Ok(())
             })?;
             items.set_len(len);
         }
@@ -85,23 +57,12 @@ impl Lane {
 }
 
 impl<'a> Lanes<'a> {
-    pub(crate) fn new(
-        gpus: &'a [Gpu],
-        num: usize,
-        staged_bytes: u64,
-        point_bytes: u64,
-        progress: &'a mut dyn Progress,
-    ) -> Self {
-        Self { gpus, num, staged_bytes, point_bytes, progress, idle: Mutex::default() }
+    pub(crate) fn new(gpus: &'a [Gpu], num: usize, point_bytes: u64, progress: &'a mut dyn Progress) -> Self {
+        Self { gpus, num, point_bytes, progress }
     }
 }
 
 impl<'a> Lanes<'a> {
-    /// Frees the page-locked memory of idle lanes.
-    pub(crate) fn release(&mut self) {
-        lock(&self.idle).clear();
-    }
-
     /// Runs all tasks, each given by its range of points, and returns their results in order. Stops at the first error, or when `progress`
     /// says so.
     pub(crate) fn run<R: Send>(
@@ -113,17 +74,11 @@ impl<'a> Lanes<'a> {
         let total = tasks.iter().map(|task| task.len() as u64).sum();
         let mut step = Step { phase, done: 0, total: Some(total), bytes: 0 };
         let mut is_stopped = self.progress.report(step).is_break();
-        let (staged_bytes, idle) = (self.staged_bytes, &self.idle);
         let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(is_stopped));
         let mut results: Vec<Option<R>> = tasks.iter().map(|_| None).collect();
         let (sender, finished) = mpsc::channel();
         let run_lane = |gpu: &Gpu, sender: mpsc::Sender<(usize, R)>| -> Result<()> {
-            let take = |idle: &mut Vec<Staging>| {
-                let i = idle.iter().position(|staging| staging.gpu().same(gpu))?;
-                Some(idle.swap_remove(i))
-            };
-            let staging = take(&mut lock(idle)).map_or_else(|| Staging::within(gpu, staged_bytes), Ok)?;
-            let mut lane = Lane { stream: Stream::new(gpu)?, workspace: Workspace::new(gpu), staging };
+            let mut lane = Lane { stream: Stream::new(gpu)?, workspace: Workspace::new(gpu) };
             while !stop.load(Ordering::Relaxed) {
                 let i = next.fetch_add(1, Ordering::Relaxed);
                 if i >= tasks.len() {
@@ -133,7 +88,6 @@ impl<'a> Lanes<'a> {
                 // The receiver is gone if the call is unwinding.
                 let _ = sender.send((i, result));
             }
-            lock(idle).push(lane.staging);
             Ok(())
         };
         let run_lane =

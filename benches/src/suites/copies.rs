@@ -1,0 +1,42 @@
+//! Copies between host memory and a GPU: pageable and page-locked memory, and vectors that a call returns.
+//!
+//! The rival is `benches/rivals/copies.cu`: the same copies by the driver.
+
+use super::{Settings, Suite, copy, unless_too_large};
+use crate::report::{Report, Row};
+use kauri::device::{Buffer, Gpu, PinnedBuffer, Stream};
+use kauri::{Error, Result};
+
+pub(super) const SUITES: [(&str, Suite); 1] = [("copies", run)];
+
+const TO_DEVICE: &str = "copy to the device";
+const FROM_DEVICE: &str = "copy from the device";
+const PAGEABLE: &str = "u32, pageable";
+const PAGE_LOCKED: &str = "u32, page-locked";
+const NEW: &str = "u32, new vector";
+
+fn run(settings: &Settings, report: &mut Report) -> Result<()> {
+    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+    report.push(copy(gpu, settings.effort)?);
+    settings.sizes.iter().try_for_each(|&n| unless_too_large(copies(settings, gpu, n, report)))
+}
+
+fn copies(settings: &Settings, gpu: &Gpu, n: usize, report: &mut Report) -> Result<()> {
+    let stream = Stream::new(gpu)?;
+    let mut items: Vec<u32> = (0..n as u32).collect();
+    let mut pinned = PinnedBuffer::zeroed(gpu, n, "page-locked")?;
+    pinned.copy_from_slice(&items);
+    let mut buffer = Buffer::from_slice(&stream, &items, "copied")?;
+    let mut push = |work: &str, input: &str, timing| {
+        let (work, input, n) = (work.to_owned(), input.to_owned(), n as u64);
+        report.push(Row { work, input, n, timing: Some(timing), bytes: Some(4 * n), ..Row::default() });
+    };
+    let effort = settings.effort;
+    push(TO_DEVICE, PAGEABLE, effort.wall(|| buffer.copy_from_slice(&stream, &items))?);
+    push(TO_DEVICE, PAGE_LOCKED, effort.wall(|| buffer.copy_from_slice(&stream, &pinned))?);
+    push(FROM_DEVICE, PAGEABLE, effort.wall(|| buffer.copy_to_slice(&stream, &mut items))?);
+    push(FROM_DEVICE, PAGE_LOCKED, effort.wall(|| buffer.copy_to_slice(&stream, &mut pinned))?);
+    push(FROM_DEVICE, NEW, effort.wall(|| buffer.to_vec(&stream))?);
+    assert!(items.iter().copied().eq(0..n as u32) && *items == *pinned, "copies differ");
+    Ok(())
+}
