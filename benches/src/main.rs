@@ -86,7 +86,13 @@ fn main() -> Result<()> {
         let csv = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         suites::join::add_profile(&mut report, &csv).map_err(anyhow::Error::msg)
     });
-    let notes = [suites::kdtree::NOTES, suites::join::NOTES, suites::primitives::NOTES, suites::sah::NOTES];
+    let notes = [
+        suites::copies::NOTES,
+        suites::kdtree::NOTES,
+        suites::join::NOTES,
+        suites::primitives::NOTES,
+        suites::sah::NOTES,
+    ];
     report.explain(&notes.concat());
     // Rows measured before an error are kept, and so are those without a profile.
     print!("{}", report.to_markdown());

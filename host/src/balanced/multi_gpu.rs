@@ -21,6 +21,7 @@ mod exchange;
 mod part;
 mod points;
 mod ranks;
+mod representatives;
 mod tree;
 
 pub(crate) use build::memory_plan;

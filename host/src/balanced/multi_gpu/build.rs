@@ -5,8 +5,9 @@ use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::multi_gpu::cut::Cut;
 use crate::balanced::multi_gpu::exchange::{Piece, exchange, redistribute};
-use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part, RemovedPoint};
+use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
+use crate::balanced::multi_gpu::representatives::Representatives;
 use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
 use crate::balanced::options::BalancedOptions;
 #[cfg(feature = "research")]
@@ -14,8 +15,7 @@ use crate::balanced::options::BuildAlgorithm;
 use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
-use crate::memory::{self, MemoryPlan};
-use crate::parallel::{self, TASK_ITEMS};
+use crate::memory::MemoryPlan;
 use crate::stats::Stats;
 use crate::threads::{both, each, even};
 
@@ -92,7 +92,7 @@ impl<C: Float> MultiGpuTree<C> {
                 Part::upload(gpu, gpus.len(), chunk_coords, chunk.start as u32, dims, subtree_len, options)
             })
         })?;
-        let mut representatives = Representatives { num_points, ids: Vec::new() };
+        let mut representatives = Representatives::new(num_points);
         #[cfg(feature = "research")]
         let selects_first = options.algorithm != BuildAlgorithm::Robinson;
         #[cfg(not(feature = "research"))]
@@ -123,7 +123,6 @@ impl<C: Float> MultiGpuTree<C> {
         })?;
         let num_nodes =
             top_nodes.len() + subtrees.iter().map(|subtree| subtree.tree.num_nodes).sum::<usize>();
-        let representatives = representatives.ids;
         Ok(Nodes { dims, num_points, num_nodes, top_nodes, subtrees, representatives }.into())
     }
 }
@@ -136,7 +135,8 @@ fn keep_distinct<C: Float>(
 ) -> Result<()> {
     stats.phase("sort", || {
         each(&mut *parts, Part::sort_distinct)?;
-        parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))
+        representatives.record(parts.iter_mut().filter_map(Part::take_kept));
+        Ok(())
     })?;
     let pieces = stats.phase("exchange", || {
         let pieces = ranges(parts)?;
@@ -147,8 +147,8 @@ fn keep_distinct<C: Float>(
         each(parts.iter_mut().zip(&pieces), |(part, pieces)| {
             part.merge_distinct(pieces.iter().map(|piece| piece.range.len()))
         })?;
-        parts.iter_mut().try_for_each(|part| representatives.record(&part.take_removed()))?;
-        representatives.resolve_chains()
+        representatives.record(parts.iter_mut().filter_map(Part::take_kept));
+        Ok(())
     })
 }
 
@@ -160,34 +160,6 @@ fn subtree_roots(root: NodeAddress, num_parts: usize) -> Vec<NodeAddress> {
     let num_less = num_parts.div_ceil(2);
     let less = subtree_roots(root.less(), num_less);
     [less, subtree_roots(root.greater(), num_parts - num_less)].concat()
-}
-
-/// The representative of each point: the first point that equals it.
-struct Representatives {
-    num_points: usize,
-    /// By point; empty while no point has been removed.
-    ids: Vec<u32>,
-}
-
-impl Representatives {
-    /// Records the points that a step has removed.
-    fn record(&mut self, removed: &[RemovedPoint]) -> Result<()> {
-        if !removed.is_empty() && self.ids.is_empty() {
-            self.ids = memory::vec_with_capacity(self.num_points, "representatives of the points")?;
-            self.ids.extend(0..self.num_points as u32);
-        }
-        for &RemovedPoint { id, kept } in removed {
-            self.ids[id as usize] = kept;
-        }
-        Ok(())
-    }
-
-    /// Replaces each representative that was itself removed, in the second step, by its own representative.
-    fn resolve_chains(&mut self) -> Result<()> {
-        let resolved = |i: usize| self.ids[self.ids[i] as usize];
-        self.ids = parallel::collect(self.ids.len(), TASK_ITEMS, "representatives of the points", resolved)?;
-        Ok(())
-    }
 }
 
 /// Cuts the whole order into nearly equal ranges, one per part. Returns the pieces of each range in the sorted parts. Equal points are in

@@ -16,26 +16,21 @@ use crate::balanced::gpu::distinct::Distinct;
 use crate::balanced::gpu::plan::BuildContext;
 use crate::balanced::gpu::{GpuTree, memory_plan as tree_memory_plan, plan};
 use crate::balanced::multi_gpu::points::Points;
+use crate::balanced::multi_gpu::representatives::KeptPoints;
 use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
-use crate::memory::{self, MemoryPlan};
+use crate::memory::MemoryPlan;
 use crate::parallel;
 use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::pairs::{Pairs, Source};
-use crate::primitives::permute::{Direction, permute_parts};
+use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::planned::{bytes_of, carve};
 use crate::stats::Stats;
 
 /// Maximum number of parts of a tree.
 pub(crate) const MAX_PARTS: usize = MAX_DEVICES;
-
-/// The ids of a removed point and of the equal point that was kept.
-pub(crate) struct RemovedPoint {
-    pub(crate) id: u32,
-    pub(crate) kept: u32,
-}
 
 /// The points of one device. Its stream is idle between two steps.
 pub(crate) struct Part<C> {
@@ -50,8 +45,8 @@ pub(crate) struct Part<C> {
     spares: Vec<Points<C>>,
     /// Memory for the points of the subtree, which the tree will own.
     subtree: Option<Points<C>>,
-    /// The points that the last step removed.
-    removed: Vec<RemovedPoint>,
+    /// The points of the last step, if it removed some.
+    kept: Option<KeptPoints>,
     /// Peak bytes in addition to the memory of the tree.
     pub(super) temp_bytes: u64,
 }
@@ -185,7 +180,7 @@ impl<C: Float> Part<C> {
             keeps_input: true,
             spares,
             subtree,
-            removed: Vec::new(),
+            kept: None,
             temp_bytes: 0,
         })
     }
@@ -232,9 +227,9 @@ impl<C: Float> Part<C> {
         }
     }
 
-    /// Returns the points that the last step removed.
-    pub(crate) fn take_removed(&mut self) -> Vec<RemovedPoint> {
-        std::mem::take(&mut self.removed)
+    /// Returns which points the last step kept, if it removed some.
+    pub(crate) fn take_kept(&mut self) -> Option<KeptPoints> {
+        self.kept.take()
     }
 
     /// Copies the id of the point at a position to the host.
@@ -335,8 +330,8 @@ impl<C: Float> Part<C> {
         let context = BuildContext { temp: &temp, coords: self.points.coords(), dims };
         let [order, other] = buffers.map(|buffer| temp.view::<u32>(buffer));
         let (_, may_be_equal) = sort.by_super_key(context, [order, other])?;
-        let (points, removed) = match distinct.filter(|_| may_be_equal) {
-            None => (context.permute(self.points.ids(), order.read_only(), to)?, Vec::new()),
+        let (points, kept) = match distinct.filter(|_| may_be_equal) {
+            None => (context.permute(self.points.ids(), order.read_only(), to)?, None),
             Some(distinct) => {
                 let keys = temp.view(sort.keys[1].of_type::<C>());
                 let args = (context.coords, dims as u32, order.read_only(), keys);
@@ -347,7 +342,7 @@ impl<C: Float> Part<C> {
             }
         };
         self.replace(points);
-        self.removed = removed;
+        self.kept = kept;
         Ok(())
     }
 
@@ -390,10 +385,9 @@ impl<C: Float> Part<C> {
             std::mem::swap(&mut sorted, &mut other);
         }
         let ids = self.points.ids();
-        let (points, removed) =
-            context.keep_distinct(&distinct, sorted.read_only(), other.values, ids, to)?;
+        let (points, kept) = context.keep_distinct(&distinct, sorted.read_only(), other.values, ids, to)?;
         self.replace(points);
-        self.removed = removed;
+        self.kept = kept;
         Ok(())
     }
 
@@ -421,7 +415,7 @@ fn warps(len: usize) -> u32 {
 }
 
 impl<C: Float> BuildContext<'_, C> {
-    /// Removes equal points of a sorted list, and permutes the kept points into that order. Returns them and the removed points. `scratch`
+    /// Removes equal points of a sorted list, and permutes the kept points into that order. Returns them, and which were kept if some were removed. `scratch`
     /// has the length of the list.
     fn keep_distinct(
         self,
@@ -430,23 +424,24 @@ impl<C: Float> BuildContext<'_, C> {
         scratch: SliceMut<'_, u32>,
         ids: Slice<'_, u32>,
         to: Output<C>,
-    ) -> Result<(Points<C>, Vec<RemovedPoint>)> {
+    ) -> Result<(Points<C>, Option<KeptPoints>)> {
         let (stream, n) = (&self.temp.stream, sorted.values.len());
         let num_kept = distinct.run(self, 0, sorted, scratch)?;
         // SAFETY: the number of kept points is at most `n`.
         let kept = unsafe { scratch.part(0, num_kept) }.read_only();
-        let mut removed = memory::vec_with_capacity(n - num_kept, "points removed")?;
+        let mut kept_points = None;
         if num_kept < n {
-            let mut representatives =
-                Buffer::uninitialized(stream.gpu(), n, "representatives of the points")?;
-            self.write_representatives(sorted.values, kept, &mut representatives)?;
-            let representatives = representatives.to_vec(stream)?;
-            // SAFETY: the last step is complete.
-            let ids = unsafe { stream.read(ids)? };
-            let pairs = representatives.iter().enumerate().filter(|&(i, &kept)| i != kept as usize);
-            removed.extend(pairs.map(|(i, &kept)| RemovedPoint { id: ids[i], kept: ids[kept as usize] }));
+            let new = || Buffer::uninitialized(stream.gpu(), n, "representatives of the points");
+            let (mut first, mut points) = (new()?, KeptPoints { ids: new()?, kept: new()? });
+            self.write_representatives(sorted.values, kept, &mut first)?;
+            // SAFETY: the arrays have one entry for each point, and wait for the device before they are freed.
+            unsafe {
+                stream.copy(points.ids.slice_mut(), ids)?;
+                gather_on(stream, ids, first.slice(), points.kept.slice_mut())?;
+            }
+            kept_points = Some(points);
         }
-        Ok((self.permute(ids, kept, to)?, removed))
+        Ok((self.permute(ids, kept, to)?, kept_points))
     }
 
     /// Permutes the points into an order and rotates their columns. Waits for the result.

@@ -12,6 +12,7 @@ use crate::balanced::cpu::index::of_point;
 use crate::balanced::gpu::GpuTree;
 use crate::balanced::gpu::in_order::bucket_index;
 use crate::balanced::multi_gpu::part::MAX_PARTS;
+use crate::balanced::multi_gpu::representatives::Representatives;
 use crate::balanced::super_key::{WRONG_SIDE, compare};
 use crate::device::{Buffer, Stream};
 use crate::error::{Error, Result};
@@ -60,8 +61,7 @@ pub(crate) struct Nodes<C> {
     pub(crate) num_nodes: usize,
     pub(crate) top_nodes: Vec<TopNode<C>>,
     pub(crate) subtrees: Vec<Subtree<C>>,
-    /// The representative of each point: the first point that equals it. Empty if all points are distinct.
-    pub(crate) representatives: Vec<u32>,
+    pub(crate) representatives: Representatives,
 }
 
 /// Returns the index of an address of a level in the medians of the whole tree.
@@ -168,7 +168,8 @@ impl<C: Float> Nodes<C> {
         if num_nodes != self.num_nodes {
             return Err(Error::corrupt(0, format!("{num_nodes} nodes instead of {}", self.num_nodes)));
         }
-        let is_kept = |id: u32| self.representatives.get(id as usize).is_none_or(|&kept| kept == id);
+        let representatives = self.representatives.by_point()?;
+        let is_kept = |id: u32| representatives.get(id as usize).is_none_or(|&kept| kept == id);
         let is_wrong = |&id: &u32| id != NONE && (id as usize >= self.num_points || !is_kept(id));
         if let Some(slot) = medians.iter().position(is_wrong) {
             let what = format!("id {} is not the id of a point that was kept", medians[slot]);
@@ -216,7 +217,7 @@ impl<C: Float> Nodes<C> {
                 to.rotate_right(*level as usize % dims);
             }
         }
-        let pairs = self.representatives.iter().enumerate();
+        let pairs = self.representatives.by_point()?.iter().enumerate();
         for (id, &kept) in pairs.filter(|&(id, &kept)| id != kept as usize) {
             let from = kept as usize * dims;
             coords.copy_within(from..from + dims, id * dims);
@@ -262,8 +263,7 @@ impl<C: Float> Backend<C> for MultiGpuTree<C> {
     }
 
     fn representatives(&self) -> Result<Vec<u32>> {
-        let representatives = &self.nodes.representatives;
-        memory::copy(representatives, "representatives of the points")
+        memory::copy(self.nodes.representatives.by_point()?, "representatives of the points")
     }
 
     fn query_backend(&self) -> Result<&dyn QueryBackend<C>> {
@@ -279,7 +279,7 @@ impl<C: Float> Backend<C> for MultiGpuTree<C> {
         Ok(Sections {
             coords: self.nodes.coords_by_id()?.into(),
             medians: self.medians()?.into(),
-            representatives: (&self.nodes.representatives[..]).into(),
+            representatives: self.nodes.representatives.by_point()?.into(),
         })
     }
 }
