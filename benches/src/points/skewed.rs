@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn sixteen_at_a_place() {
         let mut numbers = HashMap::new();
-        for point in duplicated(1600, 1) {
+        for point in duplicated::<3>(1600, 1) {
             *numbers.entry(point.map(f32::to_bits)).or_insert(0) += 1;
         }
         assert!(numbers.len() == 100 && numbers.values().all(|&number| number == 16));
