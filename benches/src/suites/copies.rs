@@ -9,7 +9,7 @@ use kauri::{Error, Result};
 
 pub(super) const SUITES: [(&str, Suite); 1] = [("copies", run)];
 
-/// What bounds rows that are not ahead of the rival's.
+/// The bounds of rows that are not ahead of the rival's.
 pub const NOTES: &[Note] = &[
     Note::new("copy *", PAGE_LOCKED, 0, "the bus: both are one copy by the driver"),
     Note::new("copy *", NEW, 0, "the system's first use of each page, and the start of threads"),

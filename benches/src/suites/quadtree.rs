@@ -16,10 +16,11 @@ use kauri::{Error, Result};
 use rayon::prelude::*;
 
 /// The suites of this module.
-pub const SUITES: [(&str, Suite); 4] = [
+pub const SUITES: [(&str, Suite); 5] = [
     ("quadtree", run),
     ("quadtree-host", host::run),
     ("quadtree-gluck", gluck::run),
+    ("quadtree-gluck-host", gluck::run_from_host),
     ("quadtree-queries", queries::run),
 ];
 

@@ -56,92 +56,99 @@ fn scan(n: usize, seed: u64) -> Result<Points> {
     Ok(points)
 }
 
+/// All experiments.
 pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
-    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
     report.figures = &FIGURES;
-    let effort = Effort { warm_up: 1, runs: RUNS, limit: Duration::MAX, ..settings.effort };
-    let settings = &Settings { effort, ..settings.clone() };
-    // Checks and bounds of the points take all threads of a pool.
-    let one_thread = ThreadPoolBuilder::new().num_threads(1).build().expect("the pool of one thread starts");
-    let capped = Device::from_gpu(gpu.with_memory_limit(CAP));
+    let settings = &with_ten_runs(settings);
     for &n in &settings.sizes {
-        let (points, across) = (scan(n, settings.seed)?, n as f64);
-        let build = |device: &Device, options: &QuadtreeOptions, work: &str| -> Result<(Row, Duration)> {
-            let mut by_cpu = Duration::ZERO;
-            let timing = settings.effort.wall(|| {
-                let tree = Quadtree::build(device, &points, options)?;
-                let top = tree.stats().phases.iter().find(|phase| phase.name == "levels by the CPU");
-                by_cpu = top.map_or(Duration::ZERO, |top| top.duration);
-                Ok(tree)
-            })?;
-            Ok((row(work, n, Some(timing)), by_cpu))
-        };
-        let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS);
-        let (mut one_core, _) =
-            one_thread.install(|| build(&Device::cpu(), &levels, "level by level, one core"))?;
-        let one_core_ms = median(&one_core);
-        one_core.figure_points.push(FigurePoint::new("figure 5", "", "one core", across));
-        let (mut whole, _) = build(&settings.device, &levels, "level by level")?;
-        whole.figure_points = figure_points(
-            ["figure 5", "figure 6"],
-            "all in its memory",
-            across,
-            one_core_ms / median(&whole),
-        );
-        let (mut by_codes, _) = build(&settings.device, &QuadtreeOptions::default(), "by codes")?;
-        by_codes.figure_points =
-            figure_points(["figure 5", "figure 6"], "by codes", across, one_core_ms / median(&by_codes));
-        let mut rows = vec![whole, by_codes];
-        // Where the points do not fit, the CPU splits the upper levels. Without that time on either side, the GPU's speedup is as before.
-        let top = levels.clone().out_of_core(if n > 40_000_000 {
-            OutOfCore::CpuTop
-        } else {
-            OutOfCore::WhereNeeded
-        });
-        unless_too_large((|| {
-            let (mut row, by_cpu) = build(&capped, &top, "level by level, 2 GB")?;
-            let by_cpu_ms = by_cpu.as_secs_f64() * 1e3;
-            let rest = median(&row) - by_cpu_ms;
-            let line = "the CPU splits what does not fit";
-            row.figure_points =
-                figure_points(["figure 5", "figure 6"], line, across, one_core_ms / median(&row));
-            let mut without = row.clone();
-            without.work += ", without the levels by the CPU";
-            if let Some(timing) = &mut without.timing {
-                timing.median_ms = rest;
-            }
-            without.figure_points = figure_points(
-                ["figure 7", "figure 8"],
-                "the GPU's part",
-                across,
-                (one_core_ms - by_cpu_ms) / rest,
-            );
-            if let Some(timing) = &mut one_core.timing {
-                let mut without = timing.clone();
-                without.median_ms -= by_cpu_ms;
-                rows.push(Row {
-                    timing: Some(without),
-                    figure_points: vec![FigurePoint::new("figure 7", "", "one core", across)],
-                    ..self::row("level by level, one core, without those levels", n, None)
-                });
-            }
-            rows.extend([row, without]);
-            Ok(())
-        })())?;
-        unless_too_large((|| {
-            let streamed = QuadtreeOptions::default().out_of_core(OutOfCore::Streamed);
-            let (mut row, _) = build(&capped, &streamed, "out of core, 2 GB")?;
-            row.figure_points =
-                figure_points(["figure 5", "figure 6"], "out of core", across, one_core_ms / median(&row));
-            rows.push(row);
-            Ok(())
-        })())?;
-        report.push(one_core);
-        rows.into_iter().for_each(|row| report.push(row));
+        let points = scan(n, settings.seed)?;
+        from_host(settings, report, &points)?;
         root_box(settings, report, &points)?;
         shapes(settings, report, &points)?;
         nulls(settings, report, &points)?;
     }
+    Ok(())
+}
+
+/// Only figures 5 to 8.
+pub(super) fn run_from_host(settings: &Settings, report: &mut Report) -> Result<()> {
+    report.figures = &FIGURES[..4];
+    let settings = &with_ten_runs(settings);
+    settings.sizes.iter().try_for_each(|&n| from_host(settings, report, &scan(n, settings.seed)?))
+}
+
+fn with_ten_runs(settings: &Settings) -> Settings {
+    let effort = Effort { warm_up: 1, runs: RUNS, limit: Duration::MAX, ..settings.effort };
+    Settings { effort, ..settings.clone() }
+}
+
+/// Figures 5 to 8: builds from host memory.
+fn from_host(settings: &Settings, report: &mut Report, points: &[[f32; 2]]) -> Result<()> {
+    let gpu = settings.device.gpu().ok_or(Error::NoDevice)?;
+    // Checks and bounds of the points take all threads of a pool.
+    let one_thread = ThreadPoolBuilder::new().num_threads(1).build().expect("the pool of one thread starts");
+    let capped = Device::from_gpu(gpu.with_memory_limit(CAP));
+    let (n, across) = (points.len(), points.len() as f64);
+    // The time of each run, and that of the levels which the CPU builds for the GPU.
+    let runs = |device: &Device, options: &QuadtreeOptions| {
+        settings.effort.repeat(|| {
+            let begin = Instant::now();
+            let tree = Quadtree::build(device, points, options)?;
+            let time = begin.elapsed();
+            let top = tree.stats().phases.iter().find(|phase| phase.name == "levels by the CPU");
+            Ok((time, top.map_or(Duration::ZERO, |top| top.duration)))
+        })
+    };
+    let timed = |work: &str, times: &mut dyn Iterator<Item = Duration>| {
+        row(work, n, Some(Timing::of("wall", &times.collect::<Vec<_>>())))
+    };
+    let build = |device: &Device, options: &QuadtreeOptions, work: &str| -> Result<Row> {
+        Ok(timed(work, &mut runs(device, options)?.into_iter().map(|(time, _)| time)))
+    };
+    let levels = QuadtreeOptions::default().algorithm(BuildAlgorithm::LEVELS);
+    let one_core = one_thread.install(|| runs(&Device::cpu(), &levels))?;
+    let mut one_core_row = timed("level by level, one core", &mut one_core.iter().map(|&(time, _)| time));
+    let one_core_ms = median(&one_core_row);
+    one_core_row.figure_points.push(FigurePoint::new("figure 5", "", "one core", across));
+    report.push(one_core_row);
+    let mut push = |mut row: Row, figures, line, compared_ms: f64| {
+        row.figure_points = figure_points(figures, line, across, compared_ms / median(&row));
+        report.push(row);
+    };
+    let (all, part) = (["figure 5", "figure 6"], ["figure 7", "figure 8"]);
+    push(build(&settings.device, &levels, "level by level")?, all, "all in its memory", one_core_ms);
+    let codes = QuadtreeOptions::default();
+    push(build(&settings.device, &codes, "by codes")?, all, "by codes", one_core_ms);
+    unless_too_large((|| {
+        let streamed = codes.clone().out_of_core(OutOfCore::Streamed);
+        push(build(&capped, &streamed, "out of core, 2 GB")?, all, "out of core", one_core_ms);
+        Ok(())
+    })())?;
+    // Where the points do not fit, the CPU splits the upper levels. Without that time on either side, the GPU's speedup is as before.
+    let top =
+        levels.clone().out_of_core(if n > 40_000_000 { OutOfCore::CpuTop } else { OutOfCore::WhereNeeded });
+    let whole = match runs(&capped, &top) {
+        Err(error) => return unless_too_large(Err(error)),
+        Ok(whole) => whole,
+    };
+    let row = timed("level by level, 2 GB", &mut whole.iter().map(|&(time, _)| time));
+    push(row, all, "the CPU splits what does not fit", one_core_ms);
+    let mut by_cpu: Vec<_> = whole.iter().map(|&(_, by_cpu)| by_cpu).collect();
+    by_cpu.sort_unstable();
+    let by_cpu = by_cpu[by_cpu.len() / 2];
+    let without = "without those levels";
+    let mut one_core = timed(
+        &format!("level by level, one core, {without}"),
+        &mut one_core.iter().map(|&(time, _)| time.saturating_sub(by_cpu)),
+    );
+    let one_core_ms = median(&one_core);
+    one_core.figure_points.push(FigurePoint::new("figure 7", "", "one core", across));
+    let rest = timed(
+        "level by level, 2 GB, without the levels by the CPU",
+        &mut whole.iter().map(|&(time, by_cpu)| time - by_cpu),
+    );
+    push(rest, part, "the GPU's part", one_core_ms);
+    report.push(one_core);
     Ok(())
 }
 

@@ -112,6 +112,31 @@ fn num_copies(num_parts: usize) -> usize {
     if num_parts > 2 { 3 } else { 2 }
 }
 
+/// The steps for which a part allocates memory ahead.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    pub(crate) num_parts: usize,
+    /// The length of the subtree of the part if all points are distinct.
+    pub(crate) subtree_len: usize,
+    /// True if parts are sorted, not selected from.
+    pub(crate) sorts: bool,
+}
+
+impl Ahead {
+    /// Returns how many arrays of points take part in exchanges, beside the input and the points of the subtree.
+    fn num_spares(self) -> usize {
+        if self.sorts {
+            return num_copies(self.num_parts) - 1;
+        }
+        // The last exchange is to the points of the subtree; those before it alternate, and keep the input.
+        match self.num_parts {
+            ..=2 => 0,
+            3..=4 => 1,
+            _ => 2,
+        }
+    }
+}
+
 /// Returns the bytes of one of some parts, of at most `len` points. Its tree also stores the ids of the points. Temporary are copies of the
 /// points, and the scratch memory.
 pub(crate) fn memory_plan<C: Float>(
@@ -131,15 +156,13 @@ pub(crate) fn memory_plan<C: Float>(
 }
 
 impl<C: Float> Part<C> {
-    /// Uploads consecutive points to one of some parts; the first one has id `first`. Allocates the memory of all steps. `subtree_len` is
-    /// the maximum length of the subtree of the part.
+    /// Uploads consecutive points; the first one has id `first`. Allocates the memory of the steps that are expected.
     pub(crate) fn upload(
         gpu: &Gpu,
-        num_parts: usize,
         coords: &[C],
         first: u32,
         dims: usize,
-        subtree_len: usize,
+        ahead: Ahead,
         options: &BalancedOptions,
     ) -> Result<Self> {
         let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
@@ -154,16 +177,16 @@ impl<C: Float> Part<C> {
         };
         // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
         let allocate = || {
-            let spares =
-                (1..num_copies(num_parts)).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
-            let subtree = Some(new(subtree_len)?);
+            let spares = (0..ahead.num_spares()).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
+            let subtree = Some(new(ahead.subtree_len)?);
             let mut workspace = Workspace::new(gpu);
-            let (mut sort, mut merge) = (Layout::new(), Layout::new());
-            Sort::<C>::plan(&mut sort, n, true);
-            DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
-            let mut build = Layout::new();
-            plan::<C>(&mut build, subtree_len, dims, options);
-            let largest = [sort, merge, build].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
+            let [mut build, mut sort, mut merge] = Default::default();
+            plan::<C>(&mut build, ahead.subtree_len, dims, options);
+            if ahead.sorts {
+                Sort::<C>::plan(&mut sort, n, true);
+                DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
+            }
+            let largest = [build, sort, merge].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
             workspace.carve(&stream, &largest, "the work of a part")?;
             Ok((spares, subtree, workspace))
         };
