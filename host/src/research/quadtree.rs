@@ -6,9 +6,9 @@
 //! | variant | reproduces | choose it by | cost |
 //! |---|---|---|---|
 //! | [`BuildAlgorithm::Levels`] | Gluck 2014: a bucket sort per node and level, with a block per node or a thread per small node | [`QuadtreeOptions::algorithm`] | 10M uniform points in device memory: 3.5 ms and 196 MB of temporary memory, against 1.5 ms and 122 MB (`quadtree-h200`) |
-//! | [`LevelsOptions`] | Gluck 2014, figure 9: the threads of the block that splits a node | [`BuildAlgorithm::Levels`] | 10M points of a laser scan: from 1669 ms with 4 threads to 28 ms with 512, against 2.8 ms with the default options (`quadtree-gluck-h200`) |
+//! | [`LevelsOptions`] | Gluck 2014, figure 9: the threads of the block that splits a node | [`BuildAlgorithm::Levels`] | 10M points of a laser scan: from 1668 ms with 4 threads to 29 ms with 512, against 3.5 ms with the default options (`quadtree-gluck-h200`) |
 //! | [`LevelsOptions::thread_level`] | Gluck 2014: the thread algorithm, in which one thread splits each node, from a level on; [`LevelsOptions::BY_THREADS`] from the root on | [`BuildAlgorithm::Levels`] | not measured; from the root on, one thread reads all points on the first level |
-//! | [`LevelsOptions::prunes`] | Gluck 2014: the list of a level with null nodes, or compacted to the nodes that split (A2) | [`BuildAlgorithm::Levels`] | 10M points of a laser scan: 8.85 ms with null nodes, against 2.70 ms (`quadtree-gluck-10m-h200`) |
+//! | [`LevelsOptions::prunes`] | Gluck 2014: the list of a level with null nodes, or compacted to the nodes that split (A2) | [`BuildAlgorithm::Levels`] | 10M points of a laser scan: 11.9 ms with null nodes, against 3.4 ms (`quadtree-gluck-h200`) |
 //! | [`RootCell::BoundingBox`] | Gluck 2014: the root is the bounding box of the points. Not a research option | [`QuadtreeOptions::root`] | not measured |
 //! | [`OutOfCore::CpuTop`] | Gluck 2014: one CPU thread splits the upper levels, the GPU builds the subtrees one after another | [`QuadtreeOptions::out_of_core`] | 80M uniform points in 4 GiB of device memory: 2.0 s, against 0.27 s with [`OutOfCore::Streamed`] (`quadtree-host-h200`) |
 //!

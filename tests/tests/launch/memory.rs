@@ -146,7 +146,7 @@ fn workspaces_grow_once_and_regions_are_disjoint() {
 fn large_copies_of_several_threads() {
     let bytes: Vec<u8> = (0..33u32 << 20).map(|i| (i >> 8 ^ i) as u8).collect();
     on_each_gpu(|gpu, stream| {
-        // From 2 MiB on, copies pass through page-locked memory in pieces of 1 MiB. Neither ends at a multiple of it, nor begins aligned.
+        // From 8 MiB on, copies pass through page-locked memory in pieces of 1 MiB. Neither ends at a multiple of it, nor begins aligned.
         let check = |stream: &Stream, len: usize| {
             let items = &bytes[1..1 + len];
             let buffer = Buffer::from_slice(stream, items, "bytes").unwrap();
@@ -155,19 +155,19 @@ fn large_copies_of_several_threads() {
             buffer.copy_to_slice(stream, &mut copied[1..]).unwrap();
             assert!(copied[1..] == *items, "{len}");
         };
-        for len in [(2 << 20) - 1, 2 << 20, (2 << 20) + 1, (16 << 20) + 3, (33 << 20) - 1] {
+        for len in [(8 << 20) - 1, 8 << 20, (8 << 20) + 1, (16 << 20) + 3, (33 << 20) - 1] {
             check(stream, len);
         }
         // More copies at once than have their memory kept, each in stream order behind other work.
         thread::scope(|scope| {
             for i in 0..6 {
                 let check = &check;
-                scope.spawn(move || check(&Stream::new(gpu).unwrap(), (4 << 20) + i));
+                scope.spawn(move || check(&Stream::new(gpu).unwrap(), (9 << 20) + i));
             }
         });
-        let mut pinned = PinnedBuffer::<u8>::zeroed(gpu, 5 << 20, "bytes").unwrap();
-        pinned.copy_from_slice(&bytes[..5 << 20]);
+        let mut pinned = PinnedBuffer::<u8>::zeroed(gpu, 10 << 20, "bytes").unwrap();
+        pinned.copy_from_slice(&bytes[..10 << 20]);
         let buffer = Buffer::from_slice(stream, &pinned, "bytes").unwrap();
-        assert!(buffer.to_vec(stream).unwrap() == bytes[..5 << 20]);
+        assert!(buffer.to_vec(stream).unwrap() == bytes[..10 << 20]);
     });
 }
