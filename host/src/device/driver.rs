@@ -91,6 +91,9 @@ impl Memory {
     }
 }
 
+/// The most bytes of a unit of a copy in pieces.
+pub(crate) const MAX_UNIT: usize = 64 << 10;
+
 /// Writes all bytes of a piece of a copy, given the offset of the piece.
 pub(crate) type PieceWriter<'a> = dyn Fn(usize, &mut [MaybeUninit<u8>]) -> Result<()> + Sync + 'a;
 /// Reads a piece of a copy, given its offset.
@@ -108,13 +111,14 @@ pub(crate) enum Transfer<'a> {
         to: *mut u8,
         from: u64,
     },
-    /// A copy in pieces of whole units of bytes, which several threads write; done when the call returns.
+    /// A copy in pieces of whole units of bytes, which several threads write; done when the call returns. A unit has at most
+    /// [`MAX_UNIT`] bytes.
     ToDeviceBy {
         to: u64,
         unit: usize,
         write: &'a PieceWriter<'a>,
     },
-    /// A copy in pieces of whole units of bytes, which several threads read; done when the call returns.
+    /// A copy in pieces of whole units of bytes, which several threads read; done when the call returns. Units as above.
     ToHostBy {
         from: u64,
         unit: usize,

@@ -1,6 +1,6 @@
 //! Copies in pieces: several threads write or read some of them while others are on their way.
 
-use super::driver::Transfer;
+use super::driver::{MAX_UNIT, Transfer};
 use super::stream::Stream;
 use crate::error::Result;
 use bytemuck::{NoUninit, Pod};
@@ -22,6 +22,7 @@ impl Stream {
         write: impl Fn(usize, &mut [MaybeUninit<T>]) -> Result<()> + Sync,
     ) -> Result<()> {
         let unit = width * size_of::<T>();
+        assert!(unit <= MAX_UNIT, "rows of {unit} bytes");
         let write = |begin: usize, piece: &mut [MaybeUninit<u8>]| {
             let len = piece.len() / size_of::<T>();
             // SAFETY: the bytes of the items; pieces are aligned for every item.
@@ -44,6 +45,7 @@ impl Stream {
         read: impl Fn(usize, &[T]) -> Result<()> + Sync,
     ) -> Result<()> {
         let unit = width * size_of::<T>();
+        assert!(unit <= MAX_UNIT, "rows of {unit} bytes");
         let read = |begin: usize, piece: &[u8]| read(begin / unit, bytemuck::cast_slice(piece));
         let (bytes, from) = (from.len() * size_of::<T>(), from.as_ptr() as u64);
         // SAFETY: passed on to the caller.

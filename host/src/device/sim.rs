@@ -2,7 +2,7 @@
 //!
 //! Work is done immediately, so streams need no ordering, and an event is a point in time.
 
-use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
+use super::driver::{DeviceInfo, Driver, Launch, MAX_UNIT, Memory, RawEvent, RawStream, Transfer, peer_of};
 use super::images::KernelId;
 use crate::error::{Error, Result};
 use crate::parallel::{self, Ranges};
@@ -15,9 +15,6 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 pub use cuda_sim::Options as Schedule;
-
-/// The bytes of a piece of a copy.
-const PIECE: usize = 64 << 10;
 
 /// The properties and the schedule of a simulated device, for [`Device::sim`](super::Device::sim).
 ///
@@ -245,7 +242,7 @@ fn in_pieces(
     unit: usize,
     copy: &(dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
 ) -> Result<()> {
-    let ranges = Ranges::new(bytes, PIECE / unit * unit);
+    let ranges = Ranges::new(bytes, MAX_UNIT / unit * unit);
     parallel::try_for_each(ranges.num(), &|i| {
         let range = ranges.get(i);
         let mut piece = vec![0u128; range.len().div_ceil(size_of::<u128>())];
