@@ -34,13 +34,13 @@
 //!
 //! | algorithm | sort | remove equal points | partition | sum | temporary memory |
 //! |---|--:|--:|--:|--:|--:|
-//! | [`Paths`](BuildAlgorithm::Paths), the default | 3.6 | 0.05 | 7.4 | 11.0 | 792 MB |
-//! | [`Robinson`](BuildAlgorithm::Robinson) with 4096 warps | 13.9 | 1.8 | 35.2 | 50.8 | 671 MB |
-//! | … without coalescing buffers | 13.9 | 1.7 | 35.3 | 50.9 | 671 MB |
-//! | … one compaction after the other | 13.9 | 1.7 | 59.7 | 75.3 | 671 MB |
+//! | [`Paths`](BuildAlgorithm::Paths), the default | 3.6 | 0.05 | 7.4 | 11.1 | 792 MB |
+//! | [`Robinson`](BuildAlgorithm::Robinson) with 4096 warps | 13.9 | 1.8 | 35.1 | 50.8 | 671 MB |
+//! | … without coalescing buffers | 13.9 | 1.8 | 35.3 | 51.0 | 671 MB |
+//! | … one compaction after the other | 13.9 | 1.8 | 59.7 | 75.4 | 671 MB |
 //! | … with 2048 warps | 13.9 | 2.4 | 42.0 | 58.3 | 671 MB |
-//! | Brown's builder, 1 CPU thread | 35,162 | 4220 | 41,124 | 80,506 | 336 MB |
-//! | Brown's builder, 8 CPU threads | 5722 | 4618 | 9418 | 19,758 | 336 MB |
+//! | Brown's builder, 1 CPU thread | 13,439 | 1138 | 18,708 | 33,285 | 403 MB |
+//! | Brown's builder, 8 CPU threads | 2204 | 152 | 3311 | 5667 | 403 MB |
 //!
 //! `benches/results/pages/kdtree-robinson.md` has more warps and threads, the published times, and an implementation in CUDA C++.
 //!
