@@ -234,7 +234,8 @@ impl<P: Point> BalancedKdTree<P> {
     /// more than once.
     ///
     /// - Result: the medians, nodes and removed points of [`build`](BalancedKdTree::build), for any list of devices. Each subtree remains
-    ///   in the memory of its GPU. Host memory holds the few nodes above the subtrees, and 4 bytes per point if points were removed.
+    ///   in the memory of its GPU. Host memory holds the few nodes above the subtrees. If points were removed, the GPUs hold 8 to 16
+    ///   bytes per point until the first call that needs the removed points; from then on host memory holds 4.
     /// - Cost: `build` over one part, and per level above the subtrees the selection of a median and one move of each point between
     ///   devices: directly if the devices have peer access, else through host memory. If points are equal, or thousands of them have the
     ///   first coordinate of a median, the parts are sorted and merged first, which costs a sort and a move more.

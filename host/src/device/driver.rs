@@ -118,7 +118,8 @@ pub(crate) enum Transfer<'a> {
         unit: usize,
         write: &'a PieceWriter<'a>,
     },
-    /// A copy in pieces of whole units of bytes, which several threads read; done when the call returns. Units as above.
+    /// A copy in pieces of whole units of bytes, which several threads read; done when the call returns. A unit has at most
+    /// [`MAX_UNIT`] bytes.
     ToHostBy {
         from: u64,
         unit: usize,
@@ -168,7 +169,7 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
 
     /// Enables direct copies from the memory of `peer`, and returns whether they are possible.
     fn can_reach(&self, peer: &dyn Driver) -> Result<bool>;
-    /// Enqueues a transfer of `bytes` bytes.
+    /// Enqueues a transfer of `bytes` bytes. Large copies of pageable memory are done when the call returns.
     ///
     /// # Safety
     /// Until the stream has done the transfer, the source is initialized and both sides are valid for `bytes`. All work

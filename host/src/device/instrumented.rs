@@ -69,7 +69,8 @@ pub struct FaultPlan {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MemoryUse {
-    /// The bytes of device and pinned memory allocated now. Up to 32 MiB of pinned memory that a device keeps for later copies do not count.
+    /// The bytes of device and pinned memory allocated now. The [memory of copies](super#copies) does
+    /// not count.
     pub live_bytes: u64,
     /// The peak of these bytes.
     pub peak_bytes: u64,

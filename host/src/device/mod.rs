@@ -12,8 +12,8 @@
 //! simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices at once.
 //!
 //! # Copies
-//! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 8 threads of the current
-//! rayon pool. It takes 16 MiB, which the GPU's driver keeps for the next copy: at most 64 MiB for each GPU, which no memory limit counts.
+//! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 8 threads of its own. Each such
+//! copy in progress takes 16 MiB. The device keeps up to 64 MiB for later copies. No memory limit counts this memory.
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!
 //! # Your own kernels

@@ -3,11 +3,30 @@
 use super::driver::{MAX_UNIT, Transfer};
 use super::stream::Stream;
 use crate::error::Result;
+use crate::memory;
+use crate::parallel::Ranges;
 use bytemuck::{NoUninit, Pod};
 use cuda_std::mem::{Slice, SliceMut};
 use cust_core::DeviceCopy;
 use std::mem::MaybeUninit;
 use std::slice;
+
+/// The bytes of a piece of pageable memory.
+const PIECE: usize = 256 << 10;
+
+/// Calls `copy` for one piece of whole units after another, in pageable memory that is aligned for every item.
+pub(super) fn in_vectors(
+    bytes: usize,
+    unit: usize,
+    copy: &mut dyn FnMut(usize, &mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let len = bytes.min(PIECE).div_ceil(size_of::<u128>());
+    let mut memory = memory::filled(len, 0u128, "a piece of a copy")?;
+    let piece: &mut [u8] = bytemuck::cast_slice_mut(&mut memory);
+    Ranges::new(bytes, PIECE / unit * unit)
+        .iter()
+        .try_for_each(|range| copy(range.start, &mut piece[..range.len()]))
+}
 
 impl Stream {
     /// Copies rows of `width` items to a view, after all earlier work of the stream. `write(first_row, items)` writes complete rows from

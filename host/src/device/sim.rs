@@ -2,10 +2,10 @@
 //!
 //! Work is done immediately, so streams need no ordering, and an event is a point in time.
 
-use super::driver::{DeviceInfo, Driver, Launch, MAX_UNIT, Memory, RawEvent, RawStream, Transfer, peer_of};
+use super::driver::{DeviceInfo, Driver, Launch, Memory, RawEvent, RawStream, Transfer, peer_of};
 use super::images::KernelId;
+use super::pieces::in_vectors;
 use crate::error::{Error, Result};
-use crate::parallel::{self, Ranges};
 use crate::threads::lock;
 use cuda_sim::{Kind, LaunchSpec, Machine, MachineInfo};
 use std::any::Any;
@@ -172,13 +172,13 @@ unsafe impl Driver for SimDriver {
         match transfer {
             Transfer::ToDevice { to, from } => {
                 // SAFETY: the caller passes `bytes` initialized bytes.
-                machine.copy_to_device(to, unsafe { std::slice::from_raw_parts(from, bytes) })
+                machine.copy_to_device(to, unsafe { slice::from_raw_parts(from, bytes) })
             }
             Transfer::ToHost { to, from } => {
                 // SAFETY: passed on to the caller. The bytes may be uninitialized, so they are set before they become a slice.
                 let to = unsafe {
                     to.write_bytes(0, bytes);
-                    std::slice::from_raw_parts_mut(to, bytes)
+                    slice::from_raw_parts_mut(to, bytes)
                 };
                 machine.copy_to_host(to, from)
             }
@@ -191,7 +191,7 @@ unsafe impl Driver for SimDriver {
                 peer.machine.copy_to_host(&mut items, from).and_then(|()| machine.copy_to_device(to, &items))
             }
             Transfer::ToDeviceBy { to, unit, write } => {
-                return in_pieces(bytes, unit, &|begin, piece| {
+                return in_vectors(bytes, unit, &mut |begin, piece| {
                     // SAFETY: initialized bytes.
                     write(begin, unsafe {
                         slice::from_raw_parts_mut(piece.as_mut_ptr().cast(), piece.len())
@@ -200,7 +200,7 @@ unsafe impl Driver for SimDriver {
                 });
             }
             Transfer::ToHostBy { from, unit, read } => {
-                return in_pieces(bytes, unit, &|begin, piece| {
+                return in_vectors(bytes, unit, &mut |begin, piece| {
                     machine.copy_to_host(piece, from + begin as u64).map_err(Error::Simulator)?;
                     read(begin, piece)
                 });
@@ -234,18 +234,4 @@ unsafe impl Driver for SimDriver {
         self.machine.launch(&spec).map_err(Error::Simulator)?;
         Ok(())
     }
-}
-
-/// Calls `copy` on several threads with pieces of whole units, which are aligned for every item.
-fn in_pieces(
-    bytes: usize,
-    unit: usize,
-    copy: &(dyn Fn(usize, &mut [u8]) -> Result<()> + Sync),
-) -> Result<()> {
-    let ranges = Ranges::new(bytes, MAX_UNIT / unit * unit);
-    parallel::try_for_each(ranges.num(), &|i| {
-        let range = ranges.get(i);
-        let mut piece = vec![0u128; range.len().div_ceil(size_of::<u128>())];
-        copy(range.start, &mut bytemuck::cast_slice_mut(&mut piece)[..range.len()])
-    })
 }

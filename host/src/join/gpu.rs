@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `TopKDistanceJoin::run` | [`top_k_from_host`], [`top_k()`], then `best_pairs` in [`threshold`], [`nested`] or [`filter`] |
 //! | `DistanceJoin::count` | [`count`]: [`cells`] sorts both sides, then `launch_count` |
-//! | `DistanceJoin::count_over` | [`count_over`]: [`deal`] uploads parts, [`count`] for each |
+//! | `DistanceJoin::count_over` | [`count_over`]: [`deal`] uploads a set to all devices, then [`count`] for each part of the other |
 //! | `DistanceJoin::rows` | [`rows`]: [`cells`] sorts both sides, then `launch_count`, a scan, and `launch_emit` |
 //! | `DistanceJoin::rows_batches` | [`deliver`]: the steps of `rows` for each batch |
 //! | `KnnJoin::run` | [`nearest()`]: [`cells`] sorts both sides, then one kernel |

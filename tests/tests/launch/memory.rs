@@ -146,7 +146,7 @@ fn workspaces_grow_once_and_regions_are_disjoint() {
 fn large_copies_of_several_threads() {
     let bytes: Vec<u8> = (0..33u32 << 20).map(|i| (i >> 8 ^ i) as u8).collect();
     on_each_gpu(|gpu, stream| {
-        // From 8 MiB on, copies pass through page-locked memory in pieces of 1 MiB. Neither ends at a multiple of it, nor begins aligned.
+        // From 8 MiB on, copies pass through page-locked memory in pieces of 1 MiB. The arrays are not aligned.
         let check = |stream: &Stream, len: usize| {
             let items = &bytes[1..1 + len];
             let buffer = Buffer::from_slice(stream, items, "bytes").unwrap();

@@ -5,7 +5,7 @@ use kauri_kernels::thread::coord::Float;
 
 use crate::balanced::multi_gpu::cut::Cut;
 use crate::balanced::multi_gpu::exchange::{Piece, exchange, redistribute};
-use crate::balanced::multi_gpu::part::{self, Ahead, MAX_PARTS, Part};
+use crate::balanced::multi_gpu::part::{self, MAX_PARTS, Part};
 use crate::balanced::multi_gpu::ranks::{cuts, extend_to_equal_points};
 use crate::balanced::multi_gpu::representatives::Representatives;
 use crate::balanced::multi_gpu::tree::{MultiGpuTree, Nodes, Subtree, TopNode};
@@ -84,21 +84,20 @@ impl<C: Float> MultiGpuTree<C> {
         let num_points = coords.len() / dims;
         let chunks = even(num_points, gpus.len());
         let roots = subtree_roots(NodeAddress::ROOT, gpus.len());
-        #[cfg(feature = "research")]
-        let selects_first = options.algorithm != BuildAlgorithm::Robinson;
-        #[cfg(not(feature = "research"))]
-        let selects_first = true;
         let mut parts = stats.phase("init", || {
             each(gpus.iter().zip(chunks).zip(roots), |((gpu, chunk), NodeAddress { level, address })| {
                 let chunk_coords = &coords[chunk.start * dims..chunk.end * dims];
                 // The length of the subtree if all points are distinct.
                 let subtree_len = Run::len_of(address, level, num_points as u32) as usize;
                 let first = chunk.start as u32;
-                let ahead = Ahead { num_parts: gpus.len(), subtree_len, sorts: !selects_first };
-                Part::upload(gpu, chunk_coords, first, dims, ahead, options)
+                Part::upload(gpu, gpus.len(), chunk_coords, first, dims, subtree_len, options)
             })
         })?;
         let mut representatives = Representatives::new(num_points);
+        #[cfg(feature = "research")]
+        let selects_first = options.algorithm != BuildAlgorithm::Robinson;
+        #[cfg(not(feature = "research"))]
+        let selects_first = true;
         let mut built = None;
         if selects_first {
             let by_selection = build_nodes(&mut parts, NodeAddress::ROOT, options, CutBy::Selection)?;

@@ -21,13 +21,13 @@ use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
-use crate::parallel;
 use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::pairs::{Pairs, Source};
 use crate::primitives::permute::{Direction, gather_on, permute_parts};
 use crate::primitives::planned::{bytes_of, carve};
 use crate::stats::Stats;
+use crate::threads::both;
 
 /// Maximum number of parts of a tree.
 pub(crate) const MAX_PARTS: usize = MAX_DEVICES;
@@ -45,7 +45,7 @@ pub(crate) struct Part<C> {
     spares: Vec<Points<C>>,
     /// Memory for the points of the subtree, which the tree will own.
     subtree: Option<Points<C>>,
-    /// The points of the last step, if it removed some.
+    /// The ids of kept points, if the last step removed points.
     kept: Option<KeptPoints>,
     /// Peak bytes in addition to the memory of the tree.
     pub(super) temp_bytes: u64,
@@ -112,31 +112,6 @@ fn num_copies(num_parts: usize) -> usize {
     if num_parts > 2 { 3 } else { 2 }
 }
 
-/// The steps for which a part allocates memory ahead.
-#[derive(Clone, Copy)]
-pub(crate) struct Ahead {
-    pub(crate) num_parts: usize,
-    /// The length of the subtree of the part if all points are distinct.
-    pub(crate) subtree_len: usize,
-    /// True if parts are sorted, not selected from.
-    pub(crate) sorts: bool,
-}
-
-impl Ahead {
-    /// Returns how many arrays of points take part in exchanges, beside the input and the points of the subtree.
-    fn num_spares(self) -> usize {
-        if self.sorts {
-            return num_copies(self.num_parts) - 1;
-        }
-        // The last exchange is to the points of the subtree; those before it alternate, and keep the input.
-        match self.num_parts {
-            ..=2 => 0,
-            3..=4 => 1,
-            _ => 2,
-        }
-    }
-}
-
 /// Returns the bytes of one of some parts, of at most `len` points. Its tree also stores the ids of the points. Temporary are copies of the
 /// points, and the scratch memory.
 pub(crate) fn memory_plan<C: Float>(
@@ -156,13 +131,15 @@ pub(crate) fn memory_plan<C: Float>(
 }
 
 impl<C: Float> Part<C> {
-    /// Uploads consecutive points; the first one has id `first`. Allocates the memory of the steps that are expected.
+    /// Uploads consecutive points to one of some parts; the first one has id `first`. Allocates the memory of all steps. `subtree_len` is
+    /// the maximum length of the subtree of the part.
     pub(crate) fn upload(
         gpu: &Gpu,
+        num_parts: usize,
         coords: &[C],
         first: u32,
         dims: usize,
-        ahead: Ahead,
+        subtree_len: usize,
         options: &BalancedOptions,
     ) -> Result<Self> {
         let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
@@ -177,22 +154,19 @@ impl<C: Float> Part<C> {
         };
         // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
         let allocate = || {
-            let spares = (0..ahead.num_spares()).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
-            let subtree = Some(new(ahead.subtree_len)?);
+            let spares =
+                (1..num_copies(num_parts)).map(|_| new(n + MAX_ADDED)).collect::<Result<Vec<_>>>()?;
+            let subtree = Some(new(subtree_len)?);
             let mut workspace = Workspace::new(gpu);
             let [mut build, mut sort, mut merge] = Default::default();
-            plan::<C>(&mut build, ahead.subtree_len, dims, options);
-            if ahead.sorts {
-                Sort::<C>::plan(&mut sort, n, true);
-                DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
-            }
+            plan::<C>(&mut build, subtree_len, dims, options);
+            Sort::<C>::plan(&mut sort, n, true);
+            DistinctMerge::<C>::plan(&mut merge, n + MAX_ADDED);
             let largest = [build, sort, merge].into_iter().max_by_key(Layout::bytes).unwrap_or_default();
             workspace.carve(&stream, &largest, "the work of a part")?;
             Ok((spares, subtree, workspace))
         };
-        let (copied, allocated) = parallel::join(copy, allocate);
-        copied?;
-        let (spares, subtree, workspace) = allocated?;
+        let ((), (spares, subtree, workspace)) = both(copy, allocate)?;
         stream.synchronize()?;
         Ok(Self {
             stream,
@@ -438,7 +412,7 @@ fn warps(len: usize) -> u32 {
 }
 
 impl<C: Float> BuildContext<'_, C> {
-    /// Removes equal points of a sorted list, and permutes the kept points into that order. Returns them, and which were kept if some were removed. `scratch`
+    /// Removes equal points of a sorted list, and permutes the kept points into that order. Returns the kept points, and their ids for all points if some were removed. `scratch`
     /// has the length of the list.
     fn keep_distinct(
         self,

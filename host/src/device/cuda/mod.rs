@@ -286,10 +286,10 @@ unsafe impl Driver for CudaDriver {
                     return Ok(());
                 }
                 Transfer::ToDeviceBy { to, unit, write } => {
-                    return self.write_staged(to, bytes, unit, write, stream);
+                    return self.write_by(to, bytes, unit, write, stream);
                 }
                 Transfer::ToHostBy { from, unit, read } => {
-                    return self.read_staged(from, bytes, unit, read, stream);
+                    return self.read_by(from, bytes, unit, read, stream);
                 }
                 Transfer::ToDevice { to, from } => {
                     ("cuMemcpyHtoDAsync", raw::cuMemcpyHtoDAsync_v2(to, from.cast(), bytes, raw_stream))

@@ -1,28 +1,29 @@
-//! Copies through page-locked memory: some threads write or read pieces of it while other pieces are copied.
+//! Copies through page-locked memory: some threads write or read pieces of it while other pieces are copied. The memory is kept for the next
+//! copy, because to allocate it takes longer than many copies. The page of the suite `copies` has the measurements.
 //!
-//! A copy of 256 MB takes 7.3 ms, one by the driver from pageable memory 41 (`copies-h200`). To allocate the memory takes longer, so it is kept
-//! for the next copy.
+//! The threads are not those of a rayon pool. All threads of a pool may wait for copies, and a thread of a pool that waits runs other tasks
+//! of the caller, who may hold a lock that they want.
 
 use super::{CudaDriver, raw};
 use crate::device::driver::{Driver, Memory, PieceReader, PieceWriter, RawEvent, RawStream, Transfer};
+use crate::device::pieces::in_vectors;
 use crate::error::{Error, Result};
 use crate::memory::Parts;
-use crate::parallel::{self, Ranges};
-use crate::threads::lock;
+use crate::parallel::Ranges;
+use crate::threads::{each_number, lock};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::slice;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most threads of a copy. Each has two pieces: it handles one while the other is copied. With 16 threads a copy of 256 MiB took 7.0 ms, with
-/// 8 threads 6.9, with 4 threads 10.7.
+/// Most threads of a copy. Each has two pieces: it handles one while the other is copied.
 const THREADS: usize = 8;
-/// The bytes of a piece. With 512 KiB a copy of 256 MiB took 9.8 ms, not 6.9.
+/// The bytes of a piece (`copies`: 512 KiB are slower).
 const PIECE: usize = 1 << 20;
 /// The page-locked memory of a copy.
 const BYTES: usize = 2 * THREADS * PIECE;
-/// Smaller copies are left to the driver, which is faster for 2 MiB, and about as fast for 4 MB (`copies-h200`).
+/// Smaller copies are left to the driver (`copies`: up to 4 MB it is about as fast).
 const FROM_BYTES: usize = 8 << 20;
 /// Most copies whose memory is kept.
 const MAX_IDLE: usize = 4;
@@ -32,6 +33,7 @@ const MAX_IDLE: usize = 4;
 pub(super) struct IdleMemory(Mutex<Vec<Staging>>);
 
 /// Page-locked memory of a copy, and for each piece the event after its last copy.
+#[derive(Default)]
 struct Staging {
     address: u64,
     copied: Vec<RawEvent>,
@@ -41,7 +43,7 @@ struct Staging {
 struct Running<'a> {
     driver: &'a CudaDriver,
     stream: RawStream,
-    staging: Option<Staging>,
+    staging: Staging,
 }
 
 /// A piece of a copy in progress.
@@ -50,7 +52,7 @@ struct Piece {
     copied: RawEvent,
 }
 
-/// Returns true for memory of the host that the driver does not know as page-locked, by any library.
+/// Returns true for many bytes of host memory that no library has page-locked.
 fn is_large_and_pageable(host: *const u8, bytes: usize) -> bool {
     if bytes < FROM_BYTES {
         return false;
@@ -61,6 +63,14 @@ fn is_large_and_pageable(host: *const u8, bytes: usize) -> bool {
         raw::cuPointerGetAttribute((&raw mut memory).cast(), raw::POINTER_MEMORY_TYPE, host as u64)
     };
     code != raw::SUCCESS || memory == 0
+}
+
+/// Returns false for a copy that has not begun, because page-locked memory is exhausted.
+fn unless_exhausted(copied: Result<()>) -> Result<bool> {
+    match copied {
+        Err(Error::OutOfMemory { memory: "pinned host", .. }) => Ok(false),
+        copied => copied.map(|()| true),
+    }
 }
 
 /// The ranges that threads have still to take.
@@ -116,17 +126,69 @@ impl CudaDriver {
             }
             _ => return Ok(false),
         };
-        match copied {
-            Err(Error::OutOfMemory { .. }) => Ok(false),
-            copied => copied.map(|()| true),
-        }
+        unless_exhausted(copied)
     }
 
     /// Carries out [`Transfer::ToDeviceBy`].
     ///
     /// # Safety
     /// Like [`Driver::transfer`].
-    pub(super) unsafe fn write_staged(
+    pub(super) unsafe fn write_by(
+        &self,
+        to: u64,
+        bytes: usize,
+        unit: usize,
+        write: &PieceWriter<'_>,
+        stream: RawStream,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        if bytes >= FROM_BYTES
+            && unless_exhausted(unsafe { self.write_staged(to, bytes, unit, write, stream) })?
+        {
+            return Ok(());
+        }
+        in_vectors(bytes, unit, &mut |begin, piece| {
+            // SAFETY: initialized bytes.
+            write(begin, unsafe { slice::from_raw_parts_mut(piece.as_mut_ptr().cast(), piece.len()) })?;
+            let copy = Transfer::ToDevice { to: to + begin as u64, from: piece.as_ptr() };
+            // SAFETY: passed on to the caller; the copy is waited for.
+            let copied = unsafe { self.transfer(copy, piece.len(), stream) };
+            self.synchronize(stream).and(copied)
+        })
+    }
+
+    /// Carries out [`Transfer::ToHostBy`].
+    ///
+    /// # Safety
+    /// Like [`Driver::transfer`].
+    pub(super) unsafe fn read_by(
+        &self,
+        from: u64,
+        bytes: usize,
+        unit: usize,
+        read: &PieceReader<'_>,
+        stream: RawStream,
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        if bytes >= FROM_BYTES
+            && unless_exhausted(unsafe { self.read_staged(from, bytes, unit, read, stream) })?
+        {
+            return Ok(());
+        }
+        in_vectors(bytes, unit, &mut |begin, piece| {
+            let copy = Transfer::ToHost { to: piece.as_mut_ptr(), from: from + begin as u64 };
+            // SAFETY: passed on to the caller; the copy is waited for.
+            let copied = unsafe { self.transfer(copy, piece.len(), stream) };
+            self.synchronize(stream).and(copied)?;
+            read(begin, piece)
+        })
+    }
+
+    /// Copies to the device by way of page-locked memory.
+    ///
+    /// # Safety
+    /// Like [`Driver::transfer`].
+    unsafe fn write_staged(
         &self,
         to: u64,
         bytes: usize,
@@ -151,11 +213,11 @@ impl CudaDriver {
         })
     }
 
-    /// Carries out [`Transfer::ToHostBy`].
+    /// Copies from the device by way of page-locked memory.
     ///
     /// # Safety
     /// Like [`Driver::transfer`].
-    pub(super) unsafe fn read_staged(
+    unsafe fn read_staged(
         &self,
         from: u64,
         bytes: usize,
@@ -195,15 +257,15 @@ impl CudaDriver {
         stream: RawStream,
         work: &(dyn Fn(&Rest, &[Piece]) -> Result<()> + Sync),
     ) -> Result<()> {
-        let running = Running { driver: self, stream, staging: Some(self.staging()?) };
-        let Some(Staging { address, copied }) = &running.staging else { return Ok(()) };
+        let running = Running { driver: self, stream, staging: self.staging()? };
+        let Staging { address, copied } = &running.staging;
         let rest = Rest { ranges: Ranges::new(bytes, PIECE / unit * unit), next: AtomicUsize::new(0) };
-        let num_threads = rest.ranges.num().min(THREADS);
-        let results = parallel::map(num_threads, 1, |thread| {
+        // Each thread has two pieces at least.
+        let num_threads = (rest.ranges.num() / 2).clamp(1, THREADS);
+        each_number(num_threads, &|thread| {
             let piece = |i: usize| Piece { address: address + (i * PIECE) as u64, copied: copied[i] };
             work(&rest, &[2 * thread, 2 * thread + 1].map(piece)).inspect_err(|_| rest.end())
-        });
-        results.into_iter().collect::<Result<()>>()?;
+        })?;
         self.synchronize(stream)
     }
 
@@ -243,7 +305,7 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         // After an error or a panic, copies may still be running. Their errors are irrelevant then.
         let _ = self.driver.synchronize(self.stream);
-        let Some(staging) = self.staging.take() else { return };
+        let staging = std::mem::take(&mut self.staging);
         let mut idle = lock(&self.driver.idle_memory.0);
         if idle.len() < MAX_IDLE {
             idle.push(staging);

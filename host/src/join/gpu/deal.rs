@@ -1,8 +1,8 @@
-//! Parts of a join in host memory, dealt to devices.
+//! Joins of sets in host memory on several devices: uploads, and parts that the devices take in turn.
 
 use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Stream, Workspace};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::threads::{each, even};
 use bytemuck::Pod;
 use cuda_std::mem::SliceMut;
@@ -11,6 +11,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::thread;
+
+/// The purposes of buffers, in errors.
+pub(super) const COORDS: &str = "points of a join";
+pub(super) const SCORES: &str = "scores of a join";
 
 /// Uploads parts and joins them. Each device begins with one part, and takes the next one when that is uploaded; one part is uploaded while
 /// another is joined. Returns the most bytes of scratch memory of a device. After an error the devices take no more parts.
@@ -64,8 +68,8 @@ pub(super) fn upload_items<T: DeviceCopy + Pod + Send + Sync>(
     Ok(buffer)
 }
 
-/// Uploads `width` items for each of some points to each device: every device uploads a share, and copies the others from the other
-/// devices.
+/// Uploads `width` items for each of some points to each device. Every device uploads a share, and copies the others from the other
+/// devices; all of them, if the devices do not reach each other.
 pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     gpus: &[Gpu],
     from: &[T],
@@ -74,6 +78,12 @@ pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     label: &'static str,
 ) -> Result<Vec<Buffer<T>>> {
     let streams = gpus.iter().map(Stream::new).collect::<Result<Vec<_>>>()?;
+    let reaches_all = |stream: &Stream| {
+        streams.iter().try_fold(true, |all, source| Ok::<_, Error>(all && stream.reaches(source)?))
+    };
+    if !streams.iter().try_fold(true, |all, stream| Ok::<_, Error>(all && reaches_all(stream)?))? {
+        return each(&streams, |stream| upload_items(stream, from, width, ids, label));
+    }
     let shares: Vec<_> = even(ids.len(), gpus.len()).collect();
     let mut buffers = each(streams.iter().zip(&shares), |(stream, share)| {
         let mut buffer = Buffer::uninitialized(stream.gpu(), ids.len() * width, label)?;
@@ -85,8 +95,8 @@ pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     })?;
     let all: Vec<_> = buffers.iter_mut().map(Buffer::slice_mut).collect();
     each(streams.iter().enumerate(), |(i, stream)| {
-        let others = shares.iter().enumerate().filter(|&(other, _)| other != i);
-        let copied = others.into_iter().try_for_each(|(other, share)| {
+        let mut others = shares.iter().enumerate().filter(|&(other, _)| other != i);
+        let copied = others.try_for_each(|(other, share)| {
             let (to, source) = (rows(all[i], share, width), rows(all[other], share, width).read_only());
             // SAFETY: uploads are done, and the buffers stay alive until all copies are.
             unsafe { stream.copy_from(to, &streams[other], source) }

@@ -6,7 +6,7 @@
 //! with the whole right set, or [take](super::deal) slabs in turn.
 
 use super::best::BestPairs;
-use super::deal::{deal, upload_items, upload_to_all};
+use super::deal::{COORDS, SCORES, deal, upload_items, upload_to_all};
 use super::nested::{self, BestPointsJoin, TopScores};
 use super::scored::{DeviceScored, ScoredJoin, score_words};
 use super::slabs::{Ids, ItemSizes, SlabLists, Slabs};
@@ -31,9 +31,6 @@ use std::sync::{Mutex, PoisonError};
 const MIN_ITEMS: usize = 256;
 /// Most slabs of a set.
 const MAX_SLABS: u64 = 4096;
-/// The purposes of buffers, in errors.
-const COORDS: &str = "points of a join";
-const SCORES: &str = "scores of a join";
 
 /// Sets in host memory.
 struct ScoredSets<'a, J: ScoredJoin, S> {

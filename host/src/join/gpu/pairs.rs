@@ -1,7 +1,7 @@
 //! All pairs of a join: their number and their rows.
 
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
-use super::deal::{upload_items, upload_to_all};
+use super::deal::{COORDS, upload_items, upload_to_all};
 use super::grid::grid_of_device_sets;
 use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
@@ -44,13 +44,13 @@ pub(in crate::join) fn count_over<C: Float>(
     [build, probe]: [&[C]; 2],
     params: &JoinParams<C>,
 ) -> Result<u64> {
-    let (dims, label) = (params.dims, "points of a join");
+    let dims = params.dims;
     let [build_ids, probe_ids] = [build, probe].map(|set| Ids::Range(0..set.len() / dims));
-    let builds = upload_to_all(gpus, build, dims, &build_ids, label)?;
+    let builds = upload_to_all(gpus, build, dims, &build_ids, COORDS)?;
     let parts = even(probe_ids.len(), gpus.len());
     let counts = each(gpus.iter().zip(builds).zip(parts), |((gpu, build), part)| {
         let stream = Stream::new(gpu)?;
-        let probe = upload_items(&stream, probe, dims, &probe_ids.part(part), label)?;
+        let probe = upload_items(&stream, probe, dims, &probe_ids.part(part), COORDS)?;
         count(&stream, &mut Workspace::new(gpu), [build.slice(), probe.slice()], params)
     })?;
     Ok(counts.into_iter().sum())
