@@ -141,10 +141,11 @@ impl CudaDriver {
         write: &PieceWriter<'_>,
         stream: RawStream,
     ) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        if bytes >= FROM_BYTES
-            && unless_exhausted(unsafe { self.write_staged(to, bytes, unit, write, stream) })?
-        {
+        let staged = || {
+            // SAFETY: passed on to the caller.
+            unsafe { self.write_staged(to, bytes, unit, write, stream) }
+        };
+        if bytes >= FROM_BYTES && unless_exhausted(staged())? {
             return Ok(());
         }
         in_vectors(bytes, unit, &mut |begin, piece| {
@@ -169,10 +170,11 @@ impl CudaDriver {
         read: &PieceReader<'_>,
         stream: RawStream,
     ) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        if bytes >= FROM_BYTES
-            && unless_exhausted(unsafe { self.read_staged(from, bytes, unit, read, stream) })?
-        {
+        let staged = || {
+            // SAFETY: passed on to the caller.
+            unsafe { self.read_staged(from, bytes, unit, read, stream) }
+        };
+        if bytes >= FROM_BYTES && unless_exhausted(staged())? {
             return Ok(());
         }
         in_vectors(bytes, unit, &mut |begin, piece| {
