@@ -42,6 +42,7 @@ pub(crate) fn each<T: Send, R: Send>(
 
 /// Calls `work` for all numbers below `num` concurrently, each on its own thread. Returns when all are done. The work does not use rayon, so
 /// the calling thread only waits.
+#[cfg(any(feature = "cuda", test))]
 pub(crate) fn each_number(num: usize, work: &(dyn Fn(usize) -> Result<()> + Sync)) -> Result<()> {
     let results: Vec<_> = (0..num).map(|_| Mutex::new(Ok(()))).collect();
     run_each(num, While::PoolWaits, &|i| *lock(&results[i]) = work(i));
@@ -52,6 +53,7 @@ pub(crate) fn each_number(num: usize, work: &(dyn Fn(usize) -> Result<()> + Sync
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum While {
     PoolWorks,
+    #[cfg(any(feature = "cuda", test))]
     PoolWaits,
 }
 
