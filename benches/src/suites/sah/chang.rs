@@ -24,7 +24,8 @@ const CHOICES: &str = "choices for large nodes";
 const LAYOUTS: &str = "layouts of candidates";
 const FIGURES: [Figure; 2] = [figure(CHOICES), figure(LAYOUTS)];
 
-/// Returns the points of a row in the figures: there the layout of the choices is the first one, and the layouts have the first choices.
+/// Returns the points of a row in the figures. The figure of choices has the rows of the first layout, the figure of layouts those of the first
+/// choices.
 fn figure_points(
     name: &str,
     num_triangles: usize,

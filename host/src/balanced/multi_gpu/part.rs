@@ -106,8 +106,8 @@ impl<C: Float> DistinctMerge<C> {
 /// The most points that the first exchange adds to a part: one per other part that equals the last point, and one by rounding.
 const MAX_ADDED: usize = MAX_PARTS;
 
-/// Returns how many arrays of points a part has beside those of its tree: one for the input, and one or two for the steps. With more than
-/// two parts, points move between devices more than once.
+/// Returns the number of arrays of points that a part has in addition to those of its tree: one for the input, and one or two for the steps.
+/// With more than two parts, points move between devices more than once.
 fn num_copies(num_parts: usize) -> usize {
     if num_parts > 2 { 3 } else { 2 }
 }
@@ -252,7 +252,7 @@ impl<C: Float> Part<C> {
         }
     }
 
-    /// Begins to count points by some bits of the key of the first column. Points count if the higher bits are those of `prefix`.
+    /// Starts counting the points by some bits of the key of their first column. Only points whose higher bits equal `prefix` are counted.
     pub(crate) fn count_digits(&mut self, prefix: u64, bits: Range<u32>) -> Result<Pending<'_, u32>> {
         let plan = |layout: &mut Layout| layout.reserve::<u32>(CUT_DIGITS);
         let (counts, temp) = carve(&self.stream, &mut self.workspace, "digits of a part", plan)?;

@@ -1,8 +1,8 @@
 //! Copies through page-locked memory: some threads write or read pieces of it while other pieces are copied. The memory is kept for the next
 //! copy, because to allocate it takes longer than many copies. The page of the suite `copies` has the measurements.
 //!
-//! The threads are not those of a rayon pool. All threads of a pool may wait for copies, and a thread of a pool that waits runs other tasks
-//! of the caller, who may hold a lock that they want.
+//! A copy starts its own threads and uses no rayon pool. If all threads of a pool waited for copies, none would be left for the copies. And a
+//! thread of a pool that waits may run another task of the caller, which may need a lock that the caller holds.
 
 use super::{CudaDriver, raw};
 use crate::device::driver::{Driver, Memory, PieceReader, PieceWriter, RawEvent, RawStream, Transfer};
@@ -73,7 +73,7 @@ fn unless_exhausted(copied: Result<()>) -> Result<bool> {
     }
 }
 
-/// The ranges that threads have still to take.
+/// The ranges that no thread has taken.
 struct Rest {
     ranges: Ranges,
     next: AtomicUsize,

@@ -2,7 +2,7 @@
 
 use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Stream, Workspace};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::threads::{each, even};
 use bytemuck::Pod;
 use cuda_std::mem::SliceMut;
@@ -68,8 +68,8 @@ pub(super) fn upload_items<T: DeviceCopy + Pod + Send + Sync>(
     Ok(buffer)
 }
 
-/// Uploads `width` items for each of some points to each device. Every device uploads a share, and copies the others from the other
-/// devices; all of them, if the devices do not reach each other.
+/// Uploads `width` items for each of some points to each device. Every device uploads a share, and copies the other shares from the
+/// other devices. Without direct copies between the devices, each uploads all.
 pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     gpus: &[Gpu],
     from: &[T],
@@ -78,10 +78,9 @@ pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     label: &'static str,
 ) -> Result<Vec<Buffer<T>>> {
     let streams = gpus.iter().map(Stream::new).collect::<Result<Vec<_>>>()?;
-    let reaches_all = |stream: &Stream| {
-        streams.iter().try_fold(true, |all, source| Ok::<_, Error>(all && stream.reaches(source)?))
-    };
-    if !streams.iter().try_fold(true, |all, stream| Ok::<_, Error>(all && reaches_all(stream)?))? {
+    let pairs = streams.iter().flat_map(|to| streams.iter().map(move |from| (to, from)));
+    let reached = pairs.map(|(to, from)| to.reaches(from)).collect::<Result<Vec<_>>>()?;
+    if reached.contains(&false) {
         return each(&streams, |stream| upload_items(stream, from, width, ids, label));
     }
     let shares: Vec<_> = even(ids.len(), gpus.len()).collect();
