@@ -456,11 +456,13 @@ impl<'a> Bench<'a> {
     /// Returns the milliseconds of a sort of some pairs by the bits of the sum of two scores.
     fn pairs_sorted(&self, num_pairs: usize) -> Result<f64> {
         let (stream, mut workspace) = (&self.stream, Workspace::new(self.gpu));
-        let scores: Vec<u64> =
-            (0..num_pairs as u64).into_par_iter().map(|i| noise(7, i) >> (u64::BITS - SCORE_BITS)).collect();
-        let scores = Buffer::from_slice(stream, &scores, "scores of pairs")?;
+        // The device's memory first: it is exhausted before the host's, and then this ends.
         let buffer = || Buffer::<u64>::uninitialized(self.gpu, num_pairs, "pairs");
-        let (mut ids, mut sorted_scores, mut sorted_ids) = (buffer()?, buffer()?, buffer()?);
+        let (mut scores, mut ids) = (buffer()?, buffer()?);
+        let (mut sorted_scores, mut sorted_ids) = (buffer()?, buffer()?);
+        let score = |i| noise(7, i) >> (u64::BITS - SCORE_BITS);
+        let random: Vec<_> = (0..num_pairs as u64).into_par_iter().map(score).collect();
+        scores.copy_from_slice(stream, &random)?;
         ids.fill_bytes(stream, 0)?;
         let options = RadixSortOptions::default().bits(0..SCORE_BITS);
         let timing = self.effort.events(stream, || {
