@@ -164,7 +164,7 @@ pub(super) mod tests {
     }
 
     /// The profile of the recorded results.
-    const RECORDED: &str = include_str!("../../../../results/join-thesis-ncu-h100.csv");
+    const RECORDED: &str = include_str!("../../../../results/join-thesis-ncu-h200.csv");
 
     #[test]
     fn longest_launch_of_each_join() {
