@@ -3,6 +3,7 @@
 mod checked;
 mod coordinate;
 mod dims;
+mod host_coords;
 mod lattice;
 #[cfg(feature = "mint")]
 mod mint;
@@ -19,10 +20,9 @@ pub(crate) use checked::{
     are_floats_copied, check_each_coordinate, checked_coordinates, checked_floats, dims,
 };
 pub use coordinate::Coordinate;
-pub(crate) use coordinate::{
-    Coords, Dispatch, NoValue, PerCoordinate, Slice, Typed, with_coordinate, with_float,
-};
+pub(crate) use coordinate::{Dispatch, NoValue, PerCoordinate, Typed, with_coordinate, with_float};
 pub(crate) use dims::{with_dims, with_kernel_dims};
+pub(crate) use host_coords::{Coords, HostCoords, InHost, build_over_coordinates};
 pub use lattice::Lattice;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
@@ -116,6 +116,12 @@ pub trait Point: Copy + Send + Sync + 'static {
     /// [`Error::InvalidLonLat`].
     fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [Self::Coord]>>;
 
+    /// kauri's own types return the coordinates before any check, if they need no conversion.
+    #[doc(hidden)]
+    fn unchecked(_points: &[Self]) -> Option<&[Self::Coord]> {
+        None
+    }
+
     /// Returns the bound for distances in results that corresponds to `radius`, which is not negative: for the
     /// Euclidean norm its square, rounded.
     fn bound(radius: DistanceOf<Self>, norm: Norm) -> DistanceOf<Self> {
@@ -186,6 +192,13 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
                 let value = flat[position].to_coord().to_f64();
                 Err(Error::invalid_coordinate(what, index, axis, value, S::LARGEST))
             }
+        }
+    }
+
+    fn unchecked(points: &[Self]) -> Option<&[S::Coord]> {
+        match (S::CONVERTED, S::coordinates(points.as_flattened())) {
+            (false, Ok(Cow::Borrowed(coords))) => Some(coords),
+            _ => None,
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::device::{Buffer, Gpu, Layout, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::memory::MemoryPlan;
 use crate::once::Once;
+use crate::point::HostCoords;
 use crate::primitives::pairs::empty_view;
 use crate::primitives::planned::carve;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
@@ -89,14 +90,14 @@ impl GpuTree<f64> {
     /// Builds the tree over integers in host memory.
     pub(crate) fn build_of_integers(
         gpu: &Gpu,
-        points: &[i32],
+        points: HostCoords<'_, i32>,
         dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let coords = stats.phase("init", || {
-            let integers = Buffer::from_slice(&stream, points, COORDS)?;
+            let integers = points.to_buffer(&stream, COORDS)?;
             let mut coords = Buffer::uninitialized(gpu, points.len(), COORDS)?;
             // SAFETY: nothing else uses the new memory, and buffers wait for the device before they are freed.
             unsafe { DeviceCoords::Integers(&integers).write(&stream, coords.slice_mut())? };
@@ -108,16 +109,16 @@ impl GpuTree<f64> {
 }
 
 impl<C: Float> GpuTree<C> {
-    /// Builds the tree over validated points in host memory.
+    /// Builds the tree over points in host memory.
     pub(crate) fn build(
         gpu: &Gpu,
-        points: &[C],
+        points: HostCoords<'_, C>,
         dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
-        let coords = stats.phase("init", || Buffer::from_slice(&stream, points, COORDS))?;
+        let coords = stats.phase("init", || points.to_buffer(&stream, COORDS))?;
         Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
     }
 

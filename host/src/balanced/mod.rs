@@ -41,8 +41,8 @@ use crate::error::{Result, check_count};
 use crate::memory::{self, MemoryPlan};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{
-    Coords, Dispatch, DistanceOf, MAX_POINTS, PerCoordinate, Point, Slice, Typed, are_floats_copied,
-    checked_coordinates, dims, points_by,
+    Coords, Dispatch, DistanceOf, HostCoords, MAX_POINTS, PerCoordinate, Point, Typed, are_floats_copied,
+    build_over_coordinates, dims, points_by,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -130,7 +130,7 @@ enum Place<'a> {
     Gpus(&'a [Gpu]),
 }
 
-/// Builds the tree over validated coordinates; integers become `f64`, on a GPU in its memory. It is not generic over points, so it is
+/// Builds the tree over coordinates; integers become `f64`, on a GPU in its memory. It is not generic over points, so it is
 /// compiled once, in this crate.
 fn build(
     place: Place<'_>,
@@ -147,8 +147,8 @@ fn build(
                 Box::new(gpu::GpuTree::build_of_integers(gpu, coords, dims, options, stats)?)
             }
             _ => {
-                let coords = stats.phase("convert", || i32::widened(coords.into()))?;
-                build_of_floats(place, &coords, dims, options, stats)?
+                let coords = stats.phase("convert", || i32::widened(coords.checked()?.into()))?;
+                build_of_floats(place, HostCoords::of_checked(&coords, dims), dims, options, stats)?
             }
         }),
     })
@@ -156,7 +156,7 @@ fn build(
 
 fn build_of_floats<C: Float>(
     place: Place<'_>,
-    coords: &[C],
+    coords: HostCoords<'_, C>,
     dims: usize,
     options: &BalancedOptions,
     stats: &mut Stats,
@@ -164,7 +164,7 @@ fn build_of_floats<C: Float>(
     Ok(match place {
         Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
         Place::Device(device) => match gpu_of!(device) {
-            None => Box::new(cpu::CpuTree::build(coords, dims, stats)?),
+            None => Box::new(cpu::CpuTree::build(coords.checked()?, dims, stats)?),
             Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
         },
     })
@@ -197,8 +197,9 @@ impl<P: Point> BalancedKdTree<P> {
     ) -> Result<Self> {
         let (num_points, mut stats) = (points.len(), Stats::new(&devices[0]));
         check_count("points", num_points as u64, MAX_POINTS)?;
-        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree = build(place, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        let tree = build_over_coordinates(points, &devices[0], &mut stats, |coords, stats| {
+            build(place, coords, P::DIMS, options, stats)
+        })?;
         Ok(Self::from_parts(devices, stats, num_points, DistanceOf::<P>::unwrap(tree)))
     }
 

@@ -149,6 +149,8 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// Returns the free bytes of device memory.
     fn free_memory(&self) -> Result<u64>;
+    /// Keeps freed device memory for later allocations, as long as allocations and kept memory have at most `bytes` together.
+    fn keep_memory(&self, bytes: u64) -> Result<()>;
 
     fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64>;
     /// Frees memory. Silent if the context is lost. Device memory waits for all work that may use it.

@@ -79,6 +79,20 @@ impl Gpu {
         self.driver.free_memory()
     }
 
+    /// Keeps freed device memory for later allocations, which take microseconds then; without it the driver needs up to a millisecond to
+    /// allocate or free a large array. The memory in use and the memory kept have at most `bytes` together. Frees what is
+    /// kept beyond that: all of it for 0, with which a device begins.
+    ///
+    /// This holds for all handles that share the memory of this one: clones, and handles with a limit. Other libraries and
+    /// processes cannot use kept memory; [`free_memory`](Self::free_memory) counts it as free,
+    /// [`memory_use`](Self::memory_use) does not count it as used. Without effect on a simulated device, and on one without memory pools.
+    ///
+    /// # Errors
+    /// Errors of the driver.
+    pub fn keep_memory(&self, bytes: u64) -> Result<()> {
+        self.driver.keep_memory(bytes)
+    }
+
     /// Returns the memory allocated through this handle and its clones.
     pub fn memory_use(&self) -> MemoryUse {
         self.driver.memory_use()

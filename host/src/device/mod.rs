@@ -16,6 +16,10 @@
 //! copy in progress takes 16 MiB. The device keeps up to 64 MiB for later copies. No memory limit counts this memory.
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!
+//! # Repeated calls
+//! The driver needs up to a millisecond to allocate or free a large array. A program that builds or joins again and again saves this time:
+//! it keeps workspaces and buffers, for the calls `…_on` and `rebuild_on`, or calls [`Gpu::keep_memory`] once.
+//!
 //! # Your own kernels
 //! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
 //! arguments. This one runs in the simulator; on a GPU, [`Gpu::load_module`] first loads the PTX that `cuda_builder` makes

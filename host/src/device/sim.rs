@@ -103,6 +103,10 @@ unsafe impl Driver for SimDriver {
         Ok(self.info.memory_bytes - self.machine.live_bytes())
     }
 
+    fn keep_memory(&self, _: u64) -> Result<()> {
+        Ok(())
+    }
+
     fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
         let allocated = match memory {
             Memory::Device => self.machine.alloc(bytes as u64, label),

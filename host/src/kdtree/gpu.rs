@@ -24,6 +24,7 @@ use crate::kdtree::backend::Sections;
 use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 use crate::parallel::{self, TASK_ITEMS};
+use crate::point::HostCoords;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots, padded_len, planes_bytes};
 use crate::stats::Stats;
@@ -144,15 +145,15 @@ impl<C: Coord> GpuTree<C> {
         Ok(Self { index, rule })
     }
 
-    /// Builds the tree over validated points in host memory.
+    /// Builds the tree over points in host memory.
     pub(crate) fn build(
         gpu: &Gpu,
-        coords: &[C],
+        coords: HostCoords<'_, C>,
         dims: usize,
         options: &KdTreeOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
-        let num_points = coords.len() / dims;
+        let num_points = coords.num_points();
         let mut tree = Self::uninitialized(gpu, num_points, dims, options.split)?;
         if num_points == 0 {
             return Ok(tree);
@@ -166,7 +167,7 @@ impl<C: Coord> GpuTree<C> {
         unsafe {
             let points = uploaded.map(|uploaded| temp.view(uploaded));
             let to = points.unwrap_or_else(|| tree.index.padded_coords.slice_mut().part(0, coords.len()));
-            stats.phase("upload", || temp.upload(to, coords))?;
+            stats.phase("upload", || coords.upload(&stream, to))?;
             stats.phase("build", || {
                 tree.launch_build(&plan, &temp, points.map(|points| points.read_only()))?;
                 stream.synchronize()

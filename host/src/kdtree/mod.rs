@@ -38,7 +38,7 @@ use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
+    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Typed, build_over_coordinates, dims, points_by,
     with_coordinate,
 };
 use crate::query::backend::QueryBackend;
@@ -103,8 +103,9 @@ impl<P: Point> KdTree<P> {
         let _span = tracing::debug_span!("kdtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
-        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let storage = build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, options, &mut stats)?;
+        let storage = build_over_coordinates(points, device, &mut stats, |coords, stats| {
+            build(device, coords, P::DIMS, options, stats)
+        })?;
         Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
     }
 
@@ -252,7 +253,7 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
     }
 }
 
-/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs the
+/// Builds the tree over coordinates. It is not generic over points, so it is compiled once, in this crate. The macro runs the
 /// `match` for the coordinate type that `coords` contains.
 fn build(
     device: &Device,
@@ -263,6 +264,6 @@ fn build(
 ) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
         Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
-        None => Storage::Cpu(Box::new(cpu::build(coords, dims, options, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords.checked()?, dims, options, stats)?)),
     }))
 }

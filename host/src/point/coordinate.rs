@@ -6,7 +6,6 @@
 
 use kauri_kernels::thread::coord::Coord;
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
 use super::CHECK_CHUNK;
 use crate::error::Result;
@@ -38,16 +37,6 @@ pub enum Typed<F: PerCoordinate> {
     /// The value for `i32`.
     I32(F::Of<i32>),
 }
-
-/// A slice of coordinates, point by point.
-pub(crate) struct Slice<'a>(PhantomData<&'a ()>);
-
-impl<'a> PerCoordinate for Slice<'a> {
-    type Of<C: Coord> = &'a [C];
-}
-
-/// A slice of coordinates of any type, point by point.
-pub(crate) type Coords<'a> = Typed<Slice<'a>>;
 
 /// Conversion between values of a known coordinate type and [`Typed`] values.
 pub trait Dispatch: Sized {

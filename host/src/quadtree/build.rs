@@ -1,9 +1,9 @@
 //! Builds on each device, and their memory plans.
 
-use crate::device::{Buffer, Device, Gpu, HAS_GPUS, Stream, Workspace, gpu_of};
+use crate::device::{Device, Gpu, HAS_GPUS, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
-use crate::point::{Coords, PerCoordinate, Typed, with_coordinate};
+use crate::point::{Coords, HostCoords, PerCoordinate, Typed, with_coordinate};
 use crate::progress::Progress;
 use crate::quadtree::backend::Backend;
 use crate::quadtree::cpu;
@@ -25,7 +25,7 @@ impl PerCoordinate for Trees {
     type Of<C: Coord> = Box<dyn Backend<C>>;
 }
 
-/// Builds the tree over validated coordinates on a device; out of core if the device lacks memory.
+/// Builds the tree over coordinates on a device; out of core if the device lacks memory.
 pub(crate) fn build(
     device: &Device,
     coords: Coords<'_>,
@@ -41,13 +41,13 @@ pub(crate) fn build(
                 None => out_of_core(slice::from_ref(gpu), coords, dims, options, progress, stats)?,
             },
             None => with_2_or_3!(dims, D => {
-                Box::new(cpu::build(coords.as_chunks::<D>().0, options, stats)?)
+                Box::new(cpu::build(coords.checked()?.as_chunks::<D>().0, options, stats)?)
             }),
         }
     }))
 }
 
-/// Builds the tree over validated coordinates out of core on several devices. The first one runs its queries.
+/// Builds the tree over coordinates out of core on several devices. The first one runs its queries.
 pub(crate) fn build_over(
     gpus: &[Gpu],
     coords: Coords<'_>,
@@ -61,12 +61,13 @@ pub(crate) fn build_over(
 
 fn out_of_core<C: Coord>(
     gpus: &[Gpu],
-    coords: &[C],
+    coords: HostCoords<'_, C>,
     dims: usize,
     options: &QuadtreeOptions,
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<Box<dyn Backend<C>>> {
+    let coords = coords.checked()?;
     Ok(with_2_or_3!(dims, D => {
         let tree = streamed::build(gpus, coords.as_chunks::<D>().0, options, progress, stats)?;
         Box::new(OutOfCoreTree::new(&gpus[0], tree))
@@ -93,18 +94,19 @@ pub(crate) fn build_on(
 /// Builds the tree in device memory, or returns `None` if there is not enough of it or the options say otherwise.
 fn in_core<C: Coord>(
     gpu: &Gpu,
-    coords: &[C],
+    coords: HostCoords<'_, C>,
     dims: usize,
     options: &QuadtreeOptions,
     stats: &mut Stats,
 ) -> Result<Option<GpuTree<C>>> {
     // Coordinates in the order of input and in tree order, and ids. Whether the rest fits, allocations will tell.
-    let least_bytes = 2 * size_of_val(coords) + coords.len() / dims * size_of::<u32>();
-    if options.out_of_core != OutOfCore::WhereNeeded || least_bytes as u64 > gpu.free_memory()? {
+    let coords_bytes = (coords.len() * size_of::<C>()) as u64;
+    let least_bytes = 2 * coords_bytes + (coords.num_points() * size_of::<u32>()) as u64;
+    if options.out_of_core != OutOfCore::WhereNeeded || least_bytes > gpu.free_memory()? {
         return Ok(None);
     }
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
-    let copied = stats.phase("copy to device", || Buffer::from_slice(&stream, coords, "points"));
+    let copied = stats.phase("copy to device", || coords.to_buffer(&stream, "points"));
     let built = copied.and_then(|coords| {
         with_2_or_3!(dims, D => {
             let frame =
@@ -115,7 +117,7 @@ fn in_core<C: Coord>(
             })
         })
     });
-    stats.temp_bytes = workspace.bytes() + size_of_val(coords) as u64;
+    stats.temp_bytes = workspace.bytes() + coords_bytes;
     match built {
         Err(Error::OutOfMemory { memory: "device" | "pinned host", .. }) => Ok(None),
         built => built.map(Some),

@@ -4,8 +4,8 @@ use crate::device::{Device, Gpu, gpu_of};
 use crate::error::{Error, Result};
 use crate::memory::{self, file_part::FilePart};
 use crate::point::{
-    Coords, Dispatch, NoValue, PerCoordinate, PointSource, Slice, Typed, checked_coordinates, read_chunks,
-    with_coordinate,
+    Dispatch, HostCoords, InHost, NoValue, PerCoordinate, PointSource, Typed, checked_coordinates,
+    read_chunks, with_coordinate,
 };
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;
@@ -77,7 +77,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         let points = P::Coord::wrap::<OfPoints>(points);
         let Some(gpu) = gpu_of!(device) else {
             let coords = P::Coord::unwrap::<OfVec>(with_coordinate!(points, C, points => points.to_vec()?));
-            let coords: Coords<'_> = P::Coord::wrap::<Slice<'_>>(&coords);
+            let coords = P::Coord::wrap::<InHost<'_>>(HostCoords::of_checked(&coords, Self::DIMS));
             let tree = build::build(device, coords, Self::DIMS, options, progress, &mut stats)?;
             let tree = Self::new(device.clone(), stats, P::Coord::unwrap(tree));
             tree.save(path)?;

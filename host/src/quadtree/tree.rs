@@ -3,7 +3,9 @@
 use crate::device::{Device, gpus_of};
 use crate::error::{Error, Result, check_count, check_len};
 use crate::memory::{self, MemoryPlan};
-use crate::point::{Coords, Dispatch, MAX_POINTS, Slice, Typed, checked_coordinates, points_by};
+use crate::point::{
+    Coords, Dispatch, MAX_POINTS, Typed, build_over_coordinates, checked_coordinates, points_by,
+};
 use crate::progress::{Progress, Step};
 use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::build::{self, Trees};
@@ -163,7 +165,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         Self::build_at(&devices[0], points, options, build)
     }
 
-    /// Validates the points and builds their tree.
+    /// Builds the tree of points by a function.
     fn build_at(
         device: &Device,
         points: &[P],
@@ -174,8 +176,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         check_count("points", points.len() as u64, MAX_POINTS)?;
         let _span = tracing::debug_span!("quadtree_build", points = points.len(), dims = D).entered();
         let mut stats = Stats::new(device);
-        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let tree = build(P::Coord::wrap::<Slice<'_>>(&coords), &mut stats)?;
+        let tree = build_over_coordinates(points, device, &mut stats, build)?;
         Ok(Self::new(device.clone(), stats, P::Coord::unwrap(tree)))
     }
 

@@ -11,6 +11,7 @@ mod stored;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::once::Once;
+use crate::point::HostCoords;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::planned::carve;
@@ -192,9 +193,14 @@ impl<C: Coord> GpuTree<C> {
         Ok(Self { points, spare: None, num_ids: num_points })
     }
 
-    /// Builds the tree over validated points in host memory.
-    pub(crate) fn build(gpu: &Gpu, coords: &[C], dims: usize, stats: &mut Stats) -> Result<Self> {
-        let num_points = coords.len() / dims;
+    /// Builds the tree over points in host memory.
+    pub(crate) fn build(
+        gpu: &Gpu,
+        coords: HostCoords<'_, C>,
+        dims: usize,
+        stats: &mut Stats,
+    ) -> Result<Self> {
+        let num_points = coords.num_points();
         let mut tree = Self::uninitialized(gpu, num_points, dims)?;
         if num_points == 0 {
             return Ok(tree);
@@ -203,7 +209,8 @@ impl<C: Coord> GpuTree<C> {
         let plan = |layout: &mut _| BuildPlan::with_upload(layout, num_points, dims);
         let ((plan, uploaded), temp) = carve(&stream, &mut workspace, "R-tree build", plan)?;
         let points = temp.view(uploaded);
-        stats.phase("upload", || temp.upload(points, coords))?;
+        // SAFETY: nothing else uses the scratch memory.
+        stats.phase("upload", || unsafe { coords.upload(&stream, points) })?;
         stats.phase("build", || {
             // SAFETY: the stream is synchronized before any of the memory is freed.
             unsafe {

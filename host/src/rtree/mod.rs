@@ -44,8 +44,8 @@ use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count};
 use crate::memory::MemoryPlan;
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Slice, Typed, checked_coordinates, dims, points_by,
-    with_coordinate,
+    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Typed, build_over_coordinates, checked_coordinates,
+    dims, points_by, with_coordinate,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
@@ -117,8 +117,9 @@ impl<P: Point> RTree<P> {
         let _span = tracing::debug_span!("rtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len()).temp_bytes;
-        let coords = stats.phase("validate", || checked_coordinates(points, "point"))?;
-        let storage = build(device, P::Coord::wrap::<Slice<'_>>(&coords), P::DIMS, &mut stats)?;
+        let storage = build_over_coordinates(points, device, &mut stats, |coords, stats| {
+            build(device, coords, P::DIMS, stats)
+        })?;
         Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
     }
 
@@ -306,11 +307,11 @@ impl<P: Point> std::fmt::Debug for RTree<P> {
     }
 }
 
-/// Builds the tree over validated coordinates. It is not generic over points, so it is compiled once, in this crate.
+/// Builds the tree over coordinates. It is not generic over points, so it is compiled once, in this crate.
 fn build(device: &Device, coords: Coords<'_>, dims: usize, stats: &mut Stats) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
         Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, stats)?)),
-        None => Storage::Cpu(Box::new(cpu::build(coords, dims, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords.checked()?, dims, stats)?)),
     }))
 }
 

@@ -61,6 +61,64 @@ macro_rules! functions {
     };
 }
 
+/// `CU_MEM_ALLOCATION_TYPE_PINNED`.
+const PINNED: i32 = 1;
+/// `CU_MEM_LOCATION_TYPE_DEVICE`.
+const ON_DEVICE: i32 = 1;
+/// `CU_MEM_ACCESS_FLAGS_PROT_READWRITE`.
+const READ_AND_WRITE: i32 = 3;
+
+/// `CUmemLocation`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Location {
+    kind: i32,
+    device: i32,
+}
+
+/// `CUmemPoolProps`: the properties of a memory pool.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PoolProperties {
+    allocation: i32,
+    handles: i32,
+    location: Location,
+    security_attributes: *mut c_void,
+    max_bytes: usize,
+    usage: u16,
+    reserved: [u8; 54],
+}
+
+impl PoolProperties {
+    /// The properties of a pool of a device's memory, without a limit and without handles for other processes.
+    pub fn of_device(device: i32) -> Self {
+        Self {
+            allocation: PINNED,
+            handles: 0,
+            location: Location { kind: ON_DEVICE, device },
+            security_attributes: null_mut(),
+            max_bytes: 0,
+            usage: 0,
+            reserved: [0; 54],
+        }
+    }
+}
+
+/// `CUmemAccessDesc`: how a device uses a memory pool.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct PoolAccess {
+    location: Location,
+    flags: i32,
+}
+
+impl PoolAccess {
+    /// The permission of a device to read and write.
+    pub fn of_device(device: i32) -> Self {
+        Self { location: Location { kind: ON_DEVICE, device }, flags: READ_AND_WRITE }
+    }
+}
+
 functions! {
     fn cuInit(flags: u32);
     fn cuDriverGetVersion(version: *mut i32);
@@ -79,10 +137,18 @@ functions! {
     fn cuCtxPopCurrent_v2(context: *mut *mut c_void);
     fn cuCtxGetDevice(device: *mut i32);
     fn cuCtxEnablePeerAccess(peer: *mut c_void, flags: u32);
+    fn cuCtxSynchronize();
 
     fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
     fn cuMemAlloc_v2(address: *mut u64, bytes: usize);
     fn cuMemFree_v2(address: u64);
+    fn cuMemPoolCreate(pool: *mut *mut c_void, properties: *const PoolProperties);
+    fn cuMemPoolDestroy(pool: *mut c_void);
+    fn cuMemPoolGetAttribute(pool: *mut c_void, attribute: i32, value: *mut c_void);
+    fn cuMemPoolSetAttribute(pool: *mut c_void, attribute: i32, value: *mut c_void);
+    fn cuMemPoolSetAccess(pool: *mut c_void, access: *const PoolAccess, count: usize);
+    fn cuMemPoolTrimTo(pool: *mut c_void, bytes: usize);
+    fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: *mut c_void, stream: *mut c_void);
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: u32);
     fn cuMemFreeHost(pointer: *mut c_void);
     fn cuMemHostGetDevicePointer_v2(address: *mut u64, pointer: *mut c_void, flags: u32);

@@ -34,12 +34,20 @@ pub(super) fn run(settings: &Settings, report: &mut Report) -> Result<()> {
     for &n in &settings.sizes {
         let variants = variants(&settings.device)?;
         let points = points::uniform(n, settings.seed);
+        let uniform = "f32 x 4, uniform";
         for variant in &variants {
-            unless_too_large(builds(settings, "f32 x 4, uniform", &points, variant, report))?;
+            unless_too_large(builds(settings, uniform, &points, variant, report))?;
+        }
+        for variant in of_kauri(&variants) {
+            variant.keep_memory(true)?;
+            let input = format!("{uniform}, memory kept");
+            let built = unless_too_large(builds(settings, &input, &points, variant, report));
+            variant.keep_memory(false)?;
+            built?;
         }
         if n <= MAX_COMPARED {
             let points = points::duplicated(n, settings.seed);
-            for variant in variants.iter().filter(|variant| variant.algorithm == BuildAlgorithm::Paths) {
+            for variant in of_kauri(&variants) {
                 unless_too_large(builds(settings, "f32 x 4, groups of 16 equal", &points, variant, report))?;
             }
         }
@@ -77,6 +85,18 @@ fn variants(first: &Device) -> Result<Vec<Variant>> {
         variants.push(variant(&robinson, devices, BuildAlgorithm::Robinson, true));
     }
     Ok(variants)
+}
+
+fn of_kauri(variants: &[Variant]) -> impl Iterator<Item = &Variant> {
+    variants.iter().filter(|variant| variant.algorithm == BuildAlgorithm::Paths)
+}
+
+impl Variant {
+    /// Lets the devices keep all memory that is freed, or none.
+    fn keep_memory(&self, keeps: bool) -> Result<()> {
+        let bytes = if keeps { u64::MAX } else { 0 };
+        self.devices.iter().filter_map(Device::gpu).try_for_each(|gpu| gpu.keep_memory(bytes))
+    }
 }
 
 fn build(points: &Points, variant: &Variant) -> Result<Tree> {

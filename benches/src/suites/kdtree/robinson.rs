@@ -165,7 +165,6 @@ impl<'a, P: Point> Bench<'a, P> {
             let row = Row { timing, temp_bytes, figure_points, check: Some("verify"), ..Row::default() };
             self.push(&format!("{work}: {what}"), row);
         };
-        push("validate", &["validate"]);
         push("init", &["init"]);
         PHASES.into_iter().for_each(|phase| push(phase, &[phase]));
         push("sort, dedupe and partition", &PHASES);

@@ -16,6 +16,7 @@ use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
 use crate::memory::MemoryPlan;
+use crate::point::HostCoords;
 use crate::stats::Stats;
 use crate::threads::{both, each, even};
 
@@ -75,22 +76,21 @@ impl<C: Float> MultiGpuTree<C> {
     /// Builds the tree on several GPUs with one part on each, or in two halves on one GPU.
     pub(crate) fn build(
         gpus: &[Gpu],
-        coords: &[C],
+        coords: HostCoords<'_, C>,
         dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
         let gpus = if let [gpu] = gpus { &[gpu.clone(), gpu.clone()] } else { gpus };
-        let num_points = coords.len() / dims;
+        let num_points = coords.num_points();
         let chunks = even(num_points, gpus.len());
         let roots = subtree_roots(NodeAddress::ROOT, gpus.len());
         let mut parts = stats.phase("init", || {
             each(gpus.iter().zip(chunks).zip(roots), |((gpu, chunk), NodeAddress { level, address })| {
-                let chunk_coords = &coords[chunk.start * dims..chunk.end * dims];
                 // The length of the subtree if all points are distinct.
                 let subtree_len = Run::len_of(address, level, num_points as u32) as usize;
                 let first = chunk.start as u32;
-                Part::upload(gpu, gpus.len(), chunk_coords, first, dims, subtree_len, options)
+                Part::upload(gpu, gpus.len(), coords.part(chunk), first, dims, subtree_len, options)
             })
         })?;
         let mut representatives = Representatives::new(num_points);

@@ -21,6 +21,7 @@ use crate::balanced::options::BalancedOptions;
 use crate::device::{Buffer, Gpu, Layout, MAX_DEVICES, Region, Stream, Temp, Workspace};
 use crate::error::{Error, Result};
 use crate::memory::MemoryPlan;
+use crate::point::HostCoords;
 use crate::primitives::generate::iota_on;
 use crate::primitives::merge::MergePoints;
 use crate::primitives::pairs::{Pairs, Source};
@@ -136,13 +137,13 @@ impl<C: Float> Part<C> {
     pub(crate) fn upload(
         gpu: &Gpu,
         num_parts: usize,
-        coords: &[C],
+        coords: HostCoords<'_, C>,
         first: u32,
         dims: usize,
         subtree_len: usize,
         options: &BalancedOptions,
     ) -> Result<Self> {
-        let (n, stream) = (coords.len() / dims, Stream::new(gpu)?);
+        let (n, stream) = (coords.num_points(), Stream::new(gpu)?);
         let new = |len| Points::uninitialized(gpu, len, dims);
         let mut points = new(n + MAX_ADDED)?.truncate(n);
         let (to, ids) = points.write();
@@ -150,7 +151,7 @@ impl<C: Float> Part<C> {
             // SAFETY: nothing else uses the new memory.
             unsafe { iota_on(&stream, first, ids)? };
             // SAFETY: as above.
-            unsafe { stream.upload(to, coords) }
+            unsafe { coords.upload(&stream, to) }
         };
         // Allocates ahead of the timed steps, because an allocation takes longer than some of them.
         let allocate = || {

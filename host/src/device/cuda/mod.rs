@@ -5,6 +5,7 @@ mod context;
 #[cfg(feature = "cust")]
 pub mod cust_bridge;
 mod fault;
+mod kept;
 mod modules;
 mod raw;
 mod staged;
@@ -14,6 +15,7 @@ use super::images::KernelId;
 use crate::error::{Error, Result};
 use context::PrimaryContext;
 use fault::FaultReport;
+use kept::KeptMemory;
 use modules::Modules;
 use staged::IdleMemory;
 use std::any::Any;
@@ -27,6 +29,7 @@ pub(super) struct CudaDriver {
     modules: Modules,
     fault: FaultReport,
     idle_memory: IdleMemory,
+    kept_memory: KeptMemory,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
     /// The last field, so that everything in the context is dropped first.
@@ -101,6 +104,7 @@ impl CudaDriver {
             modules: Modules::default(),
             fault: FaultReport::default(),
             idle_memory: IdleMemory::default(),
+            kept_memory: KeptMemory::default(),
             poison: OnceLock::new(),
             context: PrimaryContext::retain(device)?,
         })
@@ -158,21 +162,23 @@ unsafe impl Driver for CudaDriver {
         let (mut free, mut total) = (0, 0);
         // SAFETY: writes two integers.
         self.call("cuMemGetInfo", || unsafe { raw::cuMemGetInfo_v2(&mut free, &mut total) })?;
-        Ok(free as u64)
+        Ok(free as u64 + self.idle_pool_bytes()?)
+    }
+
+    fn keep_memory(&self, bytes: u64) -> Result<()> {
+        self.enter()?;
+        self.keep_in_pool(bytes)
     }
 
     fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64> {
         self.enter()?;
         let (mut address, mut pointer) = (0, null_mut());
-        // SAFETY: each call writes one address.
-        let (call, code) = unsafe {
-            match memory {
-                Memory::Device => ("cuMemAlloc", raw::cuMemAlloc_v2(&mut address, bytes)),
-                Memory::PinnedHost => (
-                    "cuMemHostAlloc",
-                    raw::cuMemHostAlloc(&mut pointer, bytes, raw::HOST_ALLOC_PORTABLE_MAPPED),
-                ),
-            }
+        let (call, code) = match memory {
+            Memory::Device => self.alloc_device(&mut address, bytes),
+            // SAFETY: writes one address.
+            Memory::PinnedHost => ("cuMemHostAlloc", unsafe {
+                raw::cuMemHostAlloc(&mut pointer, bytes, raw::HOST_ALLOC_PORTABLE_MAPPED)
+            }),
         };
         if code == raw::OUT_OF_MEMORY {
             return Err(memory.exhausted(bytes as u64, self.free_memory().unwrap_or(0), label));
@@ -183,11 +189,14 @@ unsafe impl Driver for CudaDriver {
     }
 
     unsafe fn free(&self, memory: Memory, address: u64) {
-        // cuMemFree waits for the device, so no work still uses the memory. An error of earlier work can show up here too;
+        // No work still uses the memory, because the device is waited for. An error of earlier work can show up here too;
         // the next call reports it.
         let _ = match memory {
-            // SAFETY: passed on to the caller.
-            Memory::Device => self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) }),
+            Memory::Device => {
+                self.wait_before_free();
+                // SAFETY: passed on to the caller.
+                self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) })
+            }
             Memory::PinnedHost => {
                 // SAFETY: passed on to the caller.
                 self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
@@ -266,6 +275,7 @@ unsafe impl Driver for CudaDriver {
         if can == 0 {
             return Ok(false);
         }
+        peer.open_pool_to(self)?;
         // SAFETY: the peer's context lives as long as the peer does.
         match unsafe { raw::cuCtxEnablePeerAccess(peer.context.raw, 0) } {
             raw::PEER_ACCESS_ALREADY_ENABLED => Ok(true),
@@ -365,6 +375,7 @@ impl Drop for CudaDriver {
             self.modules.unload();
             self.fault.release();
             self.free_idle_memory();
+            self.destroy_pool();
         }
     }
 }

@@ -9,6 +9,7 @@ pub(super) const SUCCESS: i32 = 0;
 pub(super) const OUT_OF_MEMORY: i32 = 2;
 pub(super) const NO_DEVICE: i32 = 100;
 pub(super) const NOT_FOUND: i32 = 500;
+pub(super) const NOT_SUPPORTED: i32 = 801;
 pub(super) const PEER_ACCESS_UNSUPPORTED: i32 = 217;
 pub(super) const PEER_ACCESS_ALREADY_ENABLED: i32 = 704;
 pub(super) const TOO_MANY_PEERS: i32 = 711;
@@ -39,9 +40,18 @@ pub(super) const POINTER_MEMORY_TYPE: i32 = 2;
 #[cfg(feature = "cust")]
 pub(super) const POINTER_DEVICE_ORDINAL: i32 = 9;
 
+/// `CU_MEMPOOL_ATTR_RELEASE_THRESHOLD`.
+pub(super) const POOL_RELEASE_THRESHOLD: i32 = 4;
+/// `CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT`.
+pub(super) const POOL_RESERVED: i32 = 5;
+/// `CU_MEMPOOL_ATTR_USED_MEM_CURRENT`.
+pub(super) const POOL_USED: i32 = 7;
+
 /// `CU_STREAM_DEFAULT`: the stream waits for the default stream and the default stream for it, so that the synchronous
 /// copies of other libraries are ordered with kauri's work.
 pub(super) const STREAM_DEFAULT: u32 = 0;
+/// `CU_STREAM_NON_BLOCKING`.
+pub(super) const STREAM_NON_BLOCKING: u32 = 1;
 /// `CU_EVENT_DEFAULT`.
 pub(super) const EVENT_DEFAULT: u32 = 0;
 

@@ -1,0 +1,168 @@
+//! Coordinates in host memory. Those for a GPU are checked while they are copied to it: a check of its own would read them once more, and
+//! take a third of the time of the copy.
+
+use super::{Dispatch, PerCoordinate, Point, Typed, check_each_coordinate, checked_coordinates, dims};
+use crate::device::{Buffer, Device, Stream, gpu_of};
+use crate::error::{Result, check_len};
+use crate::stats::Stats;
+use bytemuck::NoUninit;
+use cuda_std::mem::SliceMut;
+use cust_core::DeviceCopy;
+use kauri_kernels::thread::coord::Coord;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// The fewest bytes that are checked while they are copied. Smaller copies do not pass through pieces.
+const FROM_BYTES: usize = 8 << 20;
+/// The points that are checked, and then copied from the cache.
+const BLOCK: usize = 512;
+
+/// What the points of an index are called in errors.
+const POINT: &str = "point";
+
+/// Coordinates in host memory, one point after another, to build an index over.
+#[derive(Clone, Copy)]
+pub(crate) struct HostCoords<'a, C> {
+    coords: &'a [C],
+    dims: usize,
+    is_checked: bool,
+}
+
+/// [`HostCoords`] for each type of coordinates.
+pub(crate) struct InHost<'a>(PhantomData<&'a ()>);
+
+impl<'a> PerCoordinate for InHost<'a> {
+    type Of<C: Coord> = HostCoords<'a, C>;
+}
+
+/// Coordinates of any type in host memory.
+pub(crate) type Coords<'a> = Typed<InHost<'a>>;
+
+/// Calls `build` with the coordinates of points, which are checked already unless the device is a GPU. If it fails, the error of the first
+/// invalid point comes first.
+pub(crate) fn build_over_coordinates<P: Point, T>(
+    points: &[P],
+    device: &Device,
+    stats: &mut Stats,
+    build: impl FnOnce(Coords<'_>, &mut Stats) -> Result<T>,
+) -> Result<T> {
+    let dims = dims::<P>();
+    if gpu_of!(device).is_some()
+        && let Some(coords) = P::unchecked(points)
+    {
+        check_len(POINT, points.len().saturating_mul(dims), coords.len())?;
+        let coords = HostCoords { coords, dims, is_checked: false };
+        return build(P::Coord::wrap::<InHost<'_>>(coords), stats)
+            .or_else(|error| checked_coordinates(points, POINT).and(Err(error)));
+    }
+    let coords = stats.phase("validate", || checked_coordinates(points, POINT))?;
+    build(P::Coord::wrap::<InHost<'_>>(HostCoords::of_checked(&coords, dims)), stats)
+}
+
+impl<'a, C: Coord> HostCoords<'a, C> {
+    /// Takes coordinates that have been checked.
+    pub(crate) fn of_checked(coords: &'a [C], dims: usize) -> Self {
+        Self { coords, dims, is_checked: true }
+    }
+
+    /// Returns the number of coordinates of all points.
+    pub(crate) fn len(&self) -> usize {
+        self.coords.len()
+    }
+
+    pub(crate) fn num_points(&self) -> usize {
+        self.len() / self.dims
+    }
+
+    /// Returns some of the points.
+    pub(crate) fn part(self, points: Range<usize>) -> Self {
+        Self { coords: &self.coords[points.start * self.dims..points.end * self.dims], ..self }
+    }
+
+    /// Returns the coordinates, after a check if none was made.
+    pub(crate) fn checked(self) -> Result<&'a [C]> {
+        if !self.is_checked {
+            check_each_coordinate(self.coords, self.dims, POINT, |point| point as u64)?;
+        }
+        Ok(self.coords)
+    }
+}
+
+impl<C: Coord + DeviceCopy + NoUninit> HostCoords<'_, C> {
+    /// Copies the coordinates to a view in device memory. Returns when the copy is done. After an error the view has undefined contents.
+    ///
+    /// # Safety
+    /// The view is in live device memory, which no other work uses.
+    pub(crate) unsafe fn upload(self, stream: &Stream, to: SliceMut<'_, C>) -> Result<()> {
+        if self.is_checked || size_of_val(self.coords) < FROM_BYTES {
+            // SAFETY: passed on to the caller.
+            return unsafe { stream.upload(to, self.checked()?) };
+        }
+        check_len("coordinates copied to device memory", to.len(), self.len())?;
+        let dims = self.dims;
+        // SAFETY: passed on to the caller; all items are written.
+        unsafe {
+            stream.upload_by(to, dims, |first, to| {
+                let from = &self.coords[first * dims..][..to.len()];
+                let blocks = from.chunks(BLOCK * dims).zip(to.chunks_mut(BLOCK * dims));
+                blocks.enumerate().try_for_each(|(block, (from, to))| {
+                    let index = |point| (first + block * BLOCK + point) as u64;
+                    check_each_coordinate(from, dims, POINT, index)?;
+                    to.write_copy_of_slice(from);
+                    Ok(())
+                })
+            })
+        }
+    }
+
+    /// Copies the coordinates to a new buffer. `label` names it in errors.
+    pub(crate) fn to_buffer(self, stream: &Stream, label: &'static str) -> Result<Buffer<C>> {
+        let mut buffer = Buffer::uninitialized(stream.gpu(), self.len(), label)?;
+        // SAFETY: nothing else uses the new memory.
+        unsafe { self.upload(stream, buffer.slice_mut())? };
+        Ok(buffer)
+    }
+}
+
+#[cfg(all(test, feature = "sim"))]
+mod tests {
+    use super::*;
+    use crate::balanced::{BalancedKdTree, BalancedOptions};
+    use crate::device::SimOptions;
+    use crate::error::Error;
+    use crate::{KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, RTree};
+
+    /// Half of the points are checked while they are copied.
+    const N: usize = 3 << 20;
+
+    #[test]
+    fn the_first_invalid_point_is_reported() {
+        type Points = [[f32; 2]];
+        let device = Device::sim(SimOptions::default()).unwrap();
+        let two = [device.clone(), device.clone()];
+        let mut points = vec![[0.5, 1.0]; N];
+        let builds: [&dyn Fn(&Points) -> Result<()>; 5] = [
+            &|points| KdTree::build(&device, points, &KdTreeOptions::default()).map(drop),
+            &|points| RTree::build(&device, points).map(drop),
+            &|points| Quadtree::build(&device, points, &QuadtreeOptions::default()).map(drop),
+            &|points| BalancedKdTree::build(&device, points, &BalancedOptions::default()).map(drop),
+            &|points| BalancedKdTree::build_over(&two, points, &BalancedOptions::default()).map(drop),
+        ];
+        points[N - 7][0] = f32::INFINITY;
+        points[N / 2 + 9][1] = f32::NAN;
+        for (i, build) in builds.iter().enumerate() {
+            let error = build(&points).unwrap_err();
+            let Error::NonFinite { what: "point", index, axis: 1, .. } = error else {
+                panic!("{i}: {error}")
+            };
+            assert_eq!((i, index as usize), (i, N / 2 + 9));
+            assert_eq!(device.gpu().unwrap().memory_use().live_bytes, 0, "{i}");
+        }
+        // Integers have no invalid values, and are copied in the same way.
+        let integers: Vec<[i32; 2]> = (0..N as i32).map(|i| [i, -i]).collect();
+        let coords = HostCoords { coords: integers.as_flattened(), dims: 2, is_checked: false };
+        let stream = Stream::new(device.gpu().unwrap()).unwrap();
+        let copied = coords.part(5..N).to_buffer(&stream, "integers").unwrap();
+        assert!(copied.to_vec(&stream).unwrap() == integers[5..].as_flattened());
+    }
+}
