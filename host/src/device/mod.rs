@@ -12,8 +12,9 @@
 //! simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices at once.
 //!
 //! # Copies
-//! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 8 threads of its own. Each such
-//! copy in progress takes 16 MiB. The device keeps up to 64 MiB for later copies. No memory limit counts this memory.
+//! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 16 threads of its own, no
+//! more than the CPU has. Each such copy in progress takes 2 MiB a thread. The device keeps this memory of up to four copies for later ones. No
+//! memory limit counts it.
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!
 //! # Repeated calls
