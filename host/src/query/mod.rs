@@ -20,9 +20,9 @@
 //!
 //! | call | input and result | milliseconds | memory beside the result |
 //! |---|---|--:|---|
-//! | [`nearest`](SpatialIndex::nearest) | host memory; the whole result at once | 445 | up to 1 GiB on the device |
-//! | [`nearest_batches`](SpatialIndex::nearest_batches) | host memory; batches of 64 MiB, which overlap with the kernels | 18.9 | 348 MB on the device and pinned |
-//! | [`nearest_on`](DeviceIndex::nearest_on) | device memory, on the caller's stream, without a wait | 9.76 | 162 MB on the device |
+//! | [`nearest`](SpatialIndex::nearest) | host memory; the whole result at once | 56 | up to 1 GiB on the device |
+//! | [`nearest_batches`](SpatialIndex::nearest_batches) | host memory; batches of 64 MiB, which overlap with the kernels | 16.4 | 348 MB on the device and pinned |
+//! | [`nearest_on`](DeviceIndex::nearest_on) | device memory, on the caller's stream, without a wait | 9.75 | 162 MB on the device |
 //!
 //! On a GPU, every index of points builds a bucket index, which answers its queries. On the CPU, queries traverse the nodes of a k-d tree or
 //! the cells of a quadtree. `ARCHITECTURE.md` says what a new query touches.

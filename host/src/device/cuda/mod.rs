@@ -17,7 +17,7 @@ use context::PrimaryContext;
 use fault::FaultReport;
 use kept::KeptMemory;
 use modules::Modules;
-use staged::IdleMemory;
+use staged::StagedCopies;
 use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -28,7 +28,7 @@ pub(super) struct CudaDriver {
     info: DeviceInfo,
     modules: Modules,
     fault: FaultReport,
-    idle_memory: IdleMemory,
+    copies: StagedCopies,
     kept_memory: KeptMemory,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
@@ -103,7 +103,7 @@ impl CudaDriver {
             info,
             modules: Modules::default(),
             fault: FaultReport::default(),
-            idle_memory: IdleMemory::default(),
+            copies: StagedCopies::default(),
             kept_memory: KeptMemory::default(),
             poison: OnceLock::new(),
             context: PrimaryContext::retain(device)?,
