@@ -22,7 +22,7 @@ pub(crate) use checked::{
 pub use coordinate::Coordinate;
 pub(crate) use coordinate::{Dispatch, NoValue, PerCoordinate, Typed, with_coordinate, with_float};
 pub(crate) use dims::{with_dims, with_kernel_dims};
-pub(crate) use host_coords::{Coords, HostCoords, InHost, build_over_coordinates};
+pub(crate) use host_coords::{Coords, HostCoords, InHost, build_over_coordinates, unchecked_floats};
 pub use lattice::Lattice;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]

@@ -7,6 +7,7 @@ use crate::batches::{Batches, Delivered, Delivery};
 use crate::device::{Buffer, Device, Gpu, Stream, Workspace, gpu_of};
 use crate::error::Result;
 use crate::memory;
+use crate::point::HostCoords;
 use crate::rows::{Rows, RowsBatch};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
@@ -55,9 +56,17 @@ pub(super) trait AllPairs: Sized {
     ) -> Result<ControlFlow<()>>;
 }
 
+fn checked<'a, C: Float>([build, probe]: [HostCoords<'a, C>; 2]) -> Result<[&'a [C]; 2]> {
+    Ok([build.checked()?, probe.checked()?])
+}
+
 /// Counts the pairs.
-pub(super) fn count<J: AllPairs>(device: &Device, sides: [&[J::Coord]; 2], join: &J) -> Result<u64> {
-    let Some(gpu) = gpu_of!(device) else { return join.count_on_cpu(sides) };
+pub(super) fn count<J: AllPairs>(
+    device: &Device,
+    sides: [HostCoords<'_, J::Coord>; 2],
+    join: &J,
+) -> Result<u64> {
+    let Some(gpu) = gpu_of!(device) else { return join.count_on_cpu(checked(sides)?) };
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let sides = UploadedSides::new(&stream, sides, join.pairing().is_self_join())?;
     join.count_on_gpu(&stream, &mut workspace, sides.slices())
@@ -72,13 +81,18 @@ pub(super) fn estimate<J: AllPairs>(
 ) -> Result<u64> {
     let num_rows = probe.len() / join.width();
     let sample = Sample::new(probe, join.width(), sample, join.pairing())?;
-    let count = count(device, [build, &sample.coords], &join.of_sample())?;
+    let sides = [build, &sample.coords].map(|side| HostCoords::of_checked(side, join.width()));
+    let count = count(device, sides, &join.of_sample())?;
     Ok(sample.extrapolate(count, num_rows))
 }
 
 /// Finds all rows.
-pub(super) fn rows<J: AllPairs>(device: &Device, sides: [&[J::Coord]; 2], join: &J) -> Result<Rows> {
-    let Some(gpu) = gpu_of!(device) else { return join.rows_on_cpu(sides) };
+pub(super) fn rows<J: AllPairs>(
+    device: &Device,
+    sides: [HostCoords<'_, J::Coord>; 2],
+    join: &J,
+) -> Result<Rows> {
+    let Some(gpu) = gpu_of!(device) else { return join.rows_on_cpu(checked(sides)?) };
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
     let uploaded = UploadedSides::new(&stream, sides, join.pairing().is_self_join())?;
     let (offsets, ids) = join.rows_on_gpu(&stream, &mut workspace, uploaded.slices())?;

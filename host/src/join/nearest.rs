@@ -7,7 +7,7 @@ use crate::device::{Buffer, Device, Stream, Workspace, gpu_of};
 use crate::error::Result;
 use crate::kdtree::{KdTree, KdTreeOptions};
 use crate::memory;
-use crate::point::Point;
+use crate::point::{HostCoords, Point};
 use crate::query::{DeviceIndex, DeviceQueries, Neighbors, QueryOptions, SpatialIndex, item_bytes};
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::join::curve::{Curve, MAX_DIMS};
@@ -165,7 +165,8 @@ impl<C: Float> KnnJoin<C> {
         right: &[P],
     ) -> Result<Option<Neighbors<P>>> {
         let coords = checked_sets(left, right)?;
-        let sides = UploadedSides::new(stream, [&coords[0], &coords[1]], false)?;
+        let sides = coords.each_ref().map(|coords| HostCoords::of_checked(coords, P::DIMS));
+        let sides = UploadedSides::new(stream, sides, false)?;
         let mut workspace = Workspace::new(stream.gpu());
         let density = self.max_density();
         let rows = gpu::nearest(stream, &mut workspace, sides.slices(), params, self.k, density)?;

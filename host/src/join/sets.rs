@@ -2,7 +2,7 @@
 
 use crate::device::{Buffer, Stream};
 use crate::error::{self, Result};
-use crate::point::{DistanceOf, Point, checked_floats};
+use crate::point::{DistanceOf, HostCoords, Point, checked_floats, dims, unchecked_floats};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Float;
@@ -57,6 +57,28 @@ impl<'a, P: Point> HostSets<'a, P> {
         });
         Ok(HostSides { build: right.transpose()?, probe })
     }
+
+    /// Calls `join` with the coordinates as [build, probe], which are checked already unless GPUs join them. If it fails, the error of the
+    /// first invalid point comes first.
+    pub(super) fn join<T>(
+        self,
+        on_gpu: bool,
+        join: impl FnOnce([HostCoords<'_, DistanceOf<P>>; 2]) -> Result<T>,
+    ) -> Result<T> {
+        let unchecked = if on_gpu { self.unchecked()? } else { None };
+        match unchecked {
+            Some(sides) => join(sides).or_else(|error| self.validate().and(Err(error))),
+            None => join(self.validate()?.slices().map(|coords| HostCoords::of_checked(coords, dims::<P>()))),
+        }
+    }
+
+    fn unchecked(&self) -> Result<Option<[HostCoords<'a, DistanceOf<P>>; 2]>> {
+        let (left, right) = (self.left, self.right.unwrap_or(self.left));
+        check_count(left.len())?;
+        check_count(right.len())?;
+        let sides = [unchecked_floats(right, "right point"), unchecked_floats(left, "left point")];
+        Ok(if let [Some(build), Some(probe)] = sides { Some([build, probe]) } else { None })
+    }
 }
 
 /// The validated coordinates of a join in host memory: the right set is the build side, the left set the probe side.
@@ -71,6 +93,11 @@ impl<C: Float> HostSides<'_, C> {
     pub(super) fn slices(&self) -> [&[C]; 2] {
         [self.build.as_ref().unwrap_or(&self.probe), &self.probe]
     }
+
+    /// Returns the corners of boxes as [build, probe].
+    pub(super) fn boxes(&self, dims: usize) -> [HostCoords<'_, C>; 2] {
+        self.slices().map(|corners| HostCoords::of_checked(corners, 2 * dims))
+    }
 }
 
 /// The two sides of a join, uploaded to the device.
@@ -82,8 +109,12 @@ pub(super) struct UploadedSides<C> {
 
 impl<C: Float> UploadedSides<C> {
     /// Uploads coordinates given as [build, probe]; the points of a self join only once.
-    pub(super) fn new(stream: &Stream, [build, probe]: [&[C]; 2], is_self_join: bool) -> Result<Self> {
-        let upload = |coords: &[C]| Buffer::from_slice(stream, coords, "points of a join");
+    pub(super) fn new(
+        stream: &Stream,
+        [build, probe]: [HostCoords<'_, C>; 2],
+        is_self_join: bool,
+    ) -> Result<Self> {
+        let upload = |coords: HostCoords<'_, C>| coords.to_buffer(stream, "points of a join");
         let build = if is_self_join { None } else { Some(upload(build)?) };
         Ok(Self { build, probe: upload(probe)? })
     }

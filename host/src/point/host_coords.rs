@@ -1,7 +1,10 @@
 //! Coordinates in host memory. Those for a GPU are checked while they are copied to it: a check of its own would read them once more, and
 //! take a third of the time of the copy.
 
-use super::{Dispatch, PerCoordinate, Point, Typed, check_each_coordinate, checked_coordinates, dims};
+use super::{
+    Dispatch, DistanceOf, PerCoordinate, Point, Typed, are_floats_copied, check_each_coordinate,
+    checked_coordinates, dims,
+};
 use crate::device::{Buffer, Device, Stream, gpu_of};
 use crate::error::{Result, check_len};
 use crate::stats::Stats;
@@ -9,6 +12,7 @@ use bytemuck::NoUninit;
 use cuda_std::mem::SliceMut;
 use cust_core::DeviceCopy;
 use kauri_kernels::thread::coord::Coord;
+use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 
@@ -20,12 +24,13 @@ const BLOCK: usize = 512;
 /// What the points of an index are called in errors.
 const POINT: &str = "point";
 
-/// Coordinates in host memory, one point after another, to build an index over.
+/// Coordinates in host memory, one point after another.
 #[derive(Clone, Copy)]
 pub(crate) struct HostCoords<'a, C> {
     coords: &'a [C],
     dims: usize,
-    is_checked: bool,
+    /// What the points are called in errors, if the coordinates have not been checked.
+    unchecked: Option<&'static str>,
 }
 
 /// [`HostCoords`] for each type of coordinates.
@@ -51,7 +56,7 @@ pub(crate) fn build_over_coordinates<P: Point, T>(
         && let Some(coords) = P::unchecked(points)
     {
         check_len(POINT, points.len().saturating_mul(dims), coords.len())?;
-        let coords = HostCoords { coords, dims, is_checked: false };
+        let coords = HostCoords { coords, dims, unchecked: Some(POINT) };
         return build(P::Coord::wrap::<InHost<'_>>(coords), stats)
             .or_else(|error| checked_coordinates(points, POINT).and(Err(error)));
     }
@@ -59,10 +64,28 @@ pub(crate) fn build_over_coordinates<P: Point, T>(
     build(P::Coord::wrap::<InHost<'_>>(HostCoords::of_checked(&coords, dims)), stats)
 }
 
+/// Returns the coordinates of points in the type of distances, not yet checked; `None` if they need a conversion. `what` is what the points
+/// are called in errors.
+pub(crate) fn unchecked_floats<'a, P: Point>(
+    points: &'a [P],
+    what: &'static str,
+) -> Option<HostCoords<'a, DistanceOf<P>>> {
+    let dims = dims::<P>();
+    if are_floats_copied::<P>() {
+        return None;
+    }
+    let coords =
+        P::unchecked(points).filter(|coords| Some(coords.len()) == points.len().checked_mul(dims))?;
+    match P::Coord::widened(Cow::Borrowed(coords)) {
+        Ok(Cow::Borrowed(coords)) => Some(HostCoords { coords, dims, unchecked: Some(what) }),
+        _ => None,
+    }
+}
+
 impl<'a, C: Coord> HostCoords<'a, C> {
     /// Takes coordinates that have been checked.
     pub(crate) fn of_checked(coords: &'a [C], dims: usize) -> Self {
-        Self { coords, dims, is_checked: true }
+        Self { coords, dims, unchecked: None }
     }
 
     /// Returns the number of coordinates of all points.
@@ -81,8 +104,8 @@ impl<'a, C: Coord> HostCoords<'a, C> {
 
     /// Returns the coordinates, after a check if none was made.
     pub(crate) fn checked(self) -> Result<&'a [C]> {
-        if !self.is_checked {
-            check_each_coordinate(self.coords, self.dims, POINT, |point| point as u64)?;
+        if let Some(what) = self.unchecked {
+            check_each_coordinate(self.coords, self.dims, what, |point| point as u64)?;
         }
         Ok(self.coords)
     }
@@ -94,10 +117,10 @@ impl<C: Coord + DeviceCopy + NoUninit> HostCoords<'_, C> {
     /// # Safety
     /// The view is in live device memory, which no other work uses.
     pub(crate) unsafe fn upload(self, stream: &Stream, to: SliceMut<'_, C>) -> Result<()> {
-        if self.is_checked || size_of_val(self.coords) < FROM_BYTES {
+        let Some(what) = self.unchecked.filter(|_| size_of_val(self.coords) >= FROM_BYTES) else {
             // SAFETY: passed on to the caller.
             return unsafe { stream.upload(to, self.checked()?) };
-        }
+        };
         check_len("coordinates copied to device memory", to.len(), self.len())?;
         let dims = self.dims;
         // SAFETY: passed on to the caller; all items are written.
@@ -107,7 +130,7 @@ impl<C: Coord + DeviceCopy + NoUninit> HostCoords<'_, C> {
                 let blocks = from.chunks(BLOCK * dims).zip(to.chunks_mut(BLOCK * dims));
                 blocks.enumerate().try_for_each(|(block, (from, to))| {
                     let index = |point| (first + block * BLOCK + point) as u64;
-                    check_each_coordinate(from, dims, POINT, index)?;
+                    check_each_coordinate(from, dims, what, index)?;
                     to.write_copy_of_slice(from);
                     Ok(())
                 })
@@ -130,7 +153,8 @@ mod tests {
     use crate::balanced::{BalancedKdTree, BalancedOptions};
     use crate::device::SimOptions;
     use crate::error::Error;
-    use crate::{KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, RTree};
+    use crate::join::SelfPairs;
+    use crate::{DistanceJoin, KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, RTree};
 
     /// Half of the points are checked while they are copied.
     const N: usize = 3 << 20;
@@ -141,26 +165,29 @@ mod tests {
         let device = Device::sim(SimOptions::default()).unwrap();
         let two = [device.clone(), device.clone()];
         let mut points = vec![[0.5, 1.0]; N];
-        let builds: [&dyn Fn(&Points) -> Result<()>; 5] = [
+        let join = DistanceJoin::new(0.5);
+        let calls: [&dyn Fn(&Points) -> Result<()>; 8] = [
             &|points| KdTree::build(&device, points, &KdTreeOptions::default()).map(drop),
             &|points| RTree::build(&device, points).map(drop),
             &|points| Quadtree::build(&device, points, &QuadtreeOptions::default()).map(drop),
             &|points| BalancedKdTree::build(&device, points, &BalancedOptions::default()).map(drop),
             &|points| BalancedKdTree::build_over(&two, points, &BalancedOptions::default()).map(drop),
+            &|points| join.count(&device, points, points).map(drop),
+            &|points| join.self_rows(&device, points, SelfPairs::Both).map(drop),
+            &|points| join.count_over(&two, &points[..9], points).map(drop),
         ];
         points[N - 7][0] = f32::INFINITY;
         points[N / 2 + 9][1] = f32::NAN;
-        for (i, build) in builds.iter().enumerate() {
-            let error = build(&points).unwrap_err();
-            let Error::NonFinite { what: "point", index, axis: 1, .. } = error else {
-                panic!("{i}: {error}")
-            };
-            assert_eq!((i, index as usize), (i, N / 2 + 9));
-            assert_eq!(device.gpu().unwrap().memory_use().live_bytes, 0, "{i}");
+        let names = ["point", "point", "point", "point", "point", "left point", "point", "right point"];
+        for (call, name) in calls.iter().zip(names) {
+            let error = call(&points).unwrap_err();
+            let Error::NonFinite { what, index, axis: 1, .. } = error else { panic!("{name}: {error}") };
+            assert_eq!((what, index as usize), (name, N / 2 + 9));
+            assert_eq!(device.gpu().unwrap().memory_use().live_bytes, 0);
         }
         // Integers have no invalid values, and are copied in the same way.
         let integers: Vec<[i32; 2]> = (0..N as i32).map(|i| [i, -i]).collect();
-        let coords = HostCoords { coords: integers.as_flattened(), dims: 2, is_checked: false };
+        let coords = HostCoords { coords: integers.as_flattened(), dims: 2, unchecked: Some(POINT) };
         let stream = Stream::new(device.gpu().unwrap()).unwrap();
         let copied = coords.part(5..N).to_buffer(&stream, "integers").unwrap();
         assert!(copied.to_vec(&stream).unwrap() == integers[5..].as_flattened());

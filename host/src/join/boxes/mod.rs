@@ -323,7 +323,7 @@ impl<C: Float> BoxJoin<C> {
     ) -> Result<u64> {
         let _span = tracing::debug_span!("box_join_count", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        all_pairs::count(device, checked_sets(sets)?.slices(), &params)
+        all_pairs::count(device, checked_sets(sets)?.boxes(P::DIMS), &params)
     }
 
     fn estimate_sets<P: Cartesian<Coord: Coord<Distance = C>>>(
@@ -343,7 +343,7 @@ impl<C: Float> BoxJoin<C> {
     ) -> Result<Rows> {
         let _span = tracing::debug_span!("box_join_rows", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        all_pairs::rows(device, checked_sets(sets)?.slices(), &params)
+        all_pairs::rows(device, checked_sets(sets)?.boxes(P::DIMS), &params)
     }
 
     fn deliver_sets<P: Cartesian<Coord: Coord<Distance = C>>>(

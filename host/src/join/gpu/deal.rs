@@ -68,28 +68,28 @@ pub(super) fn upload_items<T: DeviceCopy + Pod + Send + Sync>(
     Ok(buffer)
 }
 
-/// Uploads `width` items for each of some points to each device. Every device uploads a share, and copies the other shares from the
-/// other devices. Without direct copies between the devices, each uploads all.
+/// Uploads rows of some width to each device. Every device uploads a share by `upload`, and copies the other shares from the other devices.
+/// Without direct copies between the devices, each uploads all.
 pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     gpus: &[Gpu],
-    from: &[T],
-    width: usize,
-    ids: &Ids,
+    (num_rows, width): (usize, usize),
     label: &'static str,
+    upload: impl Fn(&Stream, SliceMut<'_, T>, Range<usize>) -> Result<()> + Sync,
 ) -> Result<Vec<Buffer<T>>> {
     let streams = gpus.iter().map(Stream::new).collect::<Result<Vec<_>>>()?;
     let pairs = streams.iter().flat_map(|to| streams.iter().map(move |from| (to, from)));
     let reached = pairs.map(|(to, from)| to.reaches(from)).collect::<Result<Vec<_>>>()?;
     if reached.contains(&false) {
-        return each(&streams, |stream| upload_items(stream, from, width, ids, label));
+        return each(&streams, |stream| {
+            let mut buffer = Buffer::uninitialized(stream.gpu(), num_rows * width, label)?;
+            upload(stream, buffer.slice_mut(), 0..num_rows)?;
+            Ok(buffer)
+        });
     }
-    let shares: Vec<_> = even(ids.len(), gpus.len()).collect();
+    let shares: Vec<_> = even(num_rows, gpus.len()).collect();
     let mut buffers = each(streams.iter().zip(&shares), |(stream, share)| {
-        let mut buffer = Buffer::uninitialized(stream.gpu(), ids.len() * width, label)?;
-        // SAFETY: nothing else uses the new memory.
-        unsafe {
-            upload_to(stream, rows(buffer.slice_mut(), share, width), from, width, &ids.part(share.clone()))?
-        };
+        let mut buffer = Buffer::uninitialized(stream.gpu(), num_rows * width, label)?;
+        upload(stream, rows(buffer.slice_mut(), share, width), share.clone())?;
         Ok(buffer)
     })?;
     let all: Vec<_> = buffers.iter_mut().map(Buffer::slice_mut).collect();
@@ -112,9 +112,11 @@ fn rows<'a, T>(all: SliceMut<'a, T>, rows: &Range<usize>, width: usize) -> Slice
     unsafe { all.part(rows.start * width, rows.len() * width) }
 }
 
+/// Uploads `width` items for each of some points to a view.
+///
 /// # Safety
 /// The view has the items of the points, in memory of the stream's device that no other work uses.
-unsafe fn upload_to<T: DeviceCopy + Pod + Send + Sync>(
+pub(super) unsafe fn upload_to<T: DeviceCopy + Pod + Send + Sync>(
     stream: &Stream,
     to: SliceMut<'_, T>,
     from: &[T],

@@ -1,14 +1,13 @@
 //! All pairs of a join: their number and their rows.
 
 use super::cells::{Sets, Side, SidesPlan, SortedSides};
-use super::deal::{COORDS, upload_items, upload_to_all};
+use super::deal::{COORDS, upload_to_all};
 use super::grid::grid_of_device_sets;
-use super::slabs::Ids;
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
 use crate::join::params::JoinParams;
 use crate::join::rows::ITEM_BYTES;
-use crate::point::with_kernel_dims;
+use crate::point::{HostCoords, with_kernel_dims};
 use crate::primitives::expand::Offsets;
 use crate::primitives::pairs::empty_view;
 use crate::threads::{each, even};
@@ -41,16 +40,18 @@ pub(in crate::join) fn count<C: Float>(
 /// are given as [build, probe].
 pub(in crate::join) fn count_over<C: Float>(
     gpus: &[Gpu],
-    [build, probe]: [&[C]; 2],
+    [build, probe]: [HostCoords<'_, C>; 2],
     params: &JoinParams<C>,
 ) -> Result<u64> {
     let dims = params.dims;
-    let [build_ids, probe_ids] = [build, probe].map(|set| Ids::Range(0..set.len() / dims));
-    let builds = upload_to_all(gpus, build, dims, &build_ids, COORDS)?;
-    let parts = even(probe_ids.len(), gpus.len());
+    // SAFETY: passed on to the caller.
+    let upload =
+        |stream: &Stream, to: SliceMut<'_, C>, share| unsafe { build.part(share).upload(stream, to) };
+    let builds = upload_to_all(gpus, (build.num_points(), dims), COORDS, upload)?;
+    let parts = even(probe.num_points(), gpus.len());
     let counts = each(gpus.iter().zip(builds).zip(parts), |((gpu, build), part)| {
         let stream = Stream::new(gpu)?;
-        let probe = upload_items(&stream, probe, dims, &probe_ids.part(part), COORDS)?;
+        let probe = probe.part(part).to_buffer(&stream, COORDS)?;
         count(&stream, &mut Workspace::new(gpu), [build.slice(), probe.slice()], params)
     })?;
     Ok(counts.into_iter().sum())
