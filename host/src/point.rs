@@ -196,8 +196,11 @@ impl<S: Scalar, const D: usize> Point for [S; D] {
     }
 
     fn unchecked(points: &[Self]) -> Option<&[S::Coord]> {
-        match (S::CONVERTED, S::coordinates(points.as_flattened())) {
-            (false, Ok(Cow::Borrowed(coords))) => Some(coords),
+        if S::CONVERTED {
+            return None;
+        }
+        match S::coordinates(points.as_flattened()) {
+            Ok(Cow::Borrowed(coords)) => Some(coords),
             _ => None,
         }
     }

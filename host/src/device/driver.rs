@@ -149,7 +149,7 @@ pub(crate) unsafe trait Driver: Any + Send + Sync {
     fn info(&self) -> &DeviceInfo;
     /// Returns the free bytes of device memory.
     fn free_memory(&self) -> Result<u64>;
-    /// Keeps freed device memory for later allocations, as long as allocations and kept memory have at most `bytes` together.
+    /// Keeps freed device memory for later allocations: with the memory in use, at most `bytes`.
     fn keep_memory(&self, bytes: u64) -> Result<()>;
 
     fn alloc(&self, memory: Memory, bytes: usize, label: &'static str) -> Result<u64>;

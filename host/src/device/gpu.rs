@@ -79,13 +79,16 @@ impl Gpu {
         self.driver.free_memory()
     }
 
-    /// Keeps freed device memory for later allocations, which take microseconds then; without it the driver needs up to a millisecond to
-    /// allocate or free a large array. The memory in use and the memory kept have at most `bytes` together. Frees what is
-    /// kept beyond that: all of it for 0, with which a device begins.
+    /// Keeps freed device memory for later allocations, which then take microseconds, not a tenth of a millisecond and more. 0 ends this, and
+    /// frees the kept memory.
     ///
-    /// This holds for all handles that share the memory of this one: clones, and handles with a limit. Other libraries and
-    /// processes cannot use kept memory; [`free_memory`](Self::free_memory) counts it as free,
-    /// [`memory_use`](Self::memory_use) does not count it as used. Without effect on a simulated device, and on one without memory pools.
+    /// - `bytes` is the most that the device keeps, together with the memory in use. It does not limit allocations. Memory beyond it goes back
+    ///   to the driver when the device is next waited for.
+    /// - This holds for all handles that share the memory of this one: clones, and handles with a limit. A device that is opened a second
+    ///   time does not use the kept memory, nor do other libraries and processes. [`free_memory`](Self::free_memory) counts it as free.
+    /// - To free memory then waits for all work in the context of the device. CUDA forbids that while work of any stream of the context is
+    ///   captured for a graph.
+    /// - A simulated device, and one without memory pools, keeps nothing.
     ///
     /// # Errors
     /// Errors of the driver.

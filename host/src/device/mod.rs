@@ -13,12 +13,12 @@
 //!
 //! # Copies
 //! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 16 threads of its own, no
-//! more than the CPU has. Each such copy in progress takes 2 MiB a thread. The device keeps this memory of up to four copies for later ones. No
-//! memory limit counts it.
+//! more than the CPU has. Copies at the same time share the threads. Each takes 2 MiB of page-locked memory for each thread of the
+//! CPU, at most 32 MiB. The device keeps this memory of up to four copies for later ones. No memory limit counts it.
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!
 //! # Repeated calls
-//! The driver needs up to a millisecond to allocate or free a large array. A program that builds or joins again and again saves this time:
+//! The driver needs 0.1 to 0.3 ms to allocate or free an array of 130 to 270 MB, and 5 ms to free 8 GB. A program that builds or joins again and again saves this time:
 //! it keeps workspaces and buffers, for the calls `…_on` and `rebuild_on`, or calls [`Gpu::keep_memory`] once.
 //!
 //! # Your own kernels
@@ -100,6 +100,7 @@ pub use gpu::Gpu;
 pub(crate) use growable_buffer::GrowableBuffer;
 pub use images::embedded_kernels;
 pub use instrumented::{FaultCall, FaultPlan, MemoryUse};
+pub(crate) use pieces::LARGE_BYTES;
 pub use pinned::PinnedBuffer;
 pub(crate) use readers::Readers;
 #[cfg(feature = "sim")]

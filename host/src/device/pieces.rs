@@ -11,6 +11,8 @@ use cust_core::DeviceCopy;
 use std::mem::MaybeUninit;
 use std::slice;
 
+/// The fewest bytes of a copy that several threads carry out (`copies`: the driver alone copies up to 4 MB about as fast).
+pub(crate) const LARGE_BYTES: usize = 8 << 20;
 /// The bytes of a piece of pageable memory.
 const PIECE: usize = 256 << 10;
 

@@ -1,4 +1,4 @@
-//! Joins of sets in host memory that find all pairs, of points or of boxes: the steps from validated sets to a result.
+//! Joins of sets in host memory that find all pairs, of points or of boxes: the steps from sets to a result.
 
 use super::estimate::Sample;
 use super::rows::{ITEM_BYTES, VisitRows};

@@ -6,7 +6,7 @@ use super::rows::VisitRows;
 use super::sets::{HostSets, sides_on_device};
 use super::{cpu, gpu};
 use crate::batches::{Batches, Delivered, Delivery};
-use crate::device::{Buffer, Device, Gpu, Stream, Workspace, gpu_of, gpus_of};
+use crate::device::{Buffer, Device, Gpu, Stream, Workspace, gpus_of};
 use crate::error::Result;
 use crate::point::Point;
 use crate::rows::{Rows, RowsBatch};
@@ -134,7 +134,7 @@ impl<C: Float> DistanceJoin<C> {
         let gpus = gpus_of("devices to join on", devices)?;
         let sets = HostSets::two(left, right);
         let params = self.params::<P>(sets.pairing)?;
-        sets.join(true, |sides| gpu::count_over(&gpus, sides, &params))
+        sets.join(&devices[0], |sides| gpu::count_over(&gpus, sides, &params))
     }
 
     /// Counts the pairs of two points of one set on several GPUs, as [`count_over`](Self::count_over).
@@ -309,7 +309,7 @@ impl<C: Float> DistanceJoin<C> {
     ) -> Result<u64> {
         let _span = tracing::debug_span!("distance_join_count", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        sets.join(gpu_of!(device).is_some(), |sides| all_pairs::count(device, sides, &params))
+        sets.join(device, |sides| all_pairs::count(device, sides, &params))
     }
 
     fn estimate_sets<P: Point<Coord: Coord<Distance = C>>>(
@@ -329,7 +329,7 @@ impl<C: Float> DistanceJoin<C> {
     ) -> Result<Rows> {
         let _span = tracing::debug_span!("distance_join_rows", left = sets.left.len()).entered();
         let params = self.params::<P>(sets.pairing)?;
-        sets.join(gpu_of!(device).is_some(), |sides| all_pairs::rows(device, sides, &params))
+        sets.join(device, |sides| all_pairs::rows(device, sides, &params))
     }
 
     fn deliver_sets<P: Point<Coord: Coord<Distance = C>>>(

@@ -1,6 +1,6 @@
 //! Validation of the two sets of a join.
 
-use crate::device::{Buffer, Stream};
+use crate::device::{Buffer, Device, Stream, gpu_of};
 use crate::error::{self, Result};
 use crate::point::{DistanceOf, HostCoords, Point, checked_floats, dims, unchecked_floats};
 use cuda_std::mem::Slice;
@@ -58,14 +58,14 @@ impl<'a, P: Point> HostSets<'a, P> {
         Ok(HostSides { build: right.transpose()?, probe })
     }
 
-    /// Calls `join` with the coordinates as [build, probe], which are checked already unless GPUs join them. If it fails, the error of the
-    /// first invalid point comes first.
+    /// Calls `join` with the coordinates as [build, probe]. Those for a GPU that need no conversion are not yet checked. If it fails, the error
+    /// of the first invalid point comes first.
     pub(super) fn join<T>(
         self,
-        on_gpu: bool,
+        device: &Device,
         join: impl FnOnce([HostCoords<'_, DistanceOf<P>>; 2]) -> Result<T>,
     ) -> Result<T> {
-        let unchecked = if on_gpu { self.unchecked()? } else { None };
+        let unchecked = if gpu_of!(device).is_some() { self.unchecked()? } else { None };
         match unchecked {
             Some(sides) => join(sides).or_else(|error| self.validate().and(Err(error))),
             None => join(self.validate()?.slices().map(|coords| HostCoords::of_checked(coords, dims::<P>()))),
@@ -76,8 +76,7 @@ impl<'a, P: Point> HostSets<'a, P> {
         let (left, right) = (self.left, self.right.unwrap_or(self.left));
         check_count(left.len())?;
         check_count(right.len())?;
-        let sides = [unchecked_floats(right, "right point"), unchecked_floats(left, "left point")];
-        Ok(if let [Some(build), Some(probe)] = sides { Some([build, probe]) } else { None })
+        Ok(unchecked_floats(right).zip(unchecked_floats(left)).map(|(build, probe)| [build, probe]))
     }
 }
 

@@ -1,11 +1,11 @@
-//! Coordinates in host memory. Those for a GPU are checked while they are copied to it: a check of its own would read them once more, and
-//! take a third of the time of the copy.
+//! Coordinates in host memory. Those for a GPU are checked during their copy to it, because a separate check reads them once more, which takes
+//! a third of the time of the copy.
 
 use super::{
-    Dispatch, DistanceOf, PerCoordinate, Point, Typed, are_floats_copied, check_each_coordinate,
-    checked_coordinates, dims,
+    CHECK_CHUNK, Dispatch, DistanceOf, MAX_DIMS, PerCoordinate, Point, Typed, are_floats_copied,
+    check_each_coordinate, checked_coordinates, dims,
 };
-use crate::device::{Buffer, Device, Stream, gpu_of};
+use crate::device::{Buffer, Device, LARGE_BYTES, Stream, gpu_of};
 use crate::error::{Result, check_len};
 use crate::stats::Stats;
 use bytemuck::NoUninit;
@@ -16,21 +16,21 @@ use std::borrow::Cow;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// The fewest bytes that are checked while they are copied. Smaller copies do not pass through pieces.
-const FROM_BYTES: usize = 8 << 20;
-/// The points that are checked, and then copied from the cache.
+/// Number of points of a block. A block is checked, and then copied from the cache.
 const BLOCK: usize = 512;
+// The check of a block runs on one thread, because threads of copies do not use rayon.
+const _: () = assert!(BLOCK * MAX_DIMS <= CHECK_CHUNK);
 
-/// What the points of an index are called in errors.
+/// Name of the points of an index in errors.
 const POINT: &str = "point";
 
-/// Coordinates in host memory, one point after another.
+/// Coordinates in host memory, one point after another. If they are not yet checked, the owner of the points reports the first invalid point
+/// after any error.
 #[derive(Clone, Copy)]
 pub(crate) struct HostCoords<'a, C> {
     coords: &'a [C],
     dims: usize,
-    /// What the points are called in errors, if the coordinates have not been checked.
-    unchecked: Option<&'static str>,
+    is_checked: bool,
 }
 
 /// [`HostCoords`] for each type of coordinates.
@@ -43,41 +43,40 @@ impl<'a> PerCoordinate for InHost<'a> {
 /// Coordinates of any type in host memory.
 pub(crate) type Coords<'a> = Typed<InHost<'a>>;
 
-/// Calls `build` with the coordinates of points, which are checked already unless the device is a GPU. If it fails, the error of the first
-/// invalid point comes first.
+/// Calls `build` with the coordinates of points. Those for a GPU that need no conversion are not yet checked. If `build` fails, the error of
+/// the first invalid point comes first.
 pub(crate) fn build_over_coordinates<P: Point, T>(
     points: &[P],
     device: &Device,
     stats: &mut Stats,
     build: impl FnOnce(Coords<'_>, &mut Stats) -> Result<T>,
 ) -> Result<T> {
-    let dims = dims::<P>();
     if gpu_of!(device).is_some()
-        && let Some(coords) = P::unchecked(points)
+        && let Some(coords) = unchecked::<P>(points)
     {
-        check_len(POINT, points.len().saturating_mul(dims), coords.len())?;
-        let coords = HostCoords { coords, dims, unchecked: Some(POINT) };
         return build(P::Coord::wrap::<InHost<'_>>(coords), stats)
             .or_else(|error| checked_coordinates(points, POINT).and(Err(error)));
     }
     let coords = stats.phase("validate", || checked_coordinates(points, POINT))?;
-    build(P::Coord::wrap::<InHost<'_>>(HostCoords::of_checked(&coords, dims)), stats)
+    build(P::Coord::wrap::<InHost<'_>>(HostCoords::of_checked(&coords, P::DIMS)), stats)
 }
 
-/// Returns the coordinates of points in the type of distances, not yet checked; `None` if they need a conversion. `what` is what the points
-/// are called in errors.
-pub(crate) fn unchecked_floats<'a, P: Point>(
-    points: &'a [P],
-    what: &'static str,
-) -> Option<HostCoords<'a, DistanceOf<P>>> {
+/// Returns the coordinates of points, not yet checked; `None` if they need a conversion.
+fn unchecked<P: Point>(points: &[P]) -> Option<HostCoords<'_, P::Coord>> {
     let dims = dims::<P>();
+    let coords =
+        P::unchecked(points).filter(|coords| Some(coords.len()) == points.len().checked_mul(dims))?;
+    Some(HostCoords { coords, dims, is_checked: false })
+}
+
+/// Returns the coordinates of points in the type of distances, not yet checked; `None` if they need a conversion.
+pub(crate) fn unchecked_floats<P: Point>(points: &[P]) -> Option<HostCoords<'_, DistanceOf<P>>> {
     if are_floats_copied::<P>() {
         return None;
     }
-    let coords =
-        P::unchecked(points).filter(|coords| Some(coords.len()) == points.len().checked_mul(dims))?;
+    let HostCoords { coords, dims, is_checked } = unchecked(points)?;
     match P::Coord::widened(Cow::Borrowed(coords)) {
-        Ok(Cow::Borrowed(coords)) => Some(HostCoords { coords, dims, unchecked: Some(what) }),
+        Ok(Cow::Borrowed(coords)) => Some(HostCoords { coords, dims, is_checked }),
         _ => None,
     }
 }
@@ -85,7 +84,7 @@ pub(crate) fn unchecked_floats<'a, P: Point>(
 impl<'a, C: Coord> HostCoords<'a, C> {
     /// Takes coordinates that have been checked.
     pub(crate) fn of_checked(coords: &'a [C], dims: usize) -> Self {
-        Self { coords, dims, unchecked: None }
+        Self { coords, dims, is_checked: true }
     }
 
     /// Returns the number of coordinates of all points.
@@ -104,11 +103,16 @@ impl<'a, C: Coord> HostCoords<'a, C> {
 
     /// Returns the coordinates, after a check if none was made.
     pub(crate) fn checked(self) -> Result<&'a [C]> {
-        if let Some(what) = self.unchecked {
-            check_each_coordinate(self.coords, self.dims, what, |point| point as u64)?;
+        if !self.is_checked {
+            check(self.coords, self.dims)?;
         }
         Ok(self.coords)
     }
+}
+
+/// Returns an error if a coordinate is invalid. Its index is not that of the point in the input.
+fn check<C: Coord>(coords: &[C], dims: usize) -> Result<()> {
+    check_each_coordinate(coords, dims, POINT, |point| point as u64)
 }
 
 impl<C: Coord + DeviceCopy + NoUninit> HostCoords<'_, C> {
@@ -117,20 +121,18 @@ impl<C: Coord + DeviceCopy + NoUninit> HostCoords<'_, C> {
     /// # Safety
     /// The view is in live device memory, which no other work uses.
     pub(crate) unsafe fn upload(self, stream: &Stream, to: SliceMut<'_, C>) -> Result<()> {
-        let Some(what) = self.unchecked.filter(|_| size_of_val(self.coords) >= FROM_BYTES) else {
+        if self.is_checked || size_of_val(self.coords) < LARGE_BYTES {
             // SAFETY: passed on to the caller.
             return unsafe { stream.upload(to, self.checked()?) };
-        };
+        }
         check_len("coordinates copied to device memory", to.len(), self.len())?;
-        let dims = self.dims;
+        let (dims, block) = (self.dims, BLOCK * self.dims);
         // SAFETY: passed on to the caller; all items are written.
         unsafe {
             stream.upload_by(to, dims, |first, to| {
                 let from = &self.coords[first * dims..][..to.len()];
-                let blocks = from.chunks(BLOCK * dims).zip(to.chunks_mut(BLOCK * dims));
-                blocks.enumerate().try_for_each(|(block, (from, to))| {
-                    let index = |point| (first + block * BLOCK + point) as u64;
-                    check_each_coordinate(from, dims, what, index)?;
+                from.chunks(block).zip(to.chunks_mut(block)).try_for_each(|(from, to)| {
+                    check(from, dims)?;
                     to.write_copy_of_slice(from);
                     Ok(())
                 })
@@ -156,7 +158,7 @@ mod tests {
     use crate::join::SelfPairs;
     use crate::{DistanceJoin, KdTree, KdTreeOptions, Quadtree, QuadtreeOptions, RTree};
 
-    /// Half of the points are checked while they are copied.
+    /// Enough points that each device of two copies its half in pieces.
     const N: usize = 3 << 20;
 
     #[test]
@@ -187,7 +189,7 @@ mod tests {
         }
         // Integers have no invalid values, and are copied in the same way.
         let integers: Vec<[i32; 2]> = (0..N as i32).map(|i| [i, -i]).collect();
-        let coords = HostCoords { coords: integers.as_flattened(), dims: 2, unchecked: Some(POINT) };
+        let coords = HostCoords { coords: integers.as_flattened(), dims: 2, is_checked: false };
         let stream = Stream::new(device.gpu().unwrap()).unwrap();
         let copied = coords.part(5..N).to_buffer(&stream, "integers").unwrap();
         assert!(copied.to_vec(&stream).unwrap() == integers[5..].as_flattened());

@@ -6,6 +6,18 @@ use std::slice;
 use super::{Cartesian, Point, Scalar, checked};
 use crate::error::Result;
 
+/// A type with the layout of the array `A`.
+///
+/// # Safety
+/// It has this layout.
+unsafe trait Fields<A> {}
+
+fn arrays<T: Fields<A>, A>(points: &[T]) -> &[A] {
+    const { assert!(size_of::<T>() == size_of::<A>() && align_of::<T>() == align_of::<A>()) };
+    // SAFETY: as `Fields` promises.
+    unsafe { slice::from_raw_parts(points.as_ptr().cast(), points.len()) }
+}
+
 /// Implements [`Point`] for types that are `D` fields of one type.
 macro_rules! points_of_mint {
     ($($Type:ident: $D:literal),*) => {$(
@@ -19,12 +31,16 @@ macro_rules! points_of_mint {
             const TRUST: checked::Trust = checked::Trust(true);
 
             fn coordinates<'a>(points: &'a [Self], what: &'static str) -> Result<Cow<'a, [S::Coord]>> {
-                const { assert!(size_of::<Self>() == size_of::<[S; $D]>() && align_of::<Self>() == align_of::<[S; $D]>()) };
-                // SAFETY: the type is `repr(C)` with `D` fields of type `S`, which is the layout of the array.
-                let arrays = unsafe { slice::from_raw_parts(points.as_ptr().cast::<[S; $D]>(), points.len()) };
-                Point::coordinates(arrays, what)
+                Point::coordinates(arrays::<Self, [S; $D]>(points), what)
+            }
+
+            fn unchecked(points: &[Self]) -> Option<&[S::Coord]> {
+                Point::unchecked(arrays::<Self, [S; $D]>(points))
             }
         }
+
+        // SAFETY: the type is `repr(C)` with `D` fields of type `S`, which is the layout of the array.
+        unsafe impl<S: Scalar> Fields<[S; $D]> for ::mint::$Type<S> {}
 
         impl<S: Scalar> Cartesian for ::mint::$Type<S> {}
     )*};

@@ -67,7 +67,7 @@ fn out_of_core<C: Coord>(
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<Box<dyn Backend<C>>> {
-    let coords = coords.checked()?;
+    let coords = stats.phase("validate", || coords.checked())?;
     Ok(with_2_or_3!(dims, D => {
         let tree = streamed::build(gpus, coords.as_chunks::<D>().0, options, progress, stats)?;
         Box::new(OutOfCoreTree::new(&gpus[0], tree))

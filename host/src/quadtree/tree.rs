@@ -165,7 +165,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         Self::build_at(&devices[0], points, options, build)
     }
 
-    /// Builds the tree of points by a function.
+    /// Builds the tree by `build`. An invalid point is the first error.
     fn build_at(
         device: &Device,
         points: &[P],

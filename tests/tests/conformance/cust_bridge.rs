@@ -181,6 +181,26 @@ fn simulated_devices_are_refused() {
 }
 
 #[test]
+fn kept_memory_is_copied_for_cust() {
+    on_cuda(|gpu| {
+        // A device of its own: others do not keep memory.
+        let device = Device::cuda(0).unwrap();
+        let kept = device.gpu().unwrap();
+        kept.keep_memory(1 << 20).unwrap();
+        let stream = Stream::new(kept).unwrap();
+        let buffer = Buffer::from_slice(&stream, &[1u32, 2, 3], "numbers").unwrap();
+        let address = buffer.as_raw();
+        let moved = buffer.into_cust().unwrap();
+        assert_ne!(moved.as_device_ptr().as_raw(), address);
+        assert_eq!(moved.as_host_vec().unwrap(), [1, 2, 3]);
+        assert_eq!(kept.memory_use().live_bytes, 0);
+        // The memory comes from the driver, and another device may take it.
+        let taken = Buffer::from_cust(gpu, moved).unwrap();
+        assert_eq!(taken.to_vec(&Stream::new(gpu).unwrap()).unwrap(), [1, 2, 3]);
+    });
+}
+
+#[test]
 fn borrowed_memory_is_neither_freed_nor_counted() {
     for device in kauri_tests::devices_for(1) {
         let Some(gpu) = device.gpu() else { continue };

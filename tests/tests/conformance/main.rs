@@ -34,6 +34,7 @@ mod kdtree_build;
 mod kdtree_large;
 mod kdtree_nearest;
 mod kdtree_queries;
+mod kept_memory;
 mod left_balanced;
 mod limited_memory;
 mod lonlat;

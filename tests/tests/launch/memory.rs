@@ -87,34 +87,6 @@ fn buffers_copy_fill_and_check_shapes() {
 }
 
 #[test]
-fn kept_memory_is_allocated_again() {
-    on_each_gpu(|gpu, stream| {
-        gpu.keep_memory(1 << 30).unwrap();
-        let items = noise(3_000_000, 97);
-        let first = Buffer::from_slice(stream, &items, "first").unwrap();
-        for len in [items.len(), 1, items.len() / 2, items.len()] {
-            let mut other = Buffer::<u32>::uninitialized(gpu, len, "other").unwrap();
-            other.fill_bytes(stream, 0xA5).unwrap();
-            assert!(other.to_vec(stream).unwrap().iter().all(|&x| x == 0xA5A5_A5A5));
-            other.copy_from_slice(stream, &items[..len]).unwrap();
-            // The memory is free for the next buffer only when the copy is done.
-            let mut copy = Buffer::uninitialized(gpu, len, "copy").unwrap();
-            copy.copy_from(stream, &other).unwrap();
-            drop(other);
-            let mut zeros = Buffer::<u32>::uninitialized(gpu, len, "zeros").unwrap();
-            zeros.fill_bytes(stream, 0).unwrap();
-            assert_eq!(copy.to_vec(stream).unwrap(), items[..len]);
-        }
-        assert!(gpu.free_memory().unwrap() <= gpu.info().memory_bytes);
-        // Memory in use stays valid, and too large an allocation is the usual error.
-        gpu.keep_memory(0).unwrap();
-        let error = Buffer::<u8>::uninitialized(gpu, 1 << 45, "too large").unwrap_err();
-        assert!(matches!(error, Error::OutOfMemory { memory: "device", .. }), "{error}");
-        assert_eq!(first.to_vec(stream).unwrap(), items);
-    });
-}
-
-#[test]
 fn pinned_memory_is_a_slice() {
     on_each_gpu(|gpu, stream| {
         let mut pinned = PinnedBuffer::<u32>::zeroed(gpu, 500, "pinned").unwrap();

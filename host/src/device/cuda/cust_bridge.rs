@@ -20,7 +20,8 @@
 //! - **Moved** values belong to the other library, which destroys or frees them. [`Gpu::memory_use`] counts the buffers that
 //!   belong to kauri.
 //! - **Borrowed** values must outlive the borrow, which the compiler checks, and the work that uses them: finish or order it
-//!   before the owner frees memory by `DeviceBuffer::drop_async`. The ordinary drops of both libraries wait for the device.
+//!   before the owner frees memory by `DeviceBuffer::drop_async`. The ordinary drops of both libraries wait for the device. Memory that
+//!   was allocated after [`Gpu::keep_memory`] is copied for `cust`, whose drops would not wait for it.
 //! - **Order.** Work of one stream is ordered, whichever library enqueues it. Streams that [`Stream::new`] and `cust` create are
 //!   ordered with CUDA's default stream, so also with the synchronous copies of `cust`.
 //!
@@ -54,6 +55,7 @@
 // The linker takes the driver's symbols from this crate.
 use cuda_trampolines as _;
 
+use super::kept::is_of_pool;
 use super::{CudaDriver, init, raw};
 use crate::device::driver::{RawEvent, RawStream};
 use crate::device::images::{self, KernelId};
@@ -64,7 +66,7 @@ use cuda_std::kernel::Kernel;
 use cust::context::Context;
 use cust::error::CudaError;
 use cust::function::Function;
-use cust::memory::{DeviceBuffer, DevicePointer, DeviceSlice};
+use cust::memory::{CopyDestination, DeviceBuffer, DevicePointer, DeviceSlice};
 use cust::module::Module;
 use cust_core::DeviceCopy;
 use std::any::Any;
@@ -307,9 +309,19 @@ impl<T: DeviceCopy> Buffer<T> {
     /// Gives the memory to `cust`.
     ///
     /// # Errors
-    /// [`Error::NotCuda`], and [`Error::NotOwned`] for a buffer that borrows its memory.
+    /// [`Error::NotCuda`], and [`Error::NotOwned`] for a buffer that borrows its memory. For memory that was allocated after
+    /// [`Gpu::keep_memory`] also errors of a copy.
     pub fn into_cust(self) -> Result<DeviceBuffer<T>> {
-        driver(self.gpu())?;
+        let driver = driver(self.gpu())?;
+        driver.enter()?;
+        if is_of_pool(self.as_raw()) {
+            driver.wait_before_free(self.as_raw())?;
+            // SAFETY: the copy writes all items.
+            let mut moved =
+                unsafe { DeviceBuffer::uninitialized(self.len()) }.map_err(from_cust("cuMemAlloc"))?;
+            moved.copy_from(&**self.as_cust()?).map_err(from_cust("cuMemcpyDtoD"))?;
+            return Ok(moved);
+        }
         let len = self.len();
         let address = DevicePointer::from_raw(self.into_raw()?);
         // SAFETY: the memory has one owner, the result; it comes from cuMemAlloc, and cust frees it by cuMemFree.

@@ -1,5 +1,4 @@
-//! Device memory that is kept for later allocations, in a memory pool of the driver. Without one, the driver needs milliseconds to allocate
-//! and free large arrays, and does it for one device after another.
+//! Device memory that is kept for later allocations, in a memory pool of the driver.
 
 use super::modules::Handle;
 use super::{CudaDriver, pointer, raw};
@@ -9,7 +8,7 @@ use crate::threads::lock;
 use std::ptr::null_mut;
 use std::sync::Mutex;
 
-/// The memory pool of a device; none unless memory is kept.
+/// The memory pool of a device; none until memory is kept.
 #[derive(Default)]
 pub(super) struct KeptMemory(Mutex<Option<Pool>>);
 
@@ -18,23 +17,24 @@ pub(super) struct KeptMemory(Mutex<Option<Pool>>);
 struct Pool {
     handle: Handle,
     stream: RawStream,
+    /// False after [`Driver::keep_memory`] of 0 bytes: then memory comes from the driver again.
+    keeps: bool,
+    /// A bit for each device that reaches the memory.
+    reached_by: u64,
 }
 
 impl CudaDriver {
-    fn pool(&self) -> Option<Pool> {
-        *lock(&self.kept_memory.0)
-    }
-
     /// Carries out [`Driver::keep_memory`]. The context is current.
     pub(super) fn keep_in_pool(&self, bytes: u64) -> Result<()> {
         let mut kept = lock(&self.kept_memory.0);
-        let pool = match *kept {
+        let pool = match &mut *kept {
             Some(pool) => pool,
             None => {
                 let Some(pool) = self.create_pool()? else { return Ok(()) };
-                *kept.insert(pool)
+                kept.insert(pool)
             }
         };
+        pool.keeps = bytes > 0;
         let mut threshold = bytes;
         // SAFETY: a live pool; reads one integer.
         unsafe {
@@ -48,56 +48,65 @@ impl CudaDriver {
         }
     }
 
-    /// Returns a new pool; none on a device without pools.
+    /// Returns a new pool; none if the device or the driver has no pools.
     fn create_pool(&self) -> Result<Option<Pool>> {
         let (mut stream, mut pool) = (null_mut(), null_mut());
         // SAFETY: each call writes one handle.
         unsafe {
             match raw::cuMemPoolCreate(&mut pool, &raw::PoolProperties::of_device(self.context.device)) {
-                raw::NOT_SUPPORTED => return Ok(None),
+                raw::NOT_SUPPORTED | raw::NOT_FOUND => return Ok(None),
                 code => self.check("cuMemPoolCreate", code)?,
             }
-            let created =
-                self.check("cuStreamCreate", raw::cuStreamCreate(&mut stream, raw::STREAM_NON_BLOCKING));
-            if created.is_err() {
+            let code = raw::cuStreamCreate(&mut stream, raw::STREAM_NON_BLOCKING);
+            self.check("cuStreamCreate", code).inspect_err(|_| {
                 raw::cuMemPoolDestroy(pool);
-            }
-            created?;
+            })?;
         }
-        Ok(Some(Pool { handle: Handle(pool), stream: RawStream(stream as usize) }))
+        let (handle, stream) = (Handle(pool), RawStream(stream as usize));
+        Ok(Some(Pool { handle, stream, keeps: true, reached_by: 0 }))
     }
 
-    /// Allocates device memory, in the pool if there is one. Returns the name of the call with the driver's code. The context is current.
+    /// Allocates device memory, in the pool if memory is kept. Returns the name of the last call with the driver's code. The context is
+    /// current.
     pub(super) fn alloc_device(&self, address: &mut u64, bytes: usize) -> (&'static str, i32) {
-        let Some(pool) = self.pool() else {
+        let pool = *lock(&self.kept_memory.0);
+        let Some(pool) = pool.filter(|pool| pool.keeps) else {
             // SAFETY: writes one address.
             return ("cuMemAlloc", unsafe { raw::cuMemAlloc_v2(address, bytes) });
         };
         let (handle, stream) = (pool.handle.0, pointer(pool.stream.0));
         // SAFETY: live handles; writes one address.
-        let code = unsafe {
+        unsafe {
             let mut code = raw::cuMemAllocFromPoolAsync(address, bytes, handle, stream);
             if code == raw::OUT_OF_MEMORY {
                 raw::cuMemPoolTrimTo(handle, 0);
                 code = raw::cuMemAllocFromPoolAsync(address, bytes, handle, stream);
             }
-            // Other streams use the memory.
-            if code == raw::SUCCESS { raw::cuStreamSynchronize(stream) } else { code }
-        };
-        ("cuMemAllocFromPoolAsync", code)
+            if code != raw::SUCCESS {
+                return ("cuMemAllocFromPoolAsync", code);
+            }
+            // Other streams may use the memory before this one has run the allocation.
+            let code = raw::cuStreamSynchronize(stream);
+            if code != raw::SUCCESS {
+                raw::cuMemFree_v2(*address);
+            }
+            ("cuStreamSynchronize", code)
+        }
     }
 
-    /// Waits for all work that may use device memory, unless `cuMemFree` does: it does not for memory of a pool.
-    pub(super) fn wait_before_free(&self) {
-        if self.pool().is_some() {
-            // SAFETY: the call takes no pointer.
-            let _ = self.call("cuCtxSynchronize", || unsafe { raw::cuCtxSynchronize() });
+    /// Waits for all work that may use the memory, if `cuMemFree` does not: it waits only for memory that is not of a pool.
+    pub(super) fn wait_before_free(&self, address: u64) -> Result<()> {
+        self.enter()?;
+        if !is_of_pool(address) {
+            return Ok(());
         }
+        // SAFETY: the call takes no pointer.
+        self.check("cuCtxSynchronize", unsafe { raw::cuCtxSynchronize() })
     }
 
     /// Returns the bytes of the pool that no allocation uses. The context is current.
     pub(super) fn idle_pool_bytes(&self) -> Result<u64> {
-        let Some(pool) = self.pool() else { return Ok(0) };
+        let Some(pool) = *lock(&self.kept_memory.0) else { return Ok(0) };
         let bytes = |attribute| {
             let mut bytes = 0u64;
             // SAFETY: a live pool; writes one integer.
@@ -108,12 +117,21 @@ impl CudaDriver {
         Ok(bytes(raw::POOL_RESERVED)?.saturating_sub(bytes(raw::POOL_USED)?))
     }
 
-    /// Lets another device reach the memory of the pool.
-    pub(super) fn open_pool_to(&self, peer: &Self) -> Result<()> {
-        let Some(pool) = self.pool() else { return Ok(()) };
-        let access = raw::PoolAccess::of_device(peer.context.device);
-        // SAFETY: a live pool; reads one description.
-        self.check("cuMemPoolSetAccess", unsafe { raw::cuMemPoolSetAccess(pool.handle.0, &access, 1) })
+    /// Lets another device, whose context is current, reach the memory of the pool. Returns false if it cannot.
+    pub(super) fn open_pool_to(&self, other: &Self) -> Result<bool> {
+        let mut kept = lock(&self.kept_memory.0);
+        let Some(pool) = &mut *kept else { return Ok(true) };
+        let device = other.context.device;
+        let bit = 1u64.checked_shl(device as u32).unwrap_or(0);
+        if pool.reached_by & bit == 0 {
+            // SAFETY: a live pool; reads one description.
+            match unsafe { raw::cuMemPoolSetAccess(pool.handle.0, &raw::PoolAccess::of_device(device), 1) } {
+                raw::NOT_SUPPORTED => return Ok(false),
+                code => other.check("cuMemPoolSetAccess", code)?,
+            }
+            pool.reached_by |= bit;
+        }
+        Ok(true)
     }
 
     /// Returns the memory of the pool to the driver. The context is current, and all memory of the pool has been freed.
@@ -124,4 +142,13 @@ impl CudaDriver {
             unsafe { raw::cuMemPoolDestroy(pool.handle.0) };
         }
     }
+}
+
+/// Returns true for memory of any pool, also of another library. The context is current.
+pub(super) fn is_of_pool(address: u64) -> bool {
+    let mut pool = null_mut::<std::ffi::c_void>();
+    // SAFETY: writes one handle.
+    let code = unsafe { raw::cuPointerGetAttribute((&raw mut pool).cast(), raw::POINTER_POOL, address) };
+    // Drivers without pools do not know the attribute.
+    code == raw::SUCCESS && !pool.is_null()
 }

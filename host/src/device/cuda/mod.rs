@@ -17,7 +17,7 @@ use context::PrimaryContext;
 use fault::FaultReport;
 use kept::KeptMemory;
 use modules::Modules;
-use staged::StagedCopies;
+use staged::IdleMemory;
 use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -28,7 +28,7 @@ pub(super) struct CudaDriver {
     info: DeviceInfo,
     modules: Modules,
     fault: FaultReport,
-    copies: StagedCopies,
+    idle_memory: IdleMemory,
     kept_memory: KeptMemory,
     /// The result code that destroyed the context.
     poison: OnceLock<i32>,
@@ -103,7 +103,7 @@ impl CudaDriver {
             info,
             modules: Modules::default(),
             fault: FaultReport::default(),
-            copies: StagedCopies::default(),
+            idle_memory: IdleMemory::default(),
             kept_memory: KeptMemory::default(),
             poison: OnceLock::new(),
             context: PrimaryContext::retain(device)?,
@@ -189,14 +189,13 @@ unsafe impl Driver for CudaDriver {
     }
 
     unsafe fn free(&self, memory: Memory, address: u64) {
-        // No work still uses the memory, because the device is waited for. An error of earlier work can show up here too;
-        // the next call reports it.
+        // An error of earlier work can show up here too; the next call reports it. If the device cannot be waited for, the memory is not
+        // freed, because work may still use it.
         let _ = match memory {
-            Memory::Device => {
-                self.wait_before_free();
+            Memory::Device => self.wait_before_free(address).and_then(|()| {
                 // SAFETY: passed on to the caller.
                 self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) })
-            }
+            }),
             Memory::PinnedHost => {
                 // SAFETY: passed on to the caller.
                 self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
@@ -275,13 +274,13 @@ unsafe impl Driver for CudaDriver {
         if can == 0 {
             return Ok(false);
         }
-        peer.open_pool_to(self)?;
         // SAFETY: the peer's context lives as long as the peer does.
         match unsafe { raw::cuCtxEnablePeerAccess(peer.context.raw, 0) } {
-            raw::PEER_ACCESS_ALREADY_ENABLED => Ok(true),
-            raw::PEER_ACCESS_UNSUPPORTED | raw::TOO_MANY_PEERS => Ok(false),
-            code => self.check("cuCtxEnablePeerAccess", code).map(|()| true),
+            raw::PEER_ACCESS_UNSUPPORTED | raw::TOO_MANY_PEERS => return Ok(false),
+            raw::PEER_ACCESS_ALREADY_ENABLED => {}
+            code => self.check("cuCtxEnablePeerAccess", code)?,
         }
+        peer.open_pool_to(self)
     }
 
     unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()> {

@@ -36,6 +36,8 @@ pub(super) const MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: i32 = 97;
 
 /// `CU_POINTER_ATTRIBUTE_MEMORY_TYPE`.
 pub(super) const POINTER_MEMORY_TYPE: i32 = 2;
+/// `CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE`.
+pub(super) const POINTER_POOL: i32 = 17;
 /// `CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL`.
 #[cfg(feature = "cust")]
 pub(super) const POINTER_DEVICE_ORDINAL: i32 = 9;

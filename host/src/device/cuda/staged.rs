@@ -6,40 +6,37 @@
 
 use super::{CudaDriver, raw};
 use crate::device::driver::{Driver, Memory, PieceReader, PieceWriter, RawEvent, RawStream, Transfer};
-use crate::device::pieces::in_vectors;
+use crate::device::pieces::{LARGE_BYTES, in_vectors};
 use crate::error::{Error, Result};
 use crate::memory::Parts;
 use crate::parallel::Ranges;
 use crate::threads::{each_number, lock};
 use std::mem::MaybeUninit;
+use std::num::NonZero;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::{slice, thread};
 
-/// Most threads of a copy. Each has two pieces: it handles one while the other is copied. (`copies`: with 16 in place of 8, a copy of 1 GB to
-/// a new vector takes 59 ms, not 101; copies of memory in use take the same time.)
+/// Maximum number of threads of a copy. Each has two pieces: it handles one while the other is copied. (`copies`: with 16 in place of 8, a
+/// copy of 1 GB to a new vector takes 59 ms, not 101; copies of memory in use take the same time.)
 const MAX_THREADS: usize = 16;
 /// The bytes of a piece (`copies`: 512 KiB are slower).
 const PIECE: usize = 1 << 20;
-/// Smaller copies are left to the driver (`copies`: up to 4 MB it is about as fast).
-const FROM_BYTES: usize = 8 << 20;
-/// Most copies whose memory is kept.
+/// Maximum number of copies whose memory is kept.
 const MAX_IDLE: usize = 4;
 
-/// The copies of a device.
-#[derive(Default)]
-pub(super) struct StagedCopies {
-    /// The page-locked memory that no copy uses.
-    idle: Mutex<Vec<Staging>>,
-    num_running: AtomicUsize,
-}
+/// The copies in progress on all devices. They share the CPU. (`quadtree-host`: with 16 threads for each of them, a build of 80M points out of
+/// core takes 297 ms, not 243.)
+static NUM_RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// The most threads of a copy: no more than the CPU has.
-fn most_threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS
-        .get_or_init(|| thread::available_parallelism().map_or(1, |threads| threads.get().min(MAX_THREADS)))
+/// The page-locked memory that no copy uses.
+#[derive(Default)]
+pub(super) struct IdleMemory(Mutex<Vec<Staging>>);
+
+fn num_cpu_threads() -> usize {
+    static NUM: OnceLock<usize> = OnceLock::new();
+    *NUM.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Page-locked memory of a copy, and for each piece the event after its last copy.
@@ -64,7 +61,7 @@ struct Piece {
 
 /// Returns true for many bytes of host memory that no library has page-locked.
 fn is_large_and_pageable(host: *const u8, bytes: usize) -> bool {
-    if bytes < FROM_BYTES {
+    if bytes < LARGE_BYTES {
         return false;
     }
     let mut memory = 0u32;
@@ -155,7 +152,7 @@ impl CudaDriver {
             // SAFETY: passed on to the caller.
             unsafe { self.write_staged(to, bytes, unit, write, stream) }
         };
-        if bytes >= FROM_BYTES && unless_exhausted(staged())? {
+        if bytes >= LARGE_BYTES && unless_exhausted(staged())? {
             return Ok(());
         }
         in_vectors(bytes, unit, &mut |begin, piece| {
@@ -184,7 +181,7 @@ impl CudaDriver {
             // SAFETY: passed on to the caller.
             unsafe { self.read_staged(from, bytes, unit, read, stream) }
         };
-        if bytes >= FROM_BYTES && unless_exhausted(staged())? {
+        if bytes >= LARGE_BYTES && unless_exhausted(staged())? {
             return Ok(());
         }
         in_vectors(bytes, unit, &mut |begin, piece| {
@@ -271,12 +268,10 @@ impl CudaDriver {
     ) -> Result<()> {
         let running = Running { driver: self, stream, staging: self.staging()? };
         let Staging { address, copied } = &running.staging;
-        let is_alone = self.copies.num_running.fetch_add(1, Ordering::Relaxed) == 0;
+        let max_threads = num_cpu_threads() / (NUM_RUNNING.fetch_add(1, Ordering::Relaxed) + 1);
         let rest = Rest { ranges: Ranges::new(bytes, PIECE / unit * unit), next: AtomicUsize::new(0) };
-        // Each thread has two pieces at least. Copies at the same time share the CPU (`quadtree-host`: with 16 threads for each of them, a build
-        // of 80M points out of core takes 297 ms, not 252).
-        let most_threads = if is_alone { most_threads() } else { most_threads().div_ceil(2) };
-        let num_threads = (rest.ranges.num() / 2).clamp(1, most_threads);
+        // Each thread has two pieces at least, and the staging has two for each.
+        let num_threads = (rest.ranges.num() / 2).min(max_threads).clamp(1, copied.len() / 2);
         each_number(num_threads, &|thread| {
             let piece = |i: usize| Piece { address: address + (i * PIECE) as u64, copied: copied[i] };
             work(&rest, &[2 * thread, 2 * thread + 1].map(piece)).inspect_err(|_| rest.end())
@@ -286,10 +281,10 @@ impl CudaDriver {
 
     /// Takes page-locked memory that no copy uses, or allocates some.
     fn staging(&self) -> Result<Staging> {
-        if let Some(idle) = lock(&self.copies.idle).pop() {
+        if let Some(idle) = lock(&self.idle_memory.0).pop() {
             return Ok(idle);
         }
-        let num_pieces = 2 * most_threads();
+        let num_pieces = 2 * num_cpu_threads().min(MAX_THREADS);
         let bytes = num_pieces * PIECE;
         let address = self.alloc(Memory::PinnedHost, bytes, "arrays on their way to or from the device")?;
         let mut staging = Staging { address, copied: Vec::with_capacity(num_pieces) };
@@ -313,7 +308,7 @@ impl CudaDriver {
 
     /// Frees the memory that no copy uses.
     pub(super) fn free_idle_memory(&self) {
-        let idle = std::mem::take(&mut *lock(&self.copies.idle));
+        let idle = std::mem::take(&mut *lock(&self.idle_memory.0));
         idle.into_iter().for_each(|staging| self.free_staging(staging));
     }
 }
@@ -322,9 +317,9 @@ impl Drop for Running<'_> {
     fn drop(&mut self) {
         // After an error or a panic, copies may still be running. Their errors are irrelevant then.
         let _ = self.driver.synchronize(self.stream);
-        self.driver.copies.num_running.fetch_sub(1, Ordering::Relaxed);
+        NUM_RUNNING.fetch_sub(1, Ordering::Relaxed);
         let staging = std::mem::take(&mut self.staging);
-        let mut idle = lock(&self.driver.copies.idle);
+        let mut idle = lock(&self.driver.idle_memory.0);
         if idle.len() < MAX_IDLE {
             idle.push(staging);
         } else {

@@ -44,7 +44,7 @@ pub(in crate::join) fn count_over<C: Float>(
     params: &JoinParams<C>,
 ) -> Result<u64> {
     let dims = params.dims;
-    // SAFETY: passed on to the caller.
+    // SAFETY: nothing else uses the view.
     let upload =
         |stream: &Stream, to: SliceMut<'_, C>, share| unsafe { build.part(share).upload(stream, to) };
     let builds = upload_to_all(gpus, (build.num_points(), dims), COORDS, upload)?;
