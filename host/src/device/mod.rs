@@ -18,8 +18,9 @@
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!
 //! # Repeated calls
-//! The driver needs 0.1 to 0.3 ms to allocate or free an array of 130 to 270 MB, and 5 ms to free 8 GB. A program that builds or joins again and again saves this time:
-//! it keeps workspaces and buffers, for the calls `…_on` and `rebuild_on`, or calls [`Gpu::keep_memory`] once.
+//! The driver needs 0.1 to 0.3 ms to allocate or free an array of 130 to 270 MB, and 5 ms to free 8 GB. A program that builds or joins
+//! again and again saves this time: it keeps workspaces and buffers, for the calls `…_on` and `rebuild_on`, or it calls
+//! [`Gpu::keep_memory`] once.
 //!
 //! # Your own kernels
 //! A kernel is a function with `#[kernel]` of the crate `cuda_std`. Its type launches it, so the compiler checks the
