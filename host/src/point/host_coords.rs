@@ -163,12 +163,12 @@ mod tests {
 
     #[test]
     fn the_first_invalid_point_is_reported() {
-        type Points = [[f32; 2]];
+        type Call<'a> = &'a dyn Fn(&[[f32; 2]]) -> Result<()>;
         let device = Device::sim(SimOptions::default()).unwrap();
         let two = [device.clone(), device.clone()];
         let mut points = vec![[0.5, 1.0]; N];
         let join = DistanceJoin::new(0.5);
-        let calls: [&dyn Fn(&Points) -> Result<()>; 8] = [
+        let calls: [Call<'_>; 8] = [
             &|points| KdTree::build(&device, points, &KdTreeOptions::default()).map(drop),
             &|points| RTree::build(&device, points).map(drop),
             &|points| Quadtree::build(&device, points, &QuadtreeOptions::default()).map(drop),
