@@ -20,6 +20,7 @@ mod batches;
 pub mod bvh;
 pub mod device;
 mod error;
+mod host_coords;
 #[cfg(feature = "io")]
 pub mod io;
 pub mod join;

@@ -3,7 +3,6 @@
 mod checked;
 mod coordinate;
 mod dims;
-mod host_coords;
 mod lattice;
 #[cfg(feature = "mint")]
 mod mint;
@@ -22,7 +21,6 @@ pub(crate) use checked::{
 pub use coordinate::Coordinate;
 pub(crate) use coordinate::{Dispatch, NoValue, PerCoordinate, Typed, with_coordinate, with_float};
 pub(crate) use dims::{with_dims, with_kernel_dims};
-pub(crate) use host_coords::{Coords, HostCoords, InHost, build_over_coordinates, unchecked_floats};
 pub use lattice::Lattice;
 pub use scalar::Scalar;
 #[cfg(feature = "io")]
@@ -44,7 +42,7 @@ pub const MAX_DIMS: usize = 8;
 pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
 
 /// The numbers that a task checks. Fewer are checked and converted on the calling thread.
-const CHECK_CHUNK: usize = 1 << 14;
+pub(crate) const CHECK_CHUNK: usize = 1 << 14;
 
 /// A point that can be indexed: `[f32; D]`, `[f64; D]`, `[i32; D]` and `[i64; D]` with D from 1 to 8, [`LonLat`], and with the feature
 /// `mint` the points and vectors of two and three dimensions of the crate `mint`.

@@ -38,11 +38,11 @@ use std::sync::Arc;
 
 use crate::device::{Device, Gpu, gpu_of, gpus_of};
 use crate::error::{Result, check_count};
+use crate::host_coords::{Coords, HostCoords, build_over_coordinates};
 use crate::memory::{self, MemoryPlan};
 use crate::parallel::{self, TASK_ITEMS};
 use crate::point::{
-    Coords, Dispatch, DistanceOf, HostCoords, MAX_POINTS, PerCoordinate, Point, Typed, are_floats_copied,
-    build_over_coordinates, dims, points_by,
+    Dispatch, DistanceOf, MAX_POINTS, PerCoordinate, Point, Typed, are_floats_copied, dims, points_by,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};

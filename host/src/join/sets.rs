@@ -2,7 +2,8 @@
 
 use crate::device::{Buffer, Device, Stream, gpu_of};
 use crate::error::{self, Result};
-use crate::point::{DistanceOf, HostCoords, Point, checked_floats, dims, unchecked_floats};
+use crate::host_coords::{HostCoords, unchecked_floats};
+use crate::point::{DistanceOf, Point, checked_floats, dims};
 use cuda_std::mem::Slice;
 use kauri_kernels::join::cells::Pairing;
 use kauri_kernels::thread::coord::Float;

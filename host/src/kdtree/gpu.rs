@@ -19,12 +19,12 @@ mod verify;
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::host_coords::HostCoords;
 #[cfg(feature = "io")]
 use crate::kdtree::backend::Sections;
 use crate::kdtree::backend::{Backend, GpuBackend};
 use crate::kdtree::options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 use crate::parallel::{self, TASK_ITEMS};
-use crate::point::HostCoords;
 use crate::query::backend::{DeviceQueryBackend, QueryBackend};
 use crate::query::gpu::{BucketIndex, Locator, index_bytes, node_slots, padded_len, planes_bytes};
 use crate::stats::Stats;

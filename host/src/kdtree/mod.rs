@@ -36,11 +36,9 @@ pub use options::{BuildAlgorithm, KdTreeOptions, SplitRule};
 
 use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count, check_len};
+use crate::host_coords::{Coords, build_over_coordinates};
 use crate::memory::{self, MemoryPlan};
-use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Typed, build_over_coordinates, dims, points_by,
-    with_coordinate,
-};
+use crate::point::{Dispatch, MAX_POINTS, PerCoordinate, Point, Typed, dims, points_by, with_coordinate};
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};
 use crate::stats::Stats;

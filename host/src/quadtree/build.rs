@@ -2,8 +2,9 @@
 
 use crate::device::{Device, Gpu, HAS_GPUS, Stream, Workspace, gpu_of};
 use crate::error::{Error, Result};
+use crate::host_coords::{Coords, HostCoords};
 use crate::memory::MemoryPlan;
-use crate::point::{Coords, HostCoords, PerCoordinate, Typed, with_coordinate};
+use crate::point::{PerCoordinate, Typed, with_coordinate};
 use crate::progress::Progress;
 use crate::quadtree::backend::Backend;
 use crate::quadtree::cpu;

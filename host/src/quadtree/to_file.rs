@@ -2,10 +2,10 @@
 
 use crate::device::{Device, Gpu, gpu_of};
 use crate::error::{Error, Result};
+use crate::host_coords::{HostCoords, InHost};
 use crate::memory::{self, file_part::FilePart};
 use crate::point::{
-    Dispatch, HostCoords, InHost, NoValue, PerCoordinate, PointSource, Typed, checked_coordinates,
-    read_chunks, with_coordinate,
+    Dispatch, NoValue, PerCoordinate, PointSource, Typed, checked_coordinates, read_chunks, with_coordinate,
 };
 use crate::primitives::cpu::bounds::bounds;
 use crate::progress::Progress;

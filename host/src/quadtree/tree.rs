@@ -2,10 +2,9 @@
 
 use crate::device::{Device, gpus_of};
 use crate::error::{Error, Result, check_count, check_len};
+use crate::host_coords::{Coords, build_over_coordinates};
 use crate::memory::{self, MemoryPlan};
-use crate::point::{
-    Coords, Dispatch, MAX_POINTS, Typed, build_over_coordinates, checked_coordinates, points_by,
-};
+use crate::point::{Dispatch, MAX_POINTS, Typed, checked_coordinates, points_by};
 use crate::progress::{Progress, Step};
 use crate::quadtree::backend::{Backend, Outline};
 use crate::quadtree::build::{self, Trees};

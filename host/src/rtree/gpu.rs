@@ -10,8 +10,8 @@ mod stored;
 
 use crate::device::{Buffer, Gpu, Layout, Region, Stream, Temp, Workspace};
 use crate::error::Result;
+use crate::host_coords::HostCoords;
 use crate::once::Once;
-use crate::point::HostCoords;
 use crate::primitives::bounds::Bounds;
 use crate::primitives::permute::{Direction, permute_parts};
 use crate::primitives::planned::carve;

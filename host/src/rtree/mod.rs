@@ -42,10 +42,10 @@ mod stored;
 
 use crate::device::{Device, gpu_of};
 use crate::error::{Result, check_count};
+use crate::host_coords::{Coords, build_over_coordinates};
 use crate::memory::MemoryPlan;
 use crate::point::{
-    Coords, Dispatch, MAX_POINTS, PerCoordinate, Point, Typed, build_over_coordinates, checked_coordinates,
-    dims, points_by, with_coordinate,
+    Dispatch, MAX_POINTS, PerCoordinate, Point, Typed, checked_coordinates, dims, points_by, with_coordinate,
 };
 use crate::query::backend::QueryBackend;
 use crate::query::{SealedIndex, SpatialIndex};

@@ -2,11 +2,12 @@
 
 use crate::build;
 use kauri::balanced::{BalancedKdTree, BalancedOptions};
-use kauri::join::{KnnIndex, KnnJoin, Scored};
+use kauri::device::SimOptions;
+use kauri::join::{KnnIndex, KnnJoin, Scored, SelfPairs};
 use kauri::query::{DeviceIndex, PointMask, Queries, QueryOptions};
 use kauri::{
-    Batches, Device, DistanceJoin, Error, KdTree, KdTreeOptions, LonLat, Quadtree, QuadtreeOptions, Result,
-    SpatialIndex, TopKDistanceJoin,
+    Batches, Device, DistanceJoin, Error, KdTree, KdTreeOptions, LonLat, Quadtree, QuadtreeOptions, RTree,
+    Result, SpatialIndex, TopKDistanceJoin,
 };
 use kauri_tests::devices_for;
 use std::ops::ControlFlow;
@@ -323,5 +324,39 @@ fn places_are_refused_by_every_join() {
         let Err(Error::InvalidLonLat { index: 1, axis: "latitude", .. }) = nearest else {
             panic!("{nearest:?}")
         };
+    }
+}
+
+/// Sets that a GPU checks while it copies them in pieces, also half of them.
+#[test]
+fn invalid_points_of_large_sets() {
+    type OfPoints<'a> = &'a dyn Fn(&[P]) -> Result<()>;
+    const N: usize = 3 << 20;
+    for device in [Device::sim(SimOptions::default()).unwrap()].into_iter().chain(Device::cuda(0)) {
+        let two = [device.clone(), device.clone()];
+        let join = DistanceJoin::new(0.5);
+        let calls: [(&str, OfPoints<'_>); 8] = [
+            ("point", &|points| KdTree::build(&device, points, &KdTreeOptions::default()).map(drop)),
+            ("point", &|points| RTree::build(&device, points).map(drop)),
+            ("point", &|points| Quadtree::build(&device, points, &QuadtreeOptions::default()).map(drop)),
+            ("point", &|points| {
+                BalancedKdTree::build(&device, points, &BalancedOptions::default()).map(drop)
+            }),
+            ("point", &|points| {
+                BalancedKdTree::build_over(&two, points, &BalancedOptions::default()).map(drop)
+            }),
+            ("left point", &|points| join.count(&device, points, points).map(drop)),
+            ("point", &|points| join.self_rows(&device, points, SelfPairs::Both).map(drop)),
+            ("right point", &|points| join.count_over(&two, &points[..9], points).map(drop)),
+        ];
+        let mut points = vec![[0.5, 1.0]; N];
+        points[N - 7][0] = f32::INFINITY;
+        points[N / 2 + 9][1] = f32::NAN;
+        for (name, call) in calls {
+            let error = call(&points).unwrap_err();
+            let Error::NonFinite { what, index, axis: 1, .. } = error else { panic!("{name}: {error}") };
+            assert_eq!((what, index as usize), (name, N / 2 + 9));
+            assert_eq!(device.gpu().unwrap().memory_use().live_bytes, 0);
+        }
     }
 }

@@ -15,6 +15,7 @@ const MODULES: &[&str] = &[
     "wkb",
     "device",
     "stats",
+    "host_coords",
     "stored",
     "primitives",
     "random",

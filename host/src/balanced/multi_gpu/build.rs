@@ -15,8 +15,8 @@ use crate::balanced::options::BuildAlgorithm;
 use crate::balanced::super_key::compare;
 use crate::device::Gpu;
 use crate::error::Result;
+use crate::host_coords::HostCoords;
 use crate::memory::MemoryPlan;
-use crate::point::HostCoords;
 use crate::stats::Stats;
 use crate::threads::{both, each, even};
 
