@@ -86,7 +86,7 @@ impl Gpu {
     ///   to the driver when the device is next waited for.
     /// - This holds for all handles that share the memory of this one: clones, and handles with a limit. A device that is opened a second
     ///   time does not use the kept memory, nor do other libraries and processes. [`free_memory`](Self::free_memory) counts it as free.
-    /// - To free memory then waits for all work in the context of the device. CUDA forbids that while work of any stream of the context is
+    /// - Freeing kept memory waits for all work in the context of the device. CUDA forbids that while work of any stream of the context is
     ///   captured for a graph.
     /// - A simulated device, and one without memory pools, keeps nothing.
     ///

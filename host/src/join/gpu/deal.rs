@@ -105,6 +105,20 @@ pub(super) fn upload_to_all<T: DeviceCopy + Pod + Send + Sync>(
     Ok(buffers)
 }
 
+/// Uploads `width` items for each of some points to each device.
+pub(super) fn upload_items_to_all<T: DeviceCopy + Pod + Send + Sync>(
+    gpus: &[Gpu],
+    from: &[T],
+    width: usize,
+    ids: &Ids,
+    label: &'static str,
+) -> Result<Vec<Buffer<T>>> {
+    upload_to_all(gpus, (ids.len(), width), label, |stream, to, share| {
+        // SAFETY: nothing else uses the view.
+        unsafe { upload_to(stream, to, from, width, &ids.part(share)) }
+    })
+}
+
 /// Returns the items of a range of rows.
 fn rows<'a, T>(all: SliceMut<'a, T>, rows: &Range<usize>, width: usize) -> SliceMut<'a, T> {
     assert!(rows.end * width <= all.len());
@@ -116,7 +130,7 @@ fn rows<'a, T>(all: SliceMut<'a, T>, rows: &Range<usize>, width: usize) -> Slice
 ///
 /// # Safety
 /// The view has the items of the points, in memory of the stream's device that no other work uses.
-pub(super) unsafe fn upload_to<T: DeviceCopy + Pod + Send + Sync>(
+unsafe fn upload_to<T: DeviceCopy + Pod + Send + Sync>(
     stream: &Stream,
     to: SliceMut<'_, T>,
     from: &[T],

@@ -6,7 +6,7 @@
 //! with the whole right set, or [take](super::deal) slabs in turn.
 
 use super::best::BestPairs;
-use super::deal::{COORDS, SCORES, deal, upload_items, upload_to, upload_to_all};
+use super::deal::{COORDS, SCORES, deal, upload_items, upload_items_to_all};
 use super::nested::{self, BestPointsJoin, TopScores};
 use super::scored::{DeviceScored, ScoredJoin, score_words};
 use super::slabs::{Ids, ItemSizes, SlabLists, Slabs};
@@ -278,16 +278,9 @@ impl<J: ScoredJoin, S: Score> ScoredSets<'_, J, S> {
 
     /// Like [`upload_set`](Self::upload_set), to each of some devices.
     fn upload_to_all(&self, gpus: &[Gpu], set: usize, ids: &Ids) -> Result<UploadedToAll<J::Coord, S>> {
-        let (len, width) = (ids.len(), self.params.join.width());
-        let coords = upload_to_all(gpus, (len, width), COORDS, |stream, to, share| {
-            // SAFETY: nothing else uses the view.
-            unsafe { upload_to(stream, to, self.coords[set], width, &ids.part(share)) }
-        })?;
-        let scores = upload_to_all(gpus, (len, 1), SCORES, |stream, to, share| {
-            // SAFETY: as above.
-            unsafe { upload_to(stream, to, self.scores[set], 1, &ids.part(share)) }
-        })?;
-        Ok((coords, scores))
+        let width = self.params.join.width();
+        let coords = upload_items_to_all(gpus, self.coords[set], width, ids, COORDS)?;
+        Ok((coords, upload_items_to_all(gpus, self.scores[set], 1, ids, SCORES)?))
     }
 }
 
