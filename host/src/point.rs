@@ -13,10 +13,8 @@ use kauri_kernels::thread::coord::Coord;
 use kauri_kernels::thread::measure::Norm;
 use std::borrow::Cow;
 
-#[cfg(feature = "io")]
-pub(crate) use checked::is_usable;
 pub(crate) use checked::{
-    are_floats_copied, check_each_coordinate, checked_coordinates, checked_floats, dims,
+    are_floats_copied, check_each_coordinate, checked_coordinates, checked_floats, dims, is_usable,
 };
 pub use coordinate::Coordinate;
 pub(crate) use coordinate::{Dispatch, NoValue, PerCoordinate, Typed, with_coordinate, with_float};

@@ -25,6 +25,10 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
             (0..n as u64).map(|i| (noise(settings.seed + set, i) >> 40) as u32).collect::<Vec<_>>()
         });
         let distance = (NEAR / std::f64::consts::PI / n as f64).sqrt() as f32;
+        let pairs = DistanceJoin::new(distance);
+        let best_pairs = TopKDistanceJoin::new(distance, K).strategy(Strategy::Cells);
+        let scored = || Ok([Scored::new(&sets[0], &scores[0])?, Scored::new(&sets[1], &scores[1])?]);
+        let tree = QuadtreeOptions::default();
         for count in [1, 2, 4, 8].into_iter().filter(|&count| count <= num_gpus.max(1)) {
             let devices = if count == 1 {
                 vec![settings.device.clone()]
@@ -39,34 +43,30 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                     n: n as u64,
                     items: Some(n as u64),
                     timing: Some(timing),
+                    check: Some("equal to the results of one GPU"),
                     ..Row::default()
                 });
             };
             unless_too_large((|| {
-                let join = DistanceJoin::new(distance);
-                push(
-                    "pairs, counted",
-                    settings.effort.wall(|| join.count_over(&devices, &sets[0], &sets[1]))?,
-                );
-                let [left, right] = [Scored::new(&sets[0], &scores[0])?, Scored::new(&sets[1], &scores[1])?];
-                let join = TopKDistanceJoin::new(distance, K).strategy(Strategy::Cells);
-                push("best pairs, cells", settings.effort.wall(|| join.run_over(&devices, left, right))?);
-                let options = QuadtreeOptions::default();
-                let build = || Quadtree::build_over(&devices, &sets[0], &options);
+                let count = || pairs.count_over(&devices, &sets[0], &sets[1]);
+                push("pairs, counted", settings.effort.wall(count)?);
+                let [left, right] = scored()?;
+                let best = || best_pairs.run_over(&devices, left, right);
+                push("best pairs, cells", settings.effort.wall(best)?);
+                let build = || Quadtree::build_over(&devices, &sets[0], &tree);
                 push("quadtree, out of core", settings.effort.wall(build)?);
+                if devices.len() > 1 {
+                    let first = &settings.device;
+                    assert!(count()? == pairs.count(first, &sets[0], &sets[1])?, "other pairs");
+                    let expected = best_pairs.run(first, left, right)?;
+                    assert!(best()?.pairs() == expected.pairs(), "other best pairs");
+                    let (tree, expected) = (build()?, Quadtree::build(first, &sets[0], &tree)?);
+                    assert!(tree.nodes()? == expected.nodes()?, "other nodes");
+                    assert!(tree.ids()? == expected.ids()?, "another order of the points");
+                }
                 Ok(())
             })())?;
         }
-        check(settings, &sets, distance, num_gpus)?;
     }
-    Ok(())
-}
-
-/// Checks that all devices together count the pairs of one device.
-fn check(settings: &Settings, sets: &[Vec<[f32; 2]>; 2], distance: f32, num_gpus: usize) -> Result<()> {
-    let devices = (0..num_gpus.min(8)).map(Device::cuda).collect::<Result<Vec<_>>>()?;
-    let join = DistanceJoin::new(distance);
-    let expected = join.count(&settings.device, &sets[0], &sets[1])?;
-    assert_eq!(join.count_over(&devices, &sets[0], &sets[1])?, expected, "devices count other pairs");
     Ok(())
 }

@@ -19,7 +19,7 @@ struct Pool {
     stream: RawStream,
     /// False after [`Driver::keep_memory`] of 0 bytes: then memory comes from the driver again.
     keeps: bool,
-    /// A bit for each device that reaches the memory.
+    /// A bit for each other device that reaches the memory.
     reached_by: u64,
 }
 
@@ -63,7 +63,26 @@ impl CudaDriver {
             })?;
         }
         let (handle, stream) = (Handle(pool), RawStream(stream as usize));
-        Ok(Some(Pool { handle, stream, keeps: true, reached_by: 0 }))
+        Ok(Some(Pool { handle, stream, keeps: true, reached_by: self.open_to_others(handle) }))
+    }
+
+    /// Lets all other devices reach the memory of a new pool, if they can. Returns a bit for each that does. (On two H200, work that was running on
+    /// memory of a pool sometimes failed with `CUDA_ERROR_LAUNCH_FAILED` when the pool was opened to the other device.)
+    fn open_to_others(&self, pool: Handle) -> u64 {
+        let (mut num, mut reached_by) = (0, 0);
+        // SAFETY: writes one number, unless it fails.
+        unsafe { raw::cuDeviceGetCount(&mut num) };
+        for other in (0..num.min(u64::BITS as i32)).filter(|&other| other != self.context.device) {
+            let mut can = 0;
+            // SAFETY: writes one integer; both devices exist. The pool is live; reads one description.
+            let is_open = unsafe {
+                raw::cuDeviceCanAccessPeer(&mut can, other, self.context.device) == raw::SUCCESS
+                    && can != 0
+                    && raw::cuMemPoolSetAccess(pool.0, &raw::PoolAccess::of_device(other), 1) == raw::SUCCESS
+            };
+            reached_by |= u64::from(is_open) << other;
+        }
+        reached_by
     }
 
     /// Allocates device memory, in the pool if memory is kept. Returns the name of the last call with the driver's code. The context is
@@ -117,21 +136,10 @@ impl CudaDriver {
         Ok(bytes(raw::POOL_RESERVED)?.saturating_sub(bytes(raw::POOL_USED)?))
     }
 
-    /// Lets another device, whose context is current, reach the memory of the pool. Returns false if it cannot.
-    pub(super) fn open_pool_to(&self, other: &Self) -> Result<bool> {
-        let mut kept = lock(&self.kept_memory.0);
-        let Some(pool) = &mut *kept else { return Ok(true) };
-        let device = other.context.device;
-        let bit = 1u64.checked_shl(device as u32).unwrap_or(0);
-        if pool.reached_by & bit == 0 {
-            // SAFETY: a live pool; reads one description.
-            match unsafe { raw::cuMemPoolSetAccess(pool.handle.0, &raw::PoolAccess::of_device(device), 1) } {
-                raw::NOT_SUPPORTED => return Ok(false),
-                code => other.check("cuMemPoolSetAccess", code)?,
-            }
-            pool.reached_by |= bit;
-        }
-        Ok(true)
+    /// Returns true if another device reaches the memory of the pool, or there is none.
+    pub(super) fn pool_is_open_to(&self, other: &Self) -> bool {
+        let bit = 1u64.checked_shl(other.context.device as u32).unwrap_or(0);
+        lock(&self.kept_memory.0).is_none_or(|pool| pool.reached_by & bit != 0)
     }
 
     /// Returns the memory of the pool to the driver. The context is current, and all memory of the pool has been freed.

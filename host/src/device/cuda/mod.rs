@@ -280,7 +280,7 @@ unsafe impl Driver for CudaDriver {
             raw::PEER_ACCESS_ALREADY_ENABLED => {}
             code => self.check("cuCtxEnablePeerAccess", code)?,
         }
-        peer.open_pool_to(self)
+        Ok(peer.pool_is_open_to(self))
     }
 
     unsafe fn transfer(&self, transfer: Transfer<'_>, bytes: usize, stream: RawStream) -> Result<()> {

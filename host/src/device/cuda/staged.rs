@@ -1,8 +1,8 @@
 //! Copies through page-locked memory: some threads write or read pieces of it while other pieces are copied. The memory is kept for the next
 //! copy, because to allocate it takes longer than many copies. The page of the suite `copies` has the measurements.
 //!
-//! A copy starts its own threads and uses no rayon pool. If all threads of a pool waited for copies, none would be left for the copies. And a
-//! thread of a pool that waits may run another task of the caller, which may need a lock that the caller holds.
+//! Copies have threads of their own. If all threads of the caller's pool waited for copies, none would be left for the copies. And a thread of
+//! a pool that waits may run another task of the caller, which may need a lock that the caller holds.
 
 use super::{CudaDriver, raw};
 use crate::device::driver::{Driver, Memory, PieceReader, PieceWriter, RawEvent, RawStream, Transfer};
@@ -10,13 +10,12 @@ use crate::device::pieces::{LARGE_BYTES, in_vectors};
 use crate::error::{Error, Result};
 use crate::memory::Parts;
 use crate::parallel::Ranges;
-use crate::threads::{each_number, lock};
+use crate::threads::{each_number, lock, num_cpu_threads};
 use std::mem::MaybeUninit;
-use std::num::NonZero;
 use std::ops::Range;
+use std::slice;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, OnceLock};
-use std::{slice, thread};
 
 /// Maximum number of threads of a copy. Each has two pieces: it handles one while the other is copied. (`copies`: with 16 in place of 8, a
 /// copy of 1 GB to a new vector takes 59 ms, not 101; copies of memory in use take the same time.)
@@ -33,11 +32,6 @@ static NUM_RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// The page-locked memory that no copy uses.
 #[derive(Default)]
 pub(super) struct IdleMemory(Mutex<Vec<Staging>>);
-
-fn num_cpu_threads() -> usize {
-    static NUM: OnceLock<usize> = OnceLock::new();
-    *NUM.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
-}
 
 /// Page-locked memory of a copy, and for each piece the event after its last copy.
 #[derive(Default)]
