@@ -91,6 +91,10 @@ impl<'a, C: Coord> HostCoords<'a, C> {
         self.coords.len()
     }
 
+    pub(crate) fn dims(&self) -> usize {
+        self.dims
+    }
+
     pub(crate) fn num_points(&self) -> usize {
         self.len() / self.dims
     }

@@ -91,7 +91,6 @@ impl GpuTree<f64> {
     pub(crate) fn build_of_integers(
         gpu: &Gpu,
         points: HostCoords<'_, i32>,
-        dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
@@ -104,7 +103,7 @@ impl GpuTree<f64> {
             Ok(coords)
         })?;
         let options = &BalancedOptions { are_integers: true, ..options.clone() };
-        Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
+        Self::build_over(&stream, &mut Workspace::new(gpu), coords, points.dims(), options, stats)
     }
 }
 
@@ -113,13 +112,12 @@ impl<C: Float> GpuTree<C> {
     pub(crate) fn build(
         gpu: &Gpu,
         points: HostCoords<'_, C>,
-        dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
         let stream = Stream::new(gpu)?;
         let coords = stats.phase("init", || points.to_buffer(&stream, COORDS))?;
-        Self::build_over(&stream, &mut Workspace::new(gpu), coords, dims, options, stats)
+        Self::build_over(&stream, &mut Workspace::new(gpu), coords, points.dims(), options, stats)
     }
 
     /// Builds the tree over points in device memory, which becomes that of the tree. Waits for each phase.

@@ -135,20 +135,19 @@ enum Place<'a> {
 fn build(
     place: Place<'_>,
     coords: Coords<'_>,
-    dims: usize,
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Backends>> {
     Ok(match coords {
-        Typed::F32(coords) => Typed::F32(build_of_floats(place, coords, dims, options, stats)?),
-        Typed::F64(coords) => Typed::F64(build_of_floats(place, coords, dims, options, stats)?),
+        Typed::F32(coords) => Typed::F32(build_of_floats(place, coords, options, stats)?),
+        Typed::F64(coords) => Typed::F64(build_of_floats(place, coords, options, stats)?),
         Typed::I32(coords) => Typed::F64(match place {
             Place::Device(device) if let Some(gpu) = gpu_of!(device) => {
-                Box::new(gpu::GpuTree::build_of_integers(gpu, coords, dims, options, stats)?)
+                Box::new(gpu::GpuTree::build_of_integers(gpu, coords, options, stats)?)
             }
             _ => {
-                let coords = stats.phase("convert", || i32::widened(coords.checked()?.into()))?;
-                build_of_floats(place, HostCoords::of_checked(&coords, dims), dims, options, stats)?
+                let floats = stats.phase("convert", || i32::widened(coords.checked()?.into()))?;
+                build_of_floats(place, HostCoords::of_checked(&floats, coords.dims()), options, stats)?
             }
         }),
     })
@@ -157,15 +156,14 @@ fn build(
 fn build_of_floats<C: Float>(
     place: Place<'_>,
     coords: HostCoords<'_, C>,
-    dims: usize,
     options: &BalancedOptions,
     stats: &mut Stats,
 ) -> Result<Box<dyn Backend<C>>> {
     Ok(match place {
-        Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, dims, options, stats)?),
+        Place::Gpus(gpus) => Box::new(MultiGpuTree::build(gpus, coords, options, stats)?),
         Place::Device(device) => match gpu_of!(device) {
-            None => Box::new(cpu::CpuTree::build(coords.checked()?, dims, stats)?),
-            Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, dims, options, stats)?),
+            None => Box::new(cpu::CpuTree::build(coords.checked()?, coords.dims(), stats)?),
+            Some(gpu) => Box::new(gpu::GpuTree::build(gpu, coords, options, stats)?),
         },
     })
 }
@@ -198,7 +196,7 @@ impl<P: Point> BalancedKdTree<P> {
         let (num_points, mut stats) = (points.len(), Stats::new(&devices[0]));
         check_count("points", num_points as u64, MAX_POINTS)?;
         let tree = build_over_coordinates(points, &devices[0], &mut stats, |coords, stats| {
-            build(place, coords, P::DIMS, options, stats)
+            build(place, coords, options, stats)
         })?;
         Ok(Self::from_parts(devices, stats, num_points, DistanceOf::<P>::unwrap(tree)))
     }

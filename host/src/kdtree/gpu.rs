@@ -149,11 +149,10 @@ impl<C: Coord> GpuTree<C> {
     pub(crate) fn build(
         gpu: &Gpu,
         coords: HostCoords<'_, C>,
-        dims: usize,
         options: &KdTreeOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
-        let num_points = coords.num_points();
+        let (num_points, dims) = (coords.num_points(), coords.dims());
         let mut tree = Self::uninitialized(gpu, num_points, dims, options.split)?;
         if num_points == 0 {
             return Ok(tree);

@@ -102,7 +102,7 @@ impl<P: Point> KdTree<P> {
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len(), options).temp_bytes;
         let storage = build_over_coordinates(points, device, &mut stats, |coords, stats| {
-            build(device, coords, P::DIMS, options, stats)
+            build(device, coords, options, stats)
         })?;
         Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
     }
@@ -256,12 +256,11 @@ impl<P: Point> std::fmt::Debug for KdTree<P> {
 fn build(
     device: &Device,
     coords: Coords<'_>,
-    dims: usize,
     options: &KdTreeOptions,
     stats: &mut Stats,
 ) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
-        Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, options, stats)?)),
-        None => Storage::Cpu(Box::new(cpu::build(coords.checked()?, dims, options, stats)?)),
+        Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, options, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords.checked()?, coords.dims(), options, stats)?)),
     }))
 }

@@ -30,18 +30,17 @@ impl PerCoordinate for Trees {
 pub(crate) fn build(
     device: &Device,
     coords: Coords<'_>,
-    dims: usize,
     options: &QuadtreeOptions,
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<Typed<Trees>> {
     Ok(with_coordinate!(coords, C, coords => {
         match gpu_of!(device) {
-            Some(gpu) => match in_core(gpu, coords, dims, options, stats)? {
+            Some(gpu) => match in_core(gpu, coords, options, stats)? {
                 Some(tree) => Box::new(tree) as Box<dyn Backend<C>>,
-                None => out_of_core(slice::from_ref(gpu), coords, dims, options, progress, stats)?,
+                None => out_of_core(slice::from_ref(gpu), coords, options, progress, stats)?,
             },
-            None => with_2_or_3!(dims, D => {
+            None => with_2_or_3!(coords.dims(), D => {
                 Box::new(cpu::build(coords.checked()?.as_chunks::<D>().0, options, stats)?)
             }),
         }
@@ -52,23 +51,21 @@ pub(crate) fn build(
 pub(crate) fn build_over(
     gpus: &[Gpu],
     coords: Coords<'_>,
-    dims: usize,
     options: &QuadtreeOptions,
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<Typed<Trees>> {
-    Ok(with_coordinate!(coords, C, coords => out_of_core(gpus, coords, dims, options, progress, stats)?))
+    Ok(with_coordinate!(coords, C, coords => out_of_core(gpus, coords, options, progress, stats)?))
 }
 
 fn out_of_core<C: Coord>(
     gpus: &[Gpu],
     coords: HostCoords<'_, C>,
-    dims: usize,
     options: &QuadtreeOptions,
     progress: &mut dyn Progress,
     stats: &mut Stats,
 ) -> Result<Box<dyn Backend<C>>> {
-    let coords = stats.phase("validate", || coords.checked())?;
+    let (dims, coords) = (coords.dims(), stats.phase("validate", || coords.checked())?);
     Ok(with_2_or_3!(dims, D => {
         let tree = streamed::build(gpus, coords.as_chunks::<D>().0, options, progress, stats)?;
         Box::new(OutOfCoreTree::new(&gpus[0], tree))
@@ -96,7 +93,6 @@ pub(crate) fn build_on(
 fn in_core<C: Coord>(
     gpu: &Gpu,
     coords: HostCoords<'_, C>,
-    dims: usize,
     options: &QuadtreeOptions,
     stats: &mut Stats,
 ) -> Result<Option<GpuTree<C>>> {
@@ -107,6 +103,7 @@ fn in_core<C: Coord>(
         return Ok(None);
     }
     let (stream, mut workspace) = (Stream::new(gpu)?, Workspace::new(gpu));
+    let dims = coords.dims();
     let copied = stats.phase("copy to device", || coords.to_buffer(&stream, "points"));
     let built = copied.and_then(|coords| {
         with_2_or_3!(dims, D => {

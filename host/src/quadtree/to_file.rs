@@ -78,7 +78,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         let Some(gpu) = gpu_of!(device) else {
             let coords = P::Coord::unwrap::<OfVec>(with_coordinate!(points, C, points => points.to_vec()?));
             let coords = P::Coord::wrap::<InHost<'_>>(HostCoords::of_checked(&coords, Self::DIMS));
-            let tree = build::build(device, coords, Self::DIMS, options, progress, &mut stats)?;
+            let tree = build::build(device, coords, options, progress, &mut stats)?;
             let tree = Self::new(device.clone(), stats, P::Coord::unwrap(tree));
             tree.save(path)?;
             return Ok(tree.stats().clone());

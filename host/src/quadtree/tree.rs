@@ -135,7 +135,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         progress: &mut dyn Progress,
     ) -> Result<Self> {
         Self::build_at(device, points, options, |coords, stats| {
-            build::build(device, coords, Self::DIMS, options, progress, stats)
+            build::build(device, coords, options, progress, stats)
         })
     }
 
@@ -152,14 +152,7 @@ impl<P: CartesianPoint<D>, const D: usize> CellTree<P, D> {
         let gpus = gpus_of("devices to build on", devices)?;
         let build = |coords: Coords<'_>, stats: &mut Stats| {
             let options = options.clone().out_of_core(OutOfCore::Streamed);
-            build::build_over(
-                &gpus,
-                coords,
-                Self::DIMS,
-                &options,
-                &mut |_: Step| ControlFlow::Continue(()),
-                stats,
-            )
+            build::build_over(&gpus, coords, &options, &mut |_: Step| ControlFlow::Continue(()), stats)
         };
         Self::build_at(&devices[0], points, options, build)
     }

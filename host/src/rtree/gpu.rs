@@ -194,13 +194,8 @@ impl<C: Coord> GpuTree<C> {
     }
 
     /// Builds the tree over points in host memory.
-    pub(crate) fn build(
-        gpu: &Gpu,
-        coords: HostCoords<'_, C>,
-        dims: usize,
-        stats: &mut Stats,
-    ) -> Result<Self> {
-        let num_points = coords.num_points();
+    pub(crate) fn build(gpu: &Gpu, coords: HostCoords<'_, C>, stats: &mut Stats) -> Result<Self> {
+        let (num_points, dims) = (coords.num_points(), coords.dims());
         let mut tree = Self::uninitialized(gpu, num_points, dims)?;
         if num_points == 0 {
             return Ok(tree);

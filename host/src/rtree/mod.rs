@@ -117,9 +117,8 @@ impl<P: Point> RTree<P> {
         let _span = tracing::debug_span!("rtree_build", points = points.len(), dims = P::DIMS).entered();
         let mut stats = Stats::new(device);
         stats.temp_bytes = Self::plan(device, points.len()).temp_bytes;
-        let storage = build_over_coordinates(points, device, &mut stats, |coords, stats| {
-            build(device, coords, P::DIMS, stats)
-        })?;
+        let storage =
+            build_over_coordinates(points, device, &mut stats, |coords, stats| build(device, coords, stats))?;
         Ok(Self::from_parts(device.clone(), stats, P::Coord::unwrap(storage)))
     }
 
@@ -308,10 +307,10 @@ impl<P: Point> std::fmt::Debug for RTree<P> {
 }
 
 /// Builds the tree over coordinates. It is not generic over points, so it is compiled once, in this crate.
-fn build(device: &Device, coords: Coords<'_>, dims: usize, stats: &mut Stats) -> Result<Typed<Storages>> {
+fn build(device: &Device, coords: Coords<'_>, stats: &mut Stats) -> Result<Typed<Storages>> {
     Ok(with_coordinate!(coords, C, coords => match gpu_of!(device) {
-        Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, dims, stats)?)),
-        None => Storage::Cpu(Box::new(cpu::build(coords.checked()?, dims, stats)?)),
+        Some(gpu) => Storage::<C>::Gpu(Box::new(GpuTree::build(gpu, coords, stats)?)),
+        None => Storage::Cpu(Box::new(cpu::build(coords.checked()?, coords.dims(), stats)?)),
     }))
 }
 

@@ -77,12 +77,11 @@ impl<C: Float> MultiGpuTree<C> {
     pub(crate) fn build(
         gpus: &[Gpu],
         coords: HostCoords<'_, C>,
-        dims: usize,
         options: &BalancedOptions,
         stats: &mut Stats,
     ) -> Result<Self> {
         let gpus = if let [gpu] = gpus { &[gpu.clone(), gpu.clone()] } else { gpus };
-        let num_points = coords.num_points();
+        let (num_points, dims) = (coords.num_points(), coords.dims());
         let chunks = even(num_points, gpus.len());
         let roots = subtree_roots(NodeAddress::ROOT, gpus.len());
         let mut parts = stats.phase("init", || {
@@ -90,7 +89,7 @@ impl<C: Float> MultiGpuTree<C> {
                 // The length of the subtree if all points are distinct.
                 let subtree_len = Run::len_of(address, level, num_points as u32) as usize;
                 let first = chunk.start as u32;
-                Part::upload(gpu, gpus.len(), coords.part(chunk), first, dims, subtree_len, options)
+                Part::upload(gpu, gpus.len(), coords.part(chunk), first, subtree_len, options)
             })
         })?;
         let mut representatives = Representatives::new(num_points);

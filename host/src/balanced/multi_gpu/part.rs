@@ -139,11 +139,10 @@ impl<C: Float> Part<C> {
         num_parts: usize,
         coords: HostCoords<'_, C>,
         first: u32,
-        dims: usize,
         subtree_len: usize,
         options: &BalancedOptions,
     ) -> Result<Self> {
-        let (n, stream) = (coords.num_points(), Stream::new(gpu)?);
+        let (n, dims, stream) = (coords.num_points(), coords.dims(), Stream::new(gpu)?);
         let new = |len| Points::uninitialized(gpu, len, dims);
         let mut points = new(n + MAX_ADDED)?.truncate(n);
         let (to, ids) = points.write();
