@@ -4,13 +4,13 @@
 //! nodes with their children, or a list of equal points; for queries alone a [`KdTree`](super::KdTree) takes less time to build.
 //!
 //! The table shows milliseconds of a build without the copy of the points to the device, for uniform points of 4 `f32` on H200s
-//! (`benches/results/kdtree-multi-gpu-h200.md`; four GPUs: `kdtree-multi-gpu-four-h200.md`, of an earlier commit).
+//! (page `benches/results/pages/kdtree-multi-gpu.md`; four GPUs: of an earlier commit).
 //!
 //! | build | 2^24 points | 2^28 points | temporary memory |
 //! |---|--:|--:|---|
-//! | [`build`](BalancedKdTree::build) | 11 | 472 | 47 bytes per point ([`plan`](BalancedKdTree::plan)) |
+//! | [`build`](BalancedKdTree::build) | 11 | 471 | 47 bytes per point ([`plan`](BalancedKdTree::plan)) |
 //! | [`build_over`](BalancedKdTree::build_over) in two halves on one GPU | 12 | 368 | 44 bytes per point ([`plan_over`](BalancedKdTree::plan_over)) |
-//! | `build_over` on 2 GPUs | 6.9 | 186 | that of one part |
+//! | `build_over` on 2 GPUs | 6.8 | 185 | that of one part |
 //! | `build_over` on 4 GPUs | | 118 | that of one part |
 //!
 //! A GPU sorts one array of ids per axis with radix sorts and partitions the arrays by path codes. With the feature `research`, other
