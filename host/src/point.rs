@@ -40,7 +40,7 @@ pub const MAX_DIMS: usize = 8;
 pub const EARTH_RADIUS_M: f64 = 6_371_008.8;
 
 /// The numbers that a task checks. Fewer are checked and converted on the calling thread.
-pub(crate) const CHECK_CHUNK: usize = 1 << 14;
+const CHECK_CHUNK: usize = 1 << 14;
 
 /// A point that can be indexed: `[f32; D]`, `[f64; D]`, `[i32; D]` and `[i64; D]` with D from 1 to 8, [`LonLat`], and with the feature
 /// `mint` the points and vectors of two and three dimensions of the crate `mint`.

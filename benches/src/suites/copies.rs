@@ -12,8 +12,13 @@ pub(super) const SUITES: [(&str, Suite); 1] = [("copies", run)];
 /// The bounds of rows that are not ahead of the rival's.
 pub const NOTES: &[Note] = &[
     Note::new("copy *", PAGE_LOCKED, 0, "the bus: both are one copy by the driver"),
-    Note::new("copy *", NEW, 0, "the system's first use of each page, and the start of threads"),
-    Note::new("copy *", PAGEABLE, 0, "the start of threads"),
+    Note::new("copy *", NEW, 0, "the system's first use of each page"),
+    Note::new(
+        "copy *",
+        PAGEABLE,
+        0,
+        "both are one copy by the driver; the wall-clock time has the wait for it",
+    ),
 ];
 
 const TO_DEVICE: &str = "copy to the device";

@@ -9,11 +9,11 @@
 //! | all of these of the crate `cust` | `cust_bridge`, with the feature `cust` |
 //!
 //! Calls that need a GPU take a [`Gpu`], which [`Device::gpu`] returns. Behind a `Gpu` is a driver: CUDA's, or the
-//! simulator. Everything is `Send` and `Sync`, and nothing is global: a program can use several devices at once.
+//! simulator. Everything is `Send` and `Sync`, and a program can use several devices at once.
 //!
 //! # Copies
-//! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 16 threads of its own, no
-//! more than the CPU has. Copies at the same time share the threads. Each takes 2 MiB of page-locked memory for each thread of the
+//! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 16 threads, no more
+//! than the CPU has. Copies at the same time share them. The process keeps these threads, at most 64, for later copies. Each takes 2 MiB of page-locked memory for each thread of the
 //! CPU, at most 32 MiB. The device keeps this memory of up to four copies for later ones. No memory limit counts it.
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!

@@ -19,9 +19,9 @@ pub trait Coord:
     type Key: RankBits<Ranked = Self::Ranked>;
     /// A key with an id. Its order is the order of points along an axis.
     type Ranked: Ranked<Rank = Self::Key>;
-    /// The minimum operator; it ignores NaN.
+    /// The minimum operator, by IEEE 754 totalOrder for floats.
     type Min: Operator<Self>;
-    /// The maximum operator; it ignores NaN.
+    /// The maximum operator, likewise.
     type Max: Operator<Self>;
     /// 0.
     const ZERO: Self;

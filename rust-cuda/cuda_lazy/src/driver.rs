@@ -149,6 +149,7 @@ functions! {
     fn cuMemPoolSetAccess(pool: *mut c_void, access: *const PoolAccess, count: usize);
     fn cuMemPoolTrimTo(pool: *mut c_void, bytes: usize);
     fn cuMemAllocFromPoolAsync(address: *mut u64, bytes: usize, pool: *mut c_void, stream: *mut c_void);
+    fn cuMemFreeAsync(address: u64, stream: *mut c_void);
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: u32);
     fn cuMemFreeHost(pointer: *mut c_void);
     fn cuMemHostGetDevicePointer_v2(address: *mut u64, pointer: *mut c_void, flags: u32);

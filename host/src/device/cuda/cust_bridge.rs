@@ -315,7 +315,7 @@ impl<T: DeviceCopy> Buffer<T> {
         let driver = driver(self.gpu())?;
         driver.enter()?;
         if is_of_pool(self.as_raw()) {
-            driver.wait_before_free(self.as_raw())?;
+            driver.wait_for_context()?;
             // SAFETY: the copy writes all items.
             let mut moved =
                 unsafe { DeviceBuffer::uninitialized(self.len()) }.map_err(from_cust("cuMemAlloc"))?;

@@ -80,6 +80,7 @@ impl CudaDriver {
                     && can != 0
                     && raw::cuMemPoolSetAccess(pool.0, &raw::PoolAccess::of_device(other), 1) == raw::SUCCESS
             };
+            tracing::debug!(other, is_open, "memory pool of device {}", self.context.device);
             reached_by |= u64::from(is_open) << other;
         }
         reached_by
@@ -113,12 +114,29 @@ impl CudaDriver {
         }
     }
 
-    /// Waits for all work that may use the memory, if `cuMemFree` does not: it waits only for memory that is not of a pool.
-    pub(super) fn wait_before_free(&self, address: u64) -> Result<()> {
+    /// Frees device memory after all work that may use it.
+    ///
+    /// # Safety
+    /// Like [`Driver::free`].
+    pub(super) unsafe fn free_device(&self, address: u64) -> Result<()> {
         self.enter()?;
         if !is_of_pool(address) {
-            return Ok(());
+            // SAFETY: passed on to the caller. The call waits for all work of the device.
+            return self.check("cuMemFree", unsafe { raw::cuMemFree_v2(address) });
         }
+        // SAFETY: the call takes no pointer.
+        self.check("cuCtxSynchronize", unsafe { raw::cuCtxSynchronize() })?;
+        let stream = lock(&self.kept_memory.0).map_or(null_mut(), |pool| pointer(pool.stream.0));
+        // SAFETY: passed on to the caller. A live stream, on which nothing else runs, or the default stream.
+        unsafe {
+            self.check("cuMemFreeAsync", raw::cuMemFreeAsync(address, stream))?;
+            self.check("cuStreamSynchronize", raw::cuStreamSynchronize(stream))
+        }
+    }
+
+    /// Waits for all work of the context.
+    pub(super) fn wait_for_context(&self) -> Result<()> {
+        self.enter()?;
         // SAFETY: the call takes no pointer.
         self.check("cuCtxSynchronize", unsafe { raw::cuCtxSynchronize() })
     }

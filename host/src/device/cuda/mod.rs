@@ -192,10 +192,8 @@ unsafe impl Driver for CudaDriver {
         // An error of earlier work can show up here too; the next call reports it. If the device cannot be waited for, the memory is not
         // freed, because work may still use it.
         let _ = match memory {
-            Memory::Device => self.wait_before_free(address).and_then(|()| {
-                // SAFETY: passed on to the caller.
-                self.call("cuMemFree", || unsafe { raw::cuMemFree_v2(address) })
-            }),
+            // SAFETY: passed on to the caller.
+            Memory::Device => unsafe { self.free_device(address) },
             Memory::PinnedHost => {
                 // SAFETY: passed on to the caller.
                 self.call("cuMemFreeHost", || unsafe { raw::cuMemFreeHost(address as *mut c_void) })
