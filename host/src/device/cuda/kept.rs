@@ -124,8 +124,7 @@ impl CudaDriver {
             // SAFETY: passed on to the caller. The call waits for all work of the device.
             return self.check("cuMemFree", unsafe { raw::cuMemFree_v2(address) });
         }
-        // SAFETY: the call takes no pointer.
-        self.check("cuCtxSynchronize", unsafe { raw::cuCtxSynchronize() })?;
+        self.wait_for_context()?;
         let stream = lock(&self.kept_memory.0).map_or(null_mut(), |pool| pointer(pool.stream.0));
         // SAFETY: passed on to the caller. A live stream, on which nothing else runs, or the default stream.
         unsafe {
@@ -134,9 +133,8 @@ impl CudaDriver {
         }
     }
 
-    /// Waits for all work of the context.
+    /// Waits for all work of the context, which is current.
     pub(super) fn wait_for_context(&self) -> Result<()> {
-        self.enter()?;
         // SAFETY: the call takes no pointer.
         self.check("cuCtxSynchronize", unsafe { raw::cuCtxSynchronize() })
     }
