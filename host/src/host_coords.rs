@@ -1,6 +1,5 @@
-//! Coordinates in host memory. Many for a GPU are checked there after their copy, because the memory of the host is the bottleneck of the copy.
-//! (The page of the suite `copies` has the
-//! measurements.)
+//! Coordinates in host memory. The CPU checks them for NaN, infinities and too large values. From 8 MiB on the GPU checks them after the copy,
+//! because host memory is the bottleneck of the copy. The page of the suite `copies` has the measurements.
 
 use crate::device::{Buffer, Device, LARGE_BYTES, Layout, Stream, Workspace, gpu_of};
 use crate::error::Result;
@@ -161,7 +160,7 @@ unsafe fn are_usable<C: Coord>(stream: &Stream, coords: Slice<'_, C>) -> Result<
     let (least, greatest) = (temp.view(least), temp.view(greatest));
     // SAFETY: passed on to the caller; the arrays of a plan do not overlap.
     let ends = unsafe {
-        // In the order of these operators, NaN is beyond the infinities, at the end of its sign.
+        // These operators order a NaN below -infinity or above infinity, by its sign.
         reduce.run::<C::Min>(&temp, coords, least)?;
         reduce.run::<C::Max>(&temp, coords, greatest)?;
         [stream.read(least.read_only())?, stream.read(greatest.read_only())?]

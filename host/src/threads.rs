@@ -1,9 +1,7 @@
-//! Concurrent work on several devices, and locks.
+//! Concurrent work on several devices, threads of copies, and locks.
 
 #[cfg(any(feature = "cuda", test))]
 use rayon::{ThreadPool, ThreadPoolBuilder};
-#[cfg(any(feature = "cuda", test))]
-use std::num::NonZero;
 use std::ops::Range;
 use std::panic::resume_unwind;
 #[cfg(any(feature = "cuda", test))]
@@ -17,7 +15,7 @@ use crate::error::Result;
 /// A pause of a thread of a pool that has no work.
 const IDLE: Duration = Duration::from_micros(20);
 
-/// The threads that are kept for [`each_number`]: enough for several copies at the same time, because one whose work waits for a thread ends late.
+/// Number of threads of the pool of [`each_number`]: enough for several copies at the same time. A copy that waits for a thread would end late.
 #[cfg(any(feature = "cuda", test))]
 const KEPT_THREADS: usize = 64;
 
@@ -70,13 +68,6 @@ pub(crate) fn each<T: Send, R: Send>(
         .into_iter()
         .filter_map(|result| result.into_inner().unwrap_or_else(PoisonError::into_inner))
         .collect()
-}
-
-/// Returns the number of threads that the CPU runs at the same time.
-#[cfg(any(feature = "cuda", test))]
-pub(crate) fn num_cpu_threads() -> usize {
-    static NUM: OnceLock<usize> = OnceLock::new();
-    *NUM.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
 }
 
 /// Calls `work` for all numbers below `num`: the first on the calling thread, the others on the threads of a pool for such calls only, as they

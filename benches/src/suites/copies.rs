@@ -13,12 +13,7 @@ pub(super) const SUITES: [(&str, Suite); 1] = [("copies", run)];
 pub const NOTES: &[Note] = &[
     Note::new("copy *", PAGE_LOCKED, 0, "the bus: both are one copy by the driver"),
     Note::new("copy *", NEW, 0, "the system's first use of each page"),
-    Note::new(
-        "copy *",
-        PAGEABLE,
-        0,
-        "both are one copy by the driver; the wall-clock time has the wait for it",
-    ),
+    Note::new("copy *", PAGEABLE, 0, "both are one copy by the driver; the difference is not explained"),
 ];
 
 const TO_DEVICE: &str = "copy to the device";

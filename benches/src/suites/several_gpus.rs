@@ -43,7 +43,7 @@ fn run(settings: &Settings, report: &mut Report) -> Result<()> {
                     n: n as u64,
                     items: Some(n as u64),
                     timing: Some(timing),
-                    check: Some("the results of one GPU in one call"),
+                    check: Some("equal to a call on one GPU"),
                     ..Row::default()
                 });
             };

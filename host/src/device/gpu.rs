@@ -88,7 +88,7 @@ impl Gpu {
     ///   time does not use the kept memory, nor do other libraries and processes. [`free_memory`](Self::free_memory) counts it as free.
     /// - Freeing kept memory waits for all work in the context of the device. CUDA forbids that while work of any stream of the context is
     ///   captured for a graph.
-    /// - Other devices of the machine reach the kept memory, so that allocations beyond it take longer if there are any.
+    /// - All devices that can access this one directly get access to the kept memory.
     /// - A simulated device, and one without memory pools, keeps nothing.
     ///
     /// # Errors

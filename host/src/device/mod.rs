@@ -13,8 +13,9 @@
 //!
 //! # Copies
 //! A copy of 8 MiB or more between pageable host memory and a GPU passes through page-locked memory, on up to 16 threads, no more
-//! than the CPU has. Copies at the same time share them. The process keeps these threads, at most 64, for later copies. Each takes 2 MiB of page-locked memory for each thread of the
-//! CPU, at most 32 MiB. The device keeps this memory of up to four copies for later ones. No memory limit counts it.
+//! than the CPU has. Copies at the same time share the threads of the CPU. The process keeps a pool of 64 threads for later copies. A copy
+//! takes 2 MiB of page-locked memory for each thread of the CPU, at most 32 MiB. The device keeps this memory of up to four copies for later
+//! ones. No memory limit counts it.
 //! The memory of a [`PinnedBuffer`], or page-locked memory of another library, is copied directly.
 //!
 //! # Repeated calls

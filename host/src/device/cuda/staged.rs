@@ -10,12 +10,13 @@ use crate::device::pieces::{LARGE_BYTES, in_vectors};
 use crate::error::{Error, Result};
 use crate::memory::Parts;
 use crate::parallel::Ranges;
-use crate::threads::{each_number, lock, num_cpu_threads};
+use crate::threads::{each_number, lock};
 use std::mem::MaybeUninit;
+use std::num::NonZero;
 use std::ops::Range;
-use std::slice;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
+use std::{slice, thread};
 
 /// Maximum number of threads of a copy. Each has two pieces: it handles one while the other is copied. (`copies`: with 16 in place of 8, a
 /// copy of 1 GB to a new vector takes 59 ms, not 101; copies of memory in use take the same time.)
@@ -32,6 +33,11 @@ static NUM_RUNNING: AtomicUsize = AtomicUsize::new(0);
 /// The page-locked memory that no copy uses.
 #[derive(Default)]
 pub(super) struct IdleMemory(Mutex<Vec<Staging>>);
+
+fn num_cpu_threads() -> usize {
+    static NUM: OnceLock<usize> = OnceLock::new();
+    *NUM.get_or_init(|| thread::available_parallelism().map_or(1, NonZero::get))
+}
 
 /// Page-locked memory of a copy, and for each piece the event after its last copy.
 #[derive(Default)]
